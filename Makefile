@@ -1,0 +1,40 @@
+# Two commands for a user: `make run` shows what Anabranch does, `make test` proves it.
+# Both make the virtual environment themselves.
+
+PY := .venv/bin/python
+WORKERS ?= 2
+
+.PHONY: run test lint types imports pytest bench lock clean
+.DEFAULT_GOAL := run
+
+run: .venv/.ready
+	@$(PY) -m anabranch demo bikes
+
+test: lint types imports pytest
+
+lint: .venv/.ready
+	$(PY) -m ruff check src tests bench tools
+	$(PY) -m ruff format --check src tests bench tools
+
+types: .venv/.ready
+	$(PY) -m mypy
+
+imports: .venv/.ready
+	.venv/bin/lint-imports
+
+pytest: .venv/.ready
+	$(PY) -m pytest -n $(WORKERS) -q
+
+bench: .venv/.ready
+	$(PY) bench/run.py
+
+# requirements.lock holds names and versions only.
+lock:
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements.lock
+
+.venv/.ready: requirements.lock pyproject.toml tools/make_venv.sh
+	@sh tools/make_venv.sh
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,97 @@
+"""Anabranch: continuous graph queries over streams.
+
+    import anabranch
+
+    session = anabranch.Session.local()
+    query = session.register(text)
+    session.push("rides", events)
+    session.finish()
+    answers = query.poll()
+
+Invariant: importing this package loads none of its rooms; a public name loads what it needs when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from anabranch.engine.answers import Answer
+    from anabranch.engine.plain import evaluate
+    from anabranch.engine.session import Query, Session
+    from anabranch.errors import (
+        AnabranchError,
+        Diagnostic,
+        EngineError,
+        EvaluationError,
+        InternalError,
+        LateEventError,
+        MalformedEventError,
+        QueryError,
+        QueryNameError,
+        QuerySyntaxError,
+        QueryTypeError,
+        Span,
+        StreamError,
+        UnsupportedQueryError,
+    )
+    from anabranch.formats.tables import Table
+    from anabranch.model.event import Event
+    from anabranch.model.graph import PropertyGraph
+    from anabranch.model.values import Node, Path, Relationship
+
+__all__ = [
+    "AnabranchError",
+    "Answer",
+    "Diagnostic",
+    "EngineError",
+    "EvaluationError",
+    "Event",
+    "InternalError",
+    "LateEventError",
+    "MalformedEventError",
+    "Node",
+    "Path",
+    "PropertyGraph",
+    "Query",
+    "QueryError",
+    "QueryNameError",
+    "QuerySyntaxError",
+    "QueryTypeError",
+    "Relationship",
+    "Session",
+    "Span",
+    "StreamError",
+    "Table",
+    "UnsupportedQueryError",
+    "__version__",
+    "evaluate",
+]
+
+_HOMES = {
+    "Answer": "anabranch.engine.answers",
+    "evaluate": "anabranch.engine.plain",
+    "Query": "anabranch.engine.session",
+    "Session": "anabranch.engine.session",
+    "Table": "anabranch.formats.tables",
+    "Event": "anabranch.model.event",
+    "PropertyGraph": "anabranch.model.graph",
+    "Node": "anabranch.model.values",
+    "Path": "anabranch.model.values",
+    "Relationship": "anabranch.model.values",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES.get(name, "anabranch.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,183 @@
+"""Expressions of the algebra: what a value is computed from, free of any query language's spelling.
+
+Invariant: expressions are frozen and compare by meaning; the span says where the text stands and is never compared.
+Names of functions are those of `algebra.functions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from anabranch.errors import Span
+
+if TYPE_CHECKING:
+    from anabranch.algebra.operators import Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expression):
+    """A literal: null, boolean, integer, float or string."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Expression):
+    """A column of the row, or a variable bound by an enclosing comprehension, quantifier or reduction."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expression):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Expression):
+    """`subject.key` of a node, relationship, map, temporal value or point."""
+
+    subject: Expression
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript(Expression):
+    """`subject[index]`: a list's item, a map's value, an element's property by computed name."""
+
+    subject: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Sublist(Expression):
+    """`subject[start..stop]`, either bound may be missing."""
+
+    subject: Expression
+    start: Expression | None
+    stop: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Expression):
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(Expression):
+    entries: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Xor(Expression):
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expression):
+    operator: Literal["=", "<>", "<", "<=", ">", ">="]
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Expression):
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class HasLabels(Expression):
+    """`n:A:B`; of a relationship, that its type is the one label named."""
+
+    subject: Expression
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A scalar function or operator. Operators are called by name: add, subtract, multiply, divide, modulo, power,
+    negate, plus, in, starts_with, ends_with, contains, matches, merge_maps."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """The value of the first branch whose condition is true, else the default."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension(Expression):
+    """`[variable IN source WHERE where | result]`."""
+
+    variable: str
+    source: Expression
+    where: Expression | None
+    result: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantifier(Expression):
+    kind: Literal["all", "any", "none", "single"]
+    variable: str
+    source: Expression
+    where: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Expression):
+    accumulator: str
+    initial: Expression
+    variable: str
+    source: Expression
+    step: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expression):
+    """True when the plan, whose `Argument` leaf is this row, has a row."""
+
+    plan: Operator
+
+
+@dataclass(frozen=True, slots=True)
+class CollectRows(Expression):
+    """The list of `result` over the rows of a plan whose `Argument` leaf is this row (pattern comprehension)."""
+
+    plan: Operator
+    result: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(Expression):
+    """An aggregate; stands only in `Aggregate.aggregates`. No arguments means count(*)."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    distinct: bool = False

@@ -1,0 +1,77 @@
+"""How records become events: LOAD STREAM's steps, each a table of rows to a table of rows, some writing elements.
+
+Invariant: an ingestion reads nothing but its record. What it writes is one event per record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from anabranch.algebra.expressions import Expression
+from anabranch.algebra.operators import Operator
+from anabranch.errors import Span
+
+ROWS = " rows"
+"""The one column of a `Reshape` plan's argument: the rows so far, as a list of lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementTemplate:
+    """A node or relationship to write. A node that is `bound` is one that the row holds already."""
+
+    variable: str
+    labels: tuple[str, ...] = ()
+    properties: tuple[tuple[str, Expression], ...] = ()
+    bound: bool = False
+    reverse: bool = False
+    """Of a relationship: that it points from the node on its right to the node on its left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`variable.key = value`; without a key a whole map, replacing or merging; without a value, labels to add."""
+
+    variable: str
+    key: str | None = None
+    value: Expression | None = None
+    labels: tuple[str, ...] = ()
+    merges: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """UNWIND or WITH: a plan over the rows so far."""
+
+    plan: Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """CREATE (`merges` false) or MERGE of a chain of nodes and relationships."""
+
+    nodes: tuple[ElementTemplate, ...]
+    relationships: tuple[ElementTemplate, ...]
+    columns: tuple[str, ...]
+    merges: bool = False
+    on_create: tuple[Assignment, ...] = ()
+    on_match: tuple[Assignment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    assignments: tuple[Assignment, ...]
+
+
+Step = Reshape | Write | Assign
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """LOAD STREAM FROM `uri` AS `variable`: what each record of the source writes into the stream."""
+
+    uri: str
+    stream: str
+    variable: str
+    at: Expression | None
+    steps: tuple[Step, ...]

@@ -1,0 +1,306 @@
+"""Logical operators: the O-Graph. Each takes bags of rows and gives a bag of rows with named columns.
+
+Invariant: operators are frozen, know their columns, and refuse nonsense when built. They say what, never how: no
+operator knows an index, an engine or a query language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from anabranch.algebra.expressions import AggregateCall, Expression
+from anabranch.errors import InternalError, Span
+from anabranch.model.temporal import Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        raise InternalError(f"{type(self).__name__} has no columns")
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return ()
+
+
+# --- where elements come from -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream by name; None is the session's only stream."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The union of a stream's events in the window that ends at the evaluation instant.
+
+    A width of None is everything that was given: the plain query's graph.
+    """
+
+    stream: Stream = Stream()
+    width: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A graph that does not move, by name."""
+
+    name: str
+
+
+Source = Window | Static
+
+
+# --- leaves -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unit(Operator):
+    """One row without columns: where every query begins."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Operator):
+    """The enclosing row, inside the plan of an `Exists` or `CollectRows` expression."""
+
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names
+
+
+Direction = Literal["out", "in", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePattern:
+    """A node to find. Every node has a variable; those the user did not name begin with a space."""
+
+    variable: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelationshipPattern:
+    """A relationship to find; with a `length`, a trail of them, and the variable holds their list.
+
+    `direction` is read from the node on its left to the node on its right. `where` holds predicates over this one
+    relationship (by its variable) that must hold during a shortest-path search; elsewhere predicates stand in filters.
+    """
+
+    variable: str
+    types: tuple[str, ...] = ()
+    direction: Direction = "both"
+    length: tuple[int, int | None] | None = None
+    where: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A chain of nodes and relationships, perhaps named, perhaps only the shortest between its two ends."""
+
+    nodes: tuple[NodePattern, ...]
+    relationships: tuple[RelationshipPattern, ...] = ()
+    variable: str | None = None
+    kind: Literal["trail", "shortest", "all-shortest"] = "trail"
+
+    def __post_init__(self) -> None:
+        if len(self.nodes) != len(self.relationships) + 1:
+            raise InternalError("a path pattern has one node more than relationships")
+        if self.kind != "trail" and len(self.relationships) != 1:
+            raise InternalError("a shortest path has exactly one relationship pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Operator):
+    """All matches of the paths in the source's graph. Relationships of one match are pairwise different."""
+
+    source: Source
+    paths: tuple[PathPattern, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        names: dict[str, None] = {}
+        for path in self.paths:
+            for index, node in enumerate(path.nodes):
+                names[node.variable] = None
+                if index < len(path.relationships):
+                    names[path.relationships[index].variable] = None
+            if path.variable is not None:
+                names[path.variable] = None
+        return tuple(names)
+
+
+# --- inner operators ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Operator):
+    """Natural join on the columns that both sides have (null joins nothing), then the condition."""
+
+    left: Operator
+    right: Operator
+    condition: Expression | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        left = self.left.columns
+        return left + tuple(name for name in self.right.columns if name not in left)
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin(Operator):
+    """As `Join`, but a left row without a partner stays, with nulls (OPTIONAL MATCH)."""
+
+    left: Operator
+    right: Operator
+    condition: Expression | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        left = self.left.columns
+        return left + tuple(name for name in self.right.columns if name not in left)
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Operator):
+    """Bag union; the right side's columns are read by name."""
+
+    left: Operator
+    right: Operator
+
+    def __post_init__(self) -> None:
+        if set(self.left.columns) != set(self.right.columns):
+            raise InternalError(f"union of {self.left.columns} with {self.right.columns}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.left.columns
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class _Single(Operator):
+    input: Operator
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.input.columns
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(_Single):
+    """The rows for which the condition is true (not false, not null)."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unwind(_Single):
+    """One row per item of the list; null and the empty list give none, another value counts as a list of one."""
+
+    column: str
+    expression: Expression
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.input.columns, self.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Project(_Single):
+    """New rows from old ones; every expression sees the input's columns."""
+
+    items: tuple[tuple[str, Expression], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(_Single):
+    """One row per group of equal keys. Without keys there is exactly one row, even of nothing."""
+
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.keys) + tuple(name for name, _ in self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(_Single):
+    """Each row once."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order(_Single):
+    """The rows in order; the sort is stable."""
+
+    keys: tuple[OrderKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(_Single):
+    """Rows `skip` to `skip + limit` of the input's order. Neither expression sees a row."""
+
+    skip: Expression | None
+    limit: Expression | None
+
+
+# --- registrations ------------------------------------------------------------------------------------------------
+
+Output = Literal["snapshot", "entering", "exiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A continuous query: what to compute, at which instants, and which rows to tell.
+
+    `starting_at` None means the registration instant on the stream's clock; `every` None means one answer (RETURN).
+    """
+
+    name: str
+    plan: Operator
+    starting_at: int | None
+    every: Duration | None
+    output: Output = "snapshot"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.plan.columns

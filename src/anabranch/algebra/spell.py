@@ -1,0 +1,219 @@
+"""Expressions and patterns of the algebra as short text, in no query language's spelling.
+
+    ∀ e ∈ rels: e.user_id = r.user_id ∧ (e.duration is null ∨ e.duration < 20)
+    [n.id | n ∈ nodes(q), 'Station' ∈ labels(n)]
+
+Invariant: equal plans have equal text, and no text holds a raw anonymous name (` node1` is written `_n1`). The text is
+for people; nothing reads it back.
+"""
+
+from __future__ import annotations
+
+import re
+
+from anabranch.algebra import expressions as x
+from anabranch.algebra.operators import (
+    Argument,
+    Join,
+    NodePattern,
+    Operator,
+    OrderKey,
+    PathPattern,
+    Pattern,
+    RelationshipPattern,
+)
+
+_IMPLIES, _OR, _XOR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _POWER, _SIGN, _ATOM = range(11)
+_INFIX = {
+    "in": (_COMPARE, "∈"),
+    "starts_with": (_COMPARE, "starts with"),
+    "ends_with": (_COMPARE, "ends with"),
+    "contains": (_COMPARE, "contains"),
+    "matches": (_COMPARE, "matches"),
+    "add": (_SUM, "+"),
+    "subtract": (_SUM, "-"),
+    "multiply": (_PRODUCT, "*"),
+    "divide": (_PRODUCT, "/"),
+    "modulo": (_PRODUCT, "%"),
+    "power": (_POWER, "^"),
+}
+_COMPARISONS = {"=": "=", "<>": "≠", "<": "<", "<=": "≤", ">": ">", ">=": "≥"}
+_QUANTIFIERS = {"all": "∀", "any": "∃", "none": "∄", "single": "∃!"}
+_ARROWS = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def short_name(column: str) -> str:
+    """A column's name for people: anonymous ones as `_n1`, unusual ones in backticks."""
+    if column.startswith(" "):
+        stem = column.strip()
+        return f"_{stem[:1]}{stem.lstrip('abcdefghijklmnopqrstuvwxyz_')}"
+    return column if _PLAIN_NAME.fullmatch(column) else f"`{column}`"
+
+
+class Speller:
+    """Spells expressions; plans inside of them that do not fit into a line are collected as `subplans`."""
+
+    def __init__(self) -> None:
+        self.subplans: list[Operator] = []
+
+    def spell(self, expression: x.Expression, level: int = 0) -> str:
+        """The text, in brackets when it binds more loosely than `level`."""
+        own, text = self._spelled(expression)
+        return f"({text})" if own < level else text
+
+    def item(self, name: str, expression: x.Expression) -> str:
+        """A computed column: its name and what it is; the name alone when that says it all."""
+        text = self.spell(expression)
+        shown = short_name(name)
+        if text in (shown, name):
+            return text
+        return f"{shown} = {text}"
+
+    def order_key(self, key: OrderKey) -> str:
+        return self.spell(key.expression) + (" descending" if key.descending else "")
+
+    # --- patterns -----------------------------------------------------------------------------------------------------
+
+    def path(self, path: PathPattern) -> str:
+        text = _node(path.nodes[0])
+        for relationship, node in zip(path.relationships, path.nodes[1:], strict=True):
+            text += self._relationship(relationship) + _node(node)
+        if path.kind != "trail":
+            text = f"{path.kind} {text}"
+        return text if path.variable is None else f"{short_name(path.variable)} = {text}"
+
+    def _relationship(self, pattern: RelationshipPattern) -> str:
+        left, right = _ARROWS[pattern.direction]
+        text = short_name(pattern.variable)
+        if pattern.types:
+            text += ":" + "|".join(pattern.types)
+        if pattern.length is not None:
+            low, high = pattern.length
+            text += f"*{low}" if low == high else f"*{low}..{'' if high is None else high}"
+        if pattern.where is not None:
+            text += f" if {self.spell(pattern.where)}"
+        return f"{left}[{text}]{right}"
+
+    # --- expressions --------------------------------------------------------------------------------------------------
+
+    def _spelled(self, expression: x.Expression) -> tuple[int, str]:
+        match expression:
+            case x.Constant(value):
+                return _ATOM, constant(value)
+            case x.Variable(name):
+                return _ATOM, short_name(name)
+            case x.Parameter(name):
+                return _ATOM, f"${name}"
+            case x.Property(subject, key):
+                return _ATOM, f"{self.spell(subject, _ATOM)}.{short_name(key)}"
+            case x.Subscript(subject, index):
+                return _ATOM, f"{self.spell(subject, _ATOM)}[{self.spell(index)}]"
+            case x.Sublist(subject, start, stop):
+                low = "" if start is None else self.spell(start)
+                high = "" if stop is None else self.spell(stop)
+                return _ATOM, f"{self.spell(subject, _ATOM)}[{low}..{high}]"
+            case x.ListOf(items):
+                return _ATOM, f"[{self._many(items)}]"
+            case x.MapOf(entries):
+                return _ATOM, "{" + ", ".join(f"{short_name(k)}: {self.spell(v)}" for k, v in entries) + "}"
+            case x.HasLabels(subject, labels):
+                return _ATOM, self.spell(subject, _ATOM) + "".join(f":{label}" for label in labels)
+            case x.Call():
+                return self._call(expression)
+            case x.AggregateCall(function, arguments, distinct):
+                inner = ("distinct " if distinct else "") + self._many(arguments) if arguments else "*"
+                return _ATOM, f"{function}({inner})"
+            case x.Case(branches, default):
+                cases = [f"{self.spell(when)} → {self.spell(then)}" for when, then in branches]
+                return _ATOM, f"case({', '.join(cases)}, else {self.spell(default)})"
+            case _:
+                return self._logic(expression)
+
+    def _logic(self, expression: x.Expression) -> tuple[int, str]:
+        match expression:
+            case x.And(operands):
+                return _AND, " ∧ ".join(self.spell(operand, _AND + 1) for operand in operands)
+            case x.Or(operands):
+                return _OR, " ∨ ".join(self.spell(operand, _OR + 1) for operand in operands)
+            case x.Xor(left, right):
+                return _XOR, f"{self.spell(left, _XOR)} ⊕ {self.spell(right, _XOR + 1)}"
+            case x.Not(x.IsNull(operand)):
+                return _COMPARE, f"{self.spell(operand, _COMPARE + 1)} is not null"
+            case x.Not(operand):
+                return _NOT, f"¬{self.spell(operand, _NOT if isinstance(operand, x.Not) else _SIGN)}"
+            case x.Compare(operator, left, right):
+                sides = self.spell(left, _COMPARE + 1), self.spell(right, _COMPARE + 1)
+                return _COMPARE, f"{sides[0]} {_COMPARISONS[operator]} {sides[1]}"
+            case x.IsNull(operand):
+                return _COMPARE, f"{self.spell(operand, _COMPARE + 1)} is null"
+            case _:
+                return self._binding(expression)
+
+    def _binding(self, expression: x.Expression) -> tuple[int, str]:
+        """Expressions that bind a variable of their own, or a whole plan."""
+        match expression:
+            case x.Quantifier(kind, variable, source, where):
+                drawn = f"{short_name(variable)} ∈ {self.spell(source, _SUM)}"
+                return _IMPLIES, f"{_QUANTIFIERS[kind]} {drawn}: {self.spell(where)}"
+            case x.Comprehension(variable, source, where, result):
+                name = short_name(variable)
+                test = "" if where is None else f", {self.spell(where)}"
+                head = name if result is None else self.spell(result)
+                return _ATOM, f"[{head} | {name} ∈ {self.spell(source, _SUM)}{test}]"
+            case x.Reduce(accumulator, initial, variable, source, step):
+                start = f"{short_name(accumulator)} = {self.spell(initial)}"
+                drawn = f"{short_name(variable)} ∈ {self.spell(source, _SUM)}"
+                return _ATOM, f"fold({start}; {drawn}: {self.spell(step)})"
+            case x.Exists(plan):
+                return _SIGN, f"∃ {self._plan(plan)}"
+            case x.CollectRows(plan, result):
+                return _ATOM, f"[{self.spell(result)} | {self._plan(plan)}]"
+            case _:
+                return _ATOM, type(expression).__name__.lower()
+
+    def _plan(self, plan: Operator) -> str:
+        """A plan inside an expression: its pattern when that is all, else the number of a subplan."""
+        match plan:
+            case Join(left=Argument(), right=Pattern(paths=paths), condition=condition):
+                text = ", ".join(self.path(path) for path in paths)
+                return text if condition is None else f"{{{text} if {self.spell(condition)}}}"
+        self.subplans.append(plan)
+        return f"#{len(self.subplans)}"
+
+    def _call(self, call: x.Call) -> tuple[int, str]:
+        match call.function, call.arguments:
+            case "negate", (operand,):
+                return _SIGN, f"-{self.spell(operand, _ATOM)}"
+            case "plus", (operand,):
+                return _SIGN, f"+{self.spell(operand, _ATOM)}"
+            case name, (left, right) if name in _INFIX:
+                own, sign = _INFIX[name]
+                tight = own if own != _COMPARE else own + 1
+                return own, f"{self.spell(left, tight)} {sign} {self.spell(right, own + 1)}"
+            case name, arguments:
+                return _ATOM, f"{name}({self._many(arguments)})"
+
+    def _many(self, items: tuple[x.Expression, ...]) -> str:
+        return ", ".join(self.spell(item) for item in items)
+
+
+def spell(expression: x.Expression) -> str:
+    """The text of one expression."""
+    return Speller().spell(expression)
+
+
+def constant(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
+        case _:
+            return str(value)
+
+
+def _node(pattern: NodePattern) -> str:
+    return f"({short_name(pattern.variable)}{''.join(f':{label}' for label in pattern.labels)})"

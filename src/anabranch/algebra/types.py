@@ -1,0 +1,66 @@
+"""What is known of a value's kind before the query runs.
+
+Invariant: a type is a promise about every value the expression can have, `any` promises nothing, and null belongs to
+every type; so a refusal by type is never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    kind: str
+    element: Type | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "list" and self.element is not None and self.element.kind != "any":
+            return f"a list of {self.element.kind}s"
+        return _SPOKEN.get(self.kind, f"a {self.kind}")
+
+    def may_be(self, kinds: Iterable[str]) -> bool:
+        """Whether some value of this type can be of one of the kinds."""
+        if self.kind in ("any", "null"):
+            return True
+        return self.kind in kinds or (self.kind in ("integer", "float") and "number" in kinds)
+
+
+_SPOKEN = {
+    "any": "any value", "integer": "an integer", "null": "null", "list": "a list", "map": "a map", "date": "a date",
+    "localdatetime": "a local datetime", "localtime": "a local time",
+}  # fmt: skip
+
+ANY = Type("any")
+NULL = Type("null")
+BOOLEAN = Type("boolean")
+INTEGER = Type("integer")
+FLOAT = Type("float")
+NUMBER = Type("number")
+STRING = Type("string")
+MAP = Type("map")
+NODE = Type("node")
+RELATIONSHIP = Type("relationship")
+PATH = Type("path")
+POINT = Type("point")
+DURATION = Type("duration")
+TEMPORALS = ("date", "time", "localtime", "datetime", "localdatetime", "duration")
+
+
+def list_of(element: Type) -> Type:
+    return Type("list", element)
+
+
+def common(types: Iterable[Type]) -> Type:
+    """The narrowest type that holds values of all these types."""
+    distinct = {given for given in types if given.kind != "null"}
+    if not distinct:
+        return NULL
+    if len(distinct) == 1:
+        return next(iter(distinct))
+    if all(given.kind in ("integer", "float", "number") for given in distinct):
+        return NUMBER
+    if all(given.kind == "list" for given in distinct):
+        return list_of(common(given.element or ANY for given in distinct))
+    return ANY

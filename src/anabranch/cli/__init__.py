@@ -1,0 +1,10 @@
+"""The command line: arguments in, text out."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """The entry point of the `anabranch` command."""
+    from anabranch.cli.app import app
+
+    app()

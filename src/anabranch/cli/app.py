@@ -1,0 +1,47 @@
+"""The commands, put together.
+
+Invariant: building the app loads no engine and no grammar; a command loads what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from anabranch import __version__
+from anabranch.cli.check import check
+from anabranch.cli.demo import demo
+from anabranch.cli.eval import evaluate
+from anabranch.cli.explain import explain
+from anabranch.cli.run import run
+
+app = typer.Typer(
+    name="anabranch",
+    help="Continuous graph queries over streams: at every instant, what the plain query would say about the window.",
+    epilog="Begin with: anabranch demo",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo)
+app.command("run")(run)
+app.command("check")(check)
+app.command("explain")(explain)
+app.command("eval")(evaluate)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"anabranch {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,108 @@
+"""`anabranch check`: parse, check and lint query files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch.cli import options
+from anabranch.cli.console import Terminal, open_terminal
+from anabranch.cli.failures import REFUSED, colored, guarded
+from anabranch.cli.options import Color
+
+if TYPE_CHECKING:
+    from anabranch.errors import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A diagnostic with its file and how grave it is."""
+
+    file: str
+    text: str
+    severity: str
+    diagnostic: Diagnostic
+
+    def drawn(self) -> str:
+        from anabranch.errors import render
+
+        shown = render(self.diagnostic, self.text, self.file)
+        return self.severity + shown.removeprefix("error")
+
+    def to_dict(self) -> dict[str, Any]:
+        from anabranch.errors import line_and_column
+
+        one = self.diagnostic
+        start = None if one.span is None else line_and_column(self.text, one.span.start)
+        end = None if one.span is None else line_and_column(self.text, one.span.end)
+        return {
+            "file": self.file,
+            "severity": self.severity,
+            "code": one.code,
+            "message": one.message,
+            "line": start and start[0],
+            "column": start and start[1],
+            "end_line": end and end[0],
+            "end_column": end and end[1],
+            "label": one.label,
+            "hint": one.hint,
+        }
+
+
+@guarded
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Query files, or - for stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Diagnostics as a JSON list.")] = False,
+    color: Color = None,
+) -> None:
+    """Check query files without running them: syntax, names, kinds, and what is probably not meant.
+
+    Warnings do not make the check fail.
+
+    Examples:
+
+      anabranch check queries/*.seraph
+
+      anabranch check trick.seraph --json
+    """
+    terminal = open_terminal(color)
+    found: list[Finding] = []
+    for file in files:
+        queries, findings = _check_file(file)
+        found += findings
+        if not as_json:
+            _draw(terminal, file, queries, findings)
+    if as_json:
+        print(json.dumps([finding.to_dict() for finding in found], indent=2, ensure_ascii=False))
+    if any(finding.severity == "error" for finding in found):
+        raise typer.Exit(REFUSED)
+
+
+def _check_file(file: str) -> tuple[int, list[Finding]]:
+    """How many queries a file holds, and what there is to say about them."""
+    from anabranch.cli.lints import lint
+    from anabranch.cli.texts import queries_of
+    from anabranch.errors import QueryError
+
+    text = options.read_text(file)
+    try:
+        queries = queries_of(text, file)
+    except QueryError as error:
+        return 0, [Finding(file, text, "error", one) for one in error.diagnostics]
+    return len(queries), [Finding(file, text, "warning", one) for query in queries for one in lint(query)]
+
+
+def _draw(terminal: Terminal, file: str, queries: int, findings: list[Finding]) -> None:
+    for finding in findings:
+        terminal.note(colored(finding.drawn() + "\n"))
+    errors = sum(finding.severity == "error" for finding in findings)
+    warnings = len(findings) - errors
+    counts = [f"{queries} {'query' if queries == 1 else 'queries'}"] if not errors else []
+    counts += [f"{errors} error{'s' if errors > 1 else ''}"] if errors else []
+    counts += [f"{warnings} warning{'s' if warnings > 1 else ''}"] if warnings else []
+    mark, style = ("failed", "bold red") if errors else ("ok", "bold green")
+    terminal.out.print(f"[{style}]{mark}[/]", end="  ")
+    terminal.out.print(f"{file}  {', '.join(counts)}", markup=False, soft_wrap=True)

@@ -1,0 +1,4 @@
+from typing import Annotated
+import typer
+def demo() -> None:
+    """x"""

@@ -1,0 +1,144 @@
+"""How failures look and which exit code they have.
+
+Invariant: a mistake of the user never shows a traceback; a defect of ours says so, and asks to be reported.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import NoReturn, ParamSpec
+
+import typer
+from rich.text import Text
+
+from anabranch.cli.console import Terminal, open_terminal
+from anabranch.errors import (
+    AnabranchError,
+    EvaluationError,
+    InternalError,
+    QueryError,
+    StreamError,
+)
+
+OK = 0
+FAILED = 1
+USAGE = 2
+REFUSED = 3
+NO_INPUT = 4
+SET_ASIDE = 5
+INTERRUPTED = 130
+
+P = ParamSpec("P")
+
+_HEAD = re.compile(r"^(error|warning)(\[[^\]]+\])?:", re.MULTILINE)
+
+
+class InputError(AnabranchError):
+    """Something that should be read is not there or cannot be read."""
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """The command, with its failures drawn on stderr and turned into exit codes."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        color = kwargs.get("color")
+        terminal = open_terminal(color if isinstance(color, bool) else None)
+        try:
+            command(*args, **kwargs)
+        except BrokenPipeError:
+            _leave_quietly()
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except AnabranchError as error:
+            draw_error(error, terminal)
+            raise typer.Exit(exit_code(error)) from None
+        except OSError as error:
+            named = f"{error.filename}: " if error.filename else ""
+            draw_error(InputError(f"{named}{error.strerror or error}"), terminal)
+            raise typer.Exit(NO_INPUT) from None
+        except (typer.Exit, typer.Abort, typer.BadParameter, SystemExit):
+            raise
+        except Exception as error:
+            if os.environ.get("ANABRANCH_TRACEBACK") or _is_usage(error):
+                raise
+            draw_error(InternalError(_place(error)), terminal)
+            raise typer.Exit(FAILED) from None
+
+    return run
+
+
+def exit_code(error: AnabranchError) -> int:
+    match error:
+        case EvaluationError():
+            return FAILED
+        case QueryError():
+            return REFUSED
+        case InputError() | StreamError():
+            return NO_INPUT
+        case _:
+            return FAILED
+
+
+def draw_error(error: AnabranchError, terminal: Terminal) -> None:
+    match error:
+        case QueryError():
+            terminal.note(colored(error.render()))
+        case InternalError():
+            terminal.note(
+                colored(
+                    f"error: a defect in Anabranch, not in your query: {error}\n"
+                    "hint: please report it with the query and the command; ANABRANCH_TRACEBACK=1 shows where it happened"
+                )
+            )
+        case _:
+            message, _, hint = str(error).partition("\nhint: ")
+            terminal.note(colored(f"error: {message}" + (f"\nhint: {hint}" if hint else "")))
+
+
+def colored(drawn: str) -> Text:
+    """A drawn diagnostic with colours; its letters stay as they are."""
+    text = Text(drawn)
+    for match in _HEAD.finditer(drawn):
+        text.stylize("bold red" if match[1] == "error" else "bold yellow", match.start(), match.end())
+        text.stylize("bold", match.end(), _line_end(drawn, match.end()))
+    for match in re.finditer(r"^  \S.*:\d+:\d+$", drawn, re.MULTILINE):
+        text.stylize("cyan", match.start(), match.end())
+    for match in re.finditer(r"^ +\d* *\|", drawn, re.MULTILINE):
+        text.stylize("dim", match.start(), match.end())
+    for match in re.finditer(r"^ +\|\s*(\^+.*)$", drawn, re.MULTILINE):
+        text.stylize("red", match.start(1), match.end(1))
+    for match in re.finditer(r"^hint:", drawn, re.MULTILINE):
+        text.stylize("bold green", match.start(), match.end())
+    return text
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _is_usage(error: Exception) -> bool:
+    """Whether it is one of the command line parser's own exceptions, which it draws itself."""
+    return hasattr(error, "exit_code")
+
+
+def _place(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _leave_quietly() -> NoReturn:
+    """The reader of our output has gone, as `head` does: no more is to be written, and nothing went wrong."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  stays open until the process ends
+    raise typer.Exit(OK)

@@ -1,0 +1,155 @@
+"""Command line values to what they mean. A value that cannot be read is a usage error that says what to write.
+
+Invariant: nothing here opens a file; only `read_text` reads one, the query's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anabranch.cli.failures import InputError
+from anabranch.errors import EvaluationError, closest
+from anabranch.model.instants import parse_instant
+from anabranch.model.temporal import Duration, parse_duration
+
+STDIN = "-"
+DRAINED = "drained"
+
+_NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
+
+
+class Windows(StrEnum):
+    trailing = "trailing"
+    formal = "formal"
+    right_open = "right-open"
+
+
+class Conflicts(StrEnum):
+    latest = "latest"
+    strict = "strict"
+
+
+class Output(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+class Engine(StrEnum):
+    local = "local"
+
+
+class SummaryForm(StrEnum):
+    text = "text"
+    json = "json"
+    none = "none"
+
+
+class ExplainForm(StrEnum):
+    text = "text"
+    json = "json"
+
+
+Color = Annotated[
+    bool | None,
+    typer.Option("--color/--no-color", help="Colours; by default where the output is a terminal.", show_default=False),
+]
+WindowsOption = Annotated[
+    Windows,
+    typer.Option(help="What a window holds at instant w: (w - a, w], the paper's definitions, or [w - a, w)."),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter: JSON if it is, else text. Repeatable."),
+]
+
+
+def parameters(values: Sequence[str] | None) -> dict[str, Any]:
+    """`k=v` pairs; a value is JSON when it parses as such, else a string."""
+    found: dict[str, Any] = {}
+    for value in values or ():
+        match = _NAMED.fullmatch(value)
+        if match is None:
+            raise typer.BadParameter(f"`{value}`: write it as name=value, for example limit=20", param_hint="--param")
+        try:
+            found[match["name"]] = json.loads(match["value"])
+        except ValueError:
+            found[match["name"]] = match["value"]
+    return found
+
+
+def named_paths(values: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    """`name=path` pairs; a path alone is named after its file."""
+    found = []
+    for value in values or ():
+        match = _NAMED.fullmatch(value)
+        name, path = (match["name"], match["value"]) if match else (_stem(value), value)
+        if not name or not path:
+            example = "rides=events.ndjson" if option == "--stream" else "city=city.json"
+            raise typer.BadParameter(f"`{value}`: write it as name=path, for example {example}", param_hint=option)
+        found.append((name, path))
+    return found
+
+
+def _stem(path: str) -> str:
+    if path == STDIN:
+        return "stream"
+    return re.sub(r"\W", "_", Path(path).name.split(".")[0])
+
+
+def instant(value: str | None, option: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        return parse_instant(value)
+    except EvaluationError as error:
+        hint = error.diagnostic.hint or "write it like 2022-10-14T14:45:00Z"
+        raise typer.BadParameter(f"{error.diagnostic.message}; {hint}", param_hint=option) from None
+
+
+def until(value: str | None) -> tuple[int | None, bool]:
+    """How far to evaluate after the input has ended: an instant, or until the windows are empty."""
+    if value is not None and value.lower() == DRAINED:
+        return None, True
+    return instant(value, "--until"), False
+
+
+def duration(value: str | None, option: str) -> Duration | None:
+    if value is None:
+        return None
+    try:
+        return parse_duration(value)
+    except EvaluationError as error:
+        raise typer.BadParameter(f"{error.diagnostic.message}; write it like PT5S", param_hint=option) from None
+
+
+def existing(path: str) -> Path:
+    """The path, or an error that names the files it may have meant."""
+    found = Path(path)
+    if found.exists():
+        return found
+    near: list[str] = []
+    if found.parent.is_dir():
+        near = closest(found.name, sorted(entry.name for entry in found.parent.iterdir()), limit=1)
+    hint = f"\nhint: did you mean {found.parent / near[0]}?" if near else ""
+    raise InputError(f"there is no file {path}{hint}")
+
+
+def read_text(path: str) -> str:
+    """A query's text, from a file or stdin."""
+    try:
+        if path == STDIN:
+            return sys.stdin.read()
+        return existing(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a directory; give the query's file") from None

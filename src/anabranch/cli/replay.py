@@ -1,0 +1,107 @@
+"""A run without its terminal: records in, answers out, in batches that live input keeps at one record.
+
+Invariant: streams are fed in the order of time and told how far the others are, so none holds the others back; an event is
+late only by its own stream's watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from anabranch.cli.deadletters import SetAside
+from anabranch.cli.inputs import Inputs, Record
+from anabranch.engine.answers import Answer
+from anabranch.engine.query import QueryWarning
+from anabranch.engine.session import Query, Session
+from anabranch.errors import QueryError
+from anabranch.model.event import Event
+from anabranch.model.instants import subtract_duration
+from anabranch.model.temporal import Duration
+
+_BATCH = 256
+
+
+class Replay:
+    """Feeds a session from inputs and tells its answers. A query that fails stops alone; the others go on."""
+
+    def __init__(
+        self,
+        session: Session,
+        queries: Sequence[Query],
+        inputs: Inputs,
+        set_aside: SetAside,
+        lateness: Duration | None = None,
+    ) -> None:
+        self._session = session
+        self._queries = list(queries)
+        self._inputs = inputs
+        self._set_aside = set_aside
+        self._lateness = lateness
+        self._newest = -(2**63)
+        self.events = 0
+        self.rows = 0
+        self.failures: list[QueryError] = []
+
+    @property
+    def instants(self) -> int:
+        return sum(query.instants for query in self._queries)
+
+    @property
+    def evaluations(self) -> int:
+        return sum(query.evaluations for query in self._queries)
+
+    def run(
+        self,
+        on_answer: Callable[[Answer], None],
+        on_warning: Callable[[QueryWarning], None] = lambda warning: None,
+        on_progress: Callable[[int], None] = lambda events: None,
+        until: int | None = None,
+        drain: bool = False,
+    ) -> None:
+        for batch in self._batches():
+            self._push(batch)
+            self._tell(on_answer, on_warning)
+            on_progress(self.events)
+            if len(self.failures) == len(self._queries) or all(query.done for query in self._queries):
+                return
+        self._session.finish(until=until, drain=drain)
+        self._tell(on_answer, on_warning)
+
+    def _batches(self) -> Iterator[list[Record]]:
+        records = self._inputs.merged()
+        size = 1 if self._inputs.live else _BATCH
+        while batch := list(islice(records, size)):
+            yield batch
+
+    def _push(self, batch: list[Record]) -> None:
+        by_stream: dict[str, list[Event]] = {}
+        for stream, record in batch:
+            if isinstance(record, Event):
+                by_stream.setdefault(stream, []).append(record)
+                self._newest = max(self._newest, record.event_time)
+                self.events += 1
+            else:
+                self._set_aside.add_malformed(stream, record)
+        for stream, events in by_stream.items():
+            for event in self._session.push(stream, events).late:
+                self._set_aside.add_late(stream, event)
+        if by_stream and len(self._inputs.streams) > 1:
+            reached = self._newest if self._lateness is None else subtract_duration(self._newest, self._lateness)
+            self._session.advance(reached - 1)
+
+    def _tell(self, on_answer: Callable[[Answer], None], on_warning: Callable[[QueryWarning], None]) -> None:
+        answers: list[Answer] = []
+        for query in self._queries:
+            for warning in query.warnings():
+                on_warning(warning)
+            try:
+                while found := query.poll():
+                    answers += found
+            except QueryError as error:
+                if error not in self.failures:
+                    self.failures.append(error)
+        answers.sort(key=lambda answer: answer.at)
+        for answer in answers:
+            self.rows += len(answer.rows)
+            on_answer(answer)

@@ -1,0 +1,112 @@
+"""What a run did, in one line for people or one object for programs, and the bar that shows it doing so.
+
+Invariant: all of it goes to stderr; the bar is seen only where stderr is a terminal and the run takes a while.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from anabranch.cli.inputs import Meter
+
+_PATIENCE = 0.7  # seconds before the bar is worth its place
+_REFRESH = 0.1
+
+
+@dataclass(slots=True)
+class Summary:
+    events: int = 0
+    instants: int = 0
+    evaluations: int = 0
+    rows: int = 0
+    malformed: int = 0
+    late: int = 0
+    seconds: float = 0.0
+    dead_letters: list[str] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        rate = round(self.events / self.seconds) if self.seconds else None
+        return json.dumps({**asdict(self), "seconds": round(self.seconds, 3), "events_per_second": rate})
+
+    def text(self) -> Text:
+        parts = [
+            (_count(self.events, "event"), ""),
+            (f"{_count(self.instants, 'instant')} ({self.evaluations:,} computed)", ""),
+            (_count(self.rows, "row"), "bold green" if self.rows else ""),
+            (f"{self.malformed:,} malformed", "bold yellow" if self.malformed else ""),
+            (f"{self.late:,} late", "bold yellow" if self.late else ""),
+            (f"{self.seconds:.2f} s", ""),
+        ]
+        text = Text(style="dim")
+        for index, (part, style) in enumerate(parts):
+            text.append(" · " if index else "")
+            text.append(part, style=f"not dim {style}" if style else "")
+        if self.seconds > 0:
+            text.append(f" · {round(self.events / self.seconds):,} events/s")
+        for path in self.dead_letters:
+            text.append(f"\nset aside in {path}")
+        return text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Bar:
+    """A progress bar by bytes read. It steps aside while something is printed on the same screen."""
+
+    def __init__(self, console: Console, meter: Meter, shown: bool) -> None:
+        self._console = console
+        self._meter = meter
+        self._shown = shown and console.is_terminal
+        self._begun = time.monotonic()
+        self._drawn = 0.0
+        self._progress: Progress | None = None
+
+    def update(self, events: int) -> None:
+        if not self._shown:
+            return
+        now = time.monotonic()
+        if now - self._begun < _PATIENCE or now - self._drawn < _REFRESH:
+            return
+        self._drawn = now
+        if self._progress is None:
+            self._progress = self._start()
+        fields = f"{events:,} events · {events / (now - self._begun):,.0f}/s"
+        self._progress.update(self._progress.task_ids[0], completed=self._meter.done, total=self._meter.total, rate=fields)
+        self._progress.refresh()
+
+    def _start(self) -> Progress:
+        progress = Progress(
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        progress.add_task("reading", total=self._meter.total, rate="")
+        progress.start()
+        return progress
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bar off the screen for what is printed inside."""
+        self.close()
+        yield
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None

@@ -1,0 +1,133 @@
+"""Answers as tables, JSON lines or CSV, written as soon as they are known.
+
+Invariant: what is written was flushed when `write` returns. JSON and CSV lose no row and no column; a table may fold.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from anabranch.cli.values import cell, clock, csv_cell, day, window
+from anabranch.engine.answers import Answer
+from anabranch.formats.tables import Table
+from anabranch.model.values import Value
+
+_OP_STYLES = {"entering": "green", "exiting": "red", "snapshot": "blue"}
+
+
+class Writer(Protocol):
+    def write(self, answer: Answer) -> None: ...
+
+
+def make_writer(form: str, console: Console, policy: str, columns: Sequence[Sequence[str]]) -> Writer:
+    """The writer of a form; `columns` are those of every query that will be told."""
+    match form:
+        case "json":
+            return JsonWriter()
+        case "csv":
+            return CsvWriter(columns)
+        case _:
+            return TableWriter(console, policy)
+
+
+class JsonWriter:
+    """One object per row and line."""
+
+    def write(self, answer: Answer) -> None:
+        for row in answer.row_dicts():
+            print(json.dumps(row, ensure_ascii=False), flush=False)
+        sys.stdout.flush()
+
+
+class CsvWriter:
+    """One header, then one line per row. Several queries share the header: the columns of all of them."""
+
+    def __init__(self, columns: Sequence[Sequence[str]]) -> None:
+        self._several = len(columns) > 1
+        self._columns = list(dict.fromkeys(name for names in columns for name in names))
+        self._csv = csv.writer(sys.stdout, lineterminator="\n")
+        head = ["query"] if self._several else []
+        self._csv.writerow([*head, "at", "op", "win_start", "win_end", *self._columns])
+        sys.stdout.flush()
+
+    def write(self, answer: Answer) -> None:
+        head = [answer.query] if self._several else []
+        head += [answer.at_text, answer.op, answer.win_start_text, answer.win_end_text]
+        for row in answer.dicts():
+            values = (csv_cell(row[name]) if name in row else "" for name in self._columns)
+            self._csv.writerow([*head, *values])
+        sys.stdout.flush()
+
+
+class TableWriter:
+    """A small table per answer, under a title with query, operator, instant and window."""
+
+    def __init__(self, console: Console, policy: str) -> None:
+        self._console = console
+        self._policy = policy
+        self._today = ""
+
+    def write(self, answer: Answer) -> None:
+        today = day(answer.at)
+        if today != self._today:
+            self._console.print(Text(today, style="dim"), soft_wrap=True)
+            self._today = today
+        title = Text.assemble(
+            (answer.query, "bold"),
+            "  ",
+            (answer.op, _OP_STYLES[answer.op]),
+            "  ",
+            (clock(answer.at, today), "bold yellow"),
+            ("  window ", "dim"),
+            (window(self._policy, answer.win_start, answer.win_end, today), "dim"),
+        )
+        self._console.print(title, soft_wrap=True)
+        print_rows(self._console, answer.columns, answer.rows)
+        self._console.file.flush()
+
+
+def print_rows(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
+    """Rows as a table that fits the console; numbers stand to the right."""
+    if not rows:
+        console.print(Text("  no rows", style="dim"))
+    elif not columns:
+        console.print(Text(f"  {len(rows)} rows without columns", style="dim"))
+    else:
+        console.print(Padding(rows_table(columns, rows), (0, 0, 0, 2)))
+
+
+def rows_table(columns: Sequence[str], rows: Iterable[Sequence[Value]], box_: box.Box = box.SIMPLE_HEAD) -> RichTable:
+    shown = [list(row) for row in rows]
+    table = RichTable(box=box_, show_edge=False, pad_edge=False, header_style="bold", border_style="dim")
+    for index, name in enumerate(columns):
+        values = [row[index] for row in shown if row[index] is not None]
+        numeric = bool(values) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*(cell(value) for value in row))
+    return table
+
+
+def write_table(console: Console, table: Table, form: str) -> None:
+    """A plain query's rows in one of the three forms."""
+    match form:
+        case "json":
+            for row in table.to_dicts():
+                print(json.dumps(row, ensure_ascii=False))
+        case "csv":
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(table.columns)
+            writer.writerows([csv_cell(value) for value in row] for row in table.rows)
+        case _:
+            print_rows(console, table.columns, table.rows)
+    sys.stdout.flush()

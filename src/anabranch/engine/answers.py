@@ -1,0 +1,85 @@
+"""Answers: what a query has to tell at an instant, and bag differences between two instants.
+
+Invariant: `win_start` and `win_end` describe an answer and are no part of its rows; two rows with the same content
+are the same row, whenever and in whatever window they were found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from anabranch.algebra.operators import Output
+from anabranch.formats.values import to_json
+from anabranch.model.compare import content_key
+from anabranch.model.instants import format_instant
+from anabranch.model.values import Value
+
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of one query at one evaluation instant. Instants are UTC microseconds."""
+
+    query: str
+    at: int
+    op: Output
+    win_start: int
+    win_end: int
+    columns: tuple[str, ...]
+    rows: list[Row]
+
+    @property
+    def at_text(self) -> str:
+        return format_instant(self.at)
+
+    @property
+    def win_start_text(self) -> str:
+        return format_instant(self.win_start)
+
+    @property
+    def win_end_text(self) -> str:
+        return format_instant(self.win_end)
+
+    def dicts(self) -> list[dict[str, Value]]:
+        """The rows by column name, with Cypher values."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def to_dict(self) -> dict[str, object]:
+        """The whole answer, ready for JSON: instants as ISO 8601 text, values as plain JSON."""
+        return {
+            **self._head(),
+            "rows": [{name: to_json(value) for name, value in row.items()} for row in self.dicts()],
+        }
+
+    def row_dicts(self) -> Iterator[dict[str, object]]:
+        """One JSON-ready object per row, as `anabranch run --output json` prints them."""
+        for row in self.dicts():
+            yield {**self._head(), "row": {name: to_json(value) for name, value in row.items()}}
+
+    def _head(self) -> dict[str, object]:
+        return {
+            "query": self.query,
+            "at": self.at_text,
+            "op": self.op,
+            "win_start": self.win_start_text,
+            "win_end": self.win_end_text,
+        }
+
+
+def row_key(row: Row) -> Hashable:
+    return tuple(content_key(value) for value in row)
+
+
+def bag_difference(rows: Sequence[Row], keys: Sequence[Hashable], others: Sequence[Hashable]) -> list[Row]:
+    """The rows, in their order, that are left when each of the others has taken away one of its equals."""
+    taken = Counter(others)
+    left = []
+    for row, key in zip(rows, keys, strict=True):
+        if taken.get(key, 0):
+            taken[key] -= 1
+        else:
+            left.append(row)
+    return left

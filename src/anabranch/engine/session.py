@@ -1,0 +1,279 @@
+"""The session: what a program holds to run continuous queries over its streams.
+
+    session = Session.local()
+    query = session.register(text)
+    session.push("rides", events)
+    session.finish()
+    for answer in query.poll(): ...
+
+Invariant: a session adds texts, names and conveniences to the engine, and no meaning of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from anabranch.algebra.operators import Output, Registration
+from anabranch.engine import checkpoint
+from anabranch.engine.answers import Answer
+from anabranch.engine.engine import Engine, Pushed
+from anabranch.engine.query import QueryOptions, QueryWarning
+from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
+from anabranch.formats.events import EventLike, GraphLike, events_from, graph_from, micros_of, value_from_json
+from anabranch.model.instants import parse_instant
+from anabranch.model.temporal import Duration, parse_duration
+from anabranch.model.union import ConflictPolicy
+from anabranch.model.values import Value
+from anabranch.model.windows import WindowPolicy
+from anabranch.syntax import seraph
+
+InstantLike = int | str | datetime
+DurationLike = Duration | str | timedelta
+
+
+class Query:
+    """A handle on a registered query."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    @property
+    def text(self) -> str:
+        return self._engine.query(self.name).options.text
+
+    @property
+    def registration(self) -> Registration:
+        return self._engine.query(self.name).registration
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.registration.columns
+
+    @property
+    def op(self) -> Output:
+        return self.registration.output
+
+    @property
+    def done(self) -> bool:
+        """Whether no answer will come any more: RETURN has answered, or the query failed."""
+        return self._engine.query(self.name).done
+
+    @property
+    def instants(self) -> int:
+        """How many evaluation instants have passed."""
+        return self._engine.query(self.name).instants_passed
+
+    @property
+    def evaluations(self) -> int:
+        """How many of them had to be computed; at the others nothing could have changed."""
+        return self._engine.query(self.name).evaluations
+
+    def poll(self) -> list[Answer]:
+        """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
+        return self._engine.poll(self.name)
+
+    def warnings(self) -> list[QueryWarning]:
+        """What the strict conflict policy has to say, since the last call."""
+        return self._engine.warnings(self.name)
+
+    def unregister(self) -> None:
+        self._engine.unregister(self.name)
+
+    def __repr__(self) -> str:
+        return f"Query({self.name!r})"
+
+
+class Session:
+    """Queries, streams and static graphs of one program. Instants are UTC microseconds, ISO text or datetimes."""
+
+    def __init__(
+        self, engine: Engine, windows: WindowPolicy = "trailing", conflicts: ConflictPolicy = "latest"
+    ) -> None:
+        self._engine = engine
+        self._windows = windows
+        self._conflicts = conflicts
+
+    @classmethod
+    def local(
+        cls,
+        streams: Iterable[str] | Mapping[str, DurationLike | None] | None = None,
+        lateness: DurationLike | None = None,
+        windows: WindowPolicy = "trailing",
+        conflicts: ConflictPolicy = "latest",
+    ) -> Session:
+        """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
+        stream begins to exist when a query or a push first names it."""
+        engine = Engine(_duration(lateness), fixed_streams=streams is not None)
+        if streams is not None:
+            latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
+            for name, own in latenesses.items():
+                engine.declare_stream(name, _duration(own))
+        return cls(engine, windows, conflicts)
+
+    # --- queries ------------------------------------------------------------------------------------------------------
+
+    def register(
+        self,
+        text: str,
+        *,
+        parameters: Mapping[str, Value] | None = None,
+        windows: WindowPolicy | None = None,
+        name: str | None = None,
+        now: InstantLike | None = None,
+        file_name: str = "<query>",
+    ) -> Query:
+        """Register the one query of a text. `name` replaces its own; `now` is what STARTING AT NOW means."""
+        found = seraph.registrations(text, file_name=file_name)
+        if len(found) != 1:
+            message = f"expected one REGISTER QUERY and found {len(found)}"
+            hint = "register_all() takes texts with several" if found else "begin with REGISTER QUERY"
+            raise QueryError([Diagnostic("SER-216", message, hint=hint)], text, file_name)
+        return self._register(found[0], text, parameters, windows, name, now, file_name)
+
+    def register_all(
+        self,
+        text: str,
+        *,
+        parameters: Mapping[str, Value] | None = None,
+        windows: WindowPolicy | None = None,
+        now: InstantLike | None = None,
+        file_name: str = "<query>",
+    ) -> list[Query]:
+        """Register every query of a text; when one is refused, none is registered."""
+        queries: list[Query] = []
+        try:
+            for registration in seraph.registrations(text, file_name=file_name):
+                queries.append(self._register(registration, text, parameters, windows, None, now, file_name))
+        except BaseException:
+            for query in queries:
+                query.unregister()
+            raise
+        return queries
+
+    def _register(
+        self,
+        registration: Registration,
+        text: str,
+        parameters: Mapping[str, Value] | None,
+        windows: WindowPolicy | None,
+        name: str | None,
+        now: InstantLike | None,
+        file_name: str,
+    ) -> Query:
+        options = QueryOptions(
+            windows=windows or self._windows,
+            conflicts=self._conflicts,
+            parameters=parameter_values(parameters or {}),
+            now=None if now is None else micros(now),
+            text=text,
+            file_name=file_name,
+            source_name=registration.name,
+        )
+        if name is not None:
+            registration = replace(registration, name=name)
+        self._engine.register(registration, options)
+        return Query(self._engine, registration.name)
+
+    def query(self, name: str) -> Query:
+        self._engine.query(name)
+        return Query(self._engine, name)
+
+    @property
+    def queries(self) -> list[Query]:
+        return [Query(self._engine, name) for name in self._engine.queries]
+
+    # --- streams and graphs -------------------------------------------------------------------------------------------
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self._engine.streams
+
+    @property
+    def late(self) -> dict[str, int]:
+        """How many events came too late, by stream."""
+        return {name: self._engine.stream(name).late for name in self._engine.streams}
+
+    def graph(self, name: str, graph: GraphLike) -> None:
+        """Name a static graph for `ON GRAPH name`: a PropertyGraph, nodes and relationships as JSON, or events."""
+        self._engine.add_static_graph(name, graph_from(graph))
+
+    def push(self, stream: str, events: EventLike | Iterable[EventLike]) -> Pushed:
+        """Give events to a stream: Event objects or their JSON objects, many or one. Late ones are handed back.
+
+        A malformed event raises MalformedEventError before any event of the call is taken in.
+        """
+        return self._engine.push(stream, events_from(events))
+
+    def advance(self, instant: InstantLike) -> None:
+        """Say that no event at or before the instant will come any more, on any stream."""
+        self._engine.advance(micros(instant))
+
+    def close_stream(self, name: str) -> None:
+        self._engine.close_stream(name)
+
+    def finish(self, until: InstantLike | None = None, drain: bool = False) -> None:
+        """The input has ended: evaluate until every event was seen, until an instant, or until windows are empty."""
+        self._engine.finish(None if until is None else micros(until), drain)
+
+    # --- checkpoint ---------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> bytes:
+        """Everything that the next answers depend on, queries and unpolled answers included."""
+        state = {"windows": self._windows, "conflicts": self._conflicts, "engine": self._engine.state()}
+        return checkpoint.pack(state)
+
+    @classmethod
+    def restore(cls, data: bytes) -> Session:
+        """The session of a checkpoint; `session.query(name)` finds its queries."""
+        state = checkpoint.unpack(data)
+        if "engine" not in state:
+            raise EngineError("this is the checkpoint of an engine, not of a session")
+        return cls(Engine.from_state(state["engine"], _recompile), state["windows"], state["conflicts"])
+
+
+def _recompile(options: QueryOptions) -> Registration:
+    for registration in seraph.registrations(options.text, file_name=options.file_name):
+        if registration.name == options.source_name:
+            return registration
+    raise EngineError(f"the checkpoint's text has no query `{options.source_name}`")
+
+
+def micros(instant: InstantLike) -> int:
+    """UTC microseconds of an instant given as such, as ISO 8601 text or as a datetime (without a zone it is UTC)."""
+    if isinstance(instant, str):
+        try:
+            return parse_instant(instant)
+        except EvaluationError as error:
+            raise EngineError(error.diagnostic.message) from None
+    if isinstance(instant, datetime):
+        return micros_of(instant)
+    if isinstance(instant, bool) or not isinstance(instant, int):
+        raise EngineError(f"{instant!r} is no instant; give microseconds, ISO 8601 text or a datetime")
+    return instant
+
+
+def parameter_values(parameters: Mapping[str, object]) -> dict[str, Value]:
+    """Parameters as Cypher values: plain Python, model values, and typed JSON such as {"$date": "2015-07-21"}."""
+    try:
+        return {name: value_from_json(value, f"${name}") for name, value in parameters.items()}
+    except MalformedEventError as error:
+        raise EngineError(f"parameter {error.reason}") from None
+
+
+def _duration(duration: DurationLike | None) -> Duration | None:
+    if duration is None or isinstance(duration, Duration):
+        return duration
+    if isinstance(duration, timedelta):
+        nanoseconds = (duration // timedelta(microseconds=1)) * 1000
+        return Duration(0, 0, 0, nanoseconds)
+    try:
+        return parse_duration(duration)
+    except EvaluationError as error:
+        raise EngineError(error.diagnostic.message) from None
+
+
+def _names(streams: Iterable[str]) -> Iterable[str]:
+    return [streams] if isinstance(streams, str) else streams

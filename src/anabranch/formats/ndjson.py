@@ -1,0 +1,91 @@
+"""NDJSON: one event a line, UTF-8, plain or gzip.
+
+Invariant: a malformed line never ends the reading; it comes out as a MalformedRecord with its line number, in its
+place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NoReturn, cast
+
+from anabranch.errors import MalformedEventError
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.events import event_from_dict, event_to_dict
+from anabranch.model.event import Event
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_ndjson(file: BinaryIO) -> Iterator[tuple[int, Event | MalformedRecord]]:
+    """Line numbers (from one) with their events; blank lines are skipped. Gzip is told by its first bytes."""
+    for number, line in enumerate(_uncompressed(file), 1):
+        if number == 1 and line.startswith(_BOM):
+            line = line[len(_BOM) :]
+        if line.isspace() or not line:
+            continue
+        yield number, read_line(line, number)
+
+
+def read_line(line: bytes | str, number: int | None = None) -> Event | MalformedRecord:
+    """The event of one line, or why it is none."""
+    try:
+        return event_from_dict(_DECODER.decode(line.decode() if isinstance(line, bytes) else line))
+    except MalformedEventError as error:
+        reason = error.reason
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8 (byte {error.start + 1})"
+    except json.JSONDecodeError as error:
+        reason = f"not JSON: {error.msg} (column {error.colno})"
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError:
+        reason = "not JSON: a number with too many digits"
+    raw = line.decode(errors="replace") if isinstance(line, bytes) else line
+    return MalformedRecord(reason, number, raw.rstrip("\r\n"))
+
+
+def write_ndjson(events: Iterable[Event], file: BinaryIO) -> int:
+    """Write events, one a line; gives their number."""
+    count = 0
+    for event in events:
+        file.write(json.dumps(event_to_dict(event), ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n")
+        count += 1
+    return count
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise MalformedEventError(f"{name} is no number that JSON knows")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _uncompressed(file: BinaryIO) -> Iterable[bytes]:
+    head = file.read(len(_GZIP_MAGIC))
+    joined = io.BufferedReader(cast(io.RawIOBase, _Prefixed(head, file)))
+    if head == _GZIP_MAGIC:
+        return gzip.GzipFile(fileobj=joined)
+    return joined
+
+
+class _Prefixed(io.RawIOBase):
+    """A file whose first bytes were read already; works on pipes, which cannot be rewound."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._head or self._rest.read(len(buffer))
+        self._head = data[len(buffer) :] if self._head else b""
+        data = data[: len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)

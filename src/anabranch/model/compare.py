@@ -1,0 +1,195 @@
+"""When two values are equal, which comes first, and what makes them the same: Cypher's four notions, side by side.
+
+`equals` and `compare` are three-valued (`=`, `<`): None is "unknown". `order_key` is the total order of ORDER BY,
+min and max. `identity_key` is equivalence (DISTINCT, grouping, joins): null is null, NaN is NaN, an element is its id.
+`content_key` is what an answer shows: as `identity_key`, but elements with everything they carry.
+
+Invariant: `equals(a, b) is True` implies `identity_key(a) == identity_key(b)`, so a hash index never loses a match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeAlias
+
+from anabranch.model.points import Point
+from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
+from anabranch.model.values import Node, Path, Relationship, Value
+
+_SCALARS = frozenset((str, int, float, bool))
+_NUMBERS = frozenset((int, float))
+
+Instant: TypeAlias = DateTime | LocalDateTime | Date | Time | LocalTime
+_INSTANTS = (DateTime, LocalDateTime, Date, Time, LocalTime)
+
+
+def equals(left: Value, right: Value) -> bool | None:
+    """`left = right`: None when a null decides it. Values of different kinds differ; numbers compare by value."""
+    if left is None or right is None:
+        return None
+    kind = left.__class__
+    if kind is right.__class__:
+        if kind in _SCALARS:
+            return bool(left == right)
+        if isinstance(left, list) and isinstance(right, list):
+            return _equal_items(left, right)
+        if isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False
+            return _equal_items(list(left.values()), [right[key] for key in left])
+        return bool(left == right)
+    if kind in _NUMBERS and right.__class__ in _NUMBERS:
+        return bool(left == right)
+    return False
+
+
+def _equal_items(left: Sequence[Value], right: Sequence[Value]) -> bool | None:
+    if len(left) != len(right):
+        return False
+    answer: bool | None = True
+    for one, other in zip(left, right, strict=True):
+        same = equals(one, other)
+        if same is False:
+            return False
+        if same is None:
+            answer = None
+    return answer
+
+
+def compare(left: Value, right: Value) -> int | None:
+    """-1, 0 or 1 as `left` is less than, equal to or greater than `right`; None when they cannot be compared.
+
+    Comparable are numbers, strings, booleans, lists (item by item) and temporal values of one kind, durations excepted.
+    """
+    kind, other = left.__class__, right.__class__
+    if kind in _NUMBERS and other in _NUMBERS:
+        if left != left or right != right:
+            return None
+        return _sign(left, right)
+    if kind is not other:
+        return None
+    if kind is str or kind is bool:
+        return _sign(left, right)
+    if isinstance(left, list) and isinstance(right, list):
+        for one, another in zip(left, right, strict=False):
+            if equals(one, another) is True:
+                continue
+            return compare(one, another)
+        return _sign(len(left), len(right))
+    if isinstance(left, _INSTANTS) and isinstance(right, _INSTANTS):
+        return _sign(left.order_key(), right.order_key())
+    return None
+
+
+def _sign(left: object, right: object) -> int:
+    return -1 if left < right else 1 if left > right else 0  # type: ignore[operator]
+
+
+# --- the total order ------------------------------------------------------------------------------------------------
+
+_MAP, _NODE, _RELATIONSHIP, _LIST, _PATH, _POINT = range(6)
+_TEMPORAL_RANKS: Mapping[type, int] = {
+    kind: 6 + position for position, kind in enumerate((DateTime, LocalDateTime, Date, Time, LocalTime, Duration))
+}
+_STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = range(12, 17)
+
+
+def order_key(value: Value) -> tuple[object, ...]:
+    """A sort key of the order across all kinds: maps, nodes, relationships, lists, paths, points, temporal values,
+    strings, booleans, numbers, NaN, null."""
+    match value:
+        case None:
+            return (_NULL,)
+        case bool():
+            return (_BOOLEAN, value)
+        case int():
+            return (_NUMBER, value)
+        case float():
+            return (_NUMBER, value) if value == value else (_NAN,)
+        case str():
+            return (_STRING, value)
+        case list():
+            return (_LIST, tuple(map(order_key, value)))
+        case dict():
+            names = sorted(value)
+            return (_MAP, len(names), tuple(names), tuple(order_key(value[name]) for name in names))
+        case Node():
+            return (_NODE, *_id_order(value.id))
+        case Relationship():
+            return (_RELATIONSHIP, *_id_order(value.id))
+        case Path():
+            steps = tuple(
+                _id_order(one.id) + _id_order(to.id)
+                for one, to in zip(value.relationships, value.nodes[1:], strict=True)
+            )
+            return (_PATH, _id_order(value.nodes[0].id), steps)
+        case Point():
+            return (_POINT, value.order_key())
+        case DateTime() | LocalDateTime() | Date() | Time() | LocalTime() | Duration():
+            return (_TEMPORAL_RANKS[type(value)], value.order_key())
+    raise TypeError(f"{type(value).__name__} is not a value of the model")
+
+
+def _id_order(element_id: object) -> tuple[object, ...]:
+    """Numbers before texts, so that ids of both kinds can stand in one graph."""
+    return (1, element_id) if isinstance(element_id, str) else (0, element_id)
+
+
+# --- sameness -------------------------------------------------------------------------------------------------------
+
+_NAN_KEY = ("NaN",)
+_TRUE_KEY = ("boolean", True)
+_FALSE_KEY = ("boolean", False)
+
+
+def identity_key(value: Value) -> Hashable:
+    """A hashable stand-in: two values are equivalent exactly when their keys are equal."""
+    kind = value.__class__
+    if kind is str or kind is int or value is None:
+        return value
+    match value:
+        case Node():
+            return ("node", value.id)
+        case Relationship():
+            return ("relationship", value.id)
+        case Path():
+            return (
+                "path",
+                tuple(node.id for node in value.nodes),
+                tuple(relationship.id for relationship in value.relationships),
+            )
+    return _deep_key(value, identity_key)
+
+
+def content_key(value: Value) -> Hashable:
+    """As `identity_key`, but nodes and relationships with their labels, type, ends and properties."""
+    match value:
+        case Node():
+            return ("node", value.id, frozenset(value.labels), _map_key(value.properties, content_key))
+        case Relationship():
+            ends = (value.source, value.target)
+            return ("relationship", value.id, value.type, ends, _map_key(value.properties, content_key))
+        case Path():
+            return ("path", tuple(map(content_key, value.nodes)), tuple(map(content_key, value.relationships)))
+    return _deep_key(value, content_key)
+
+
+def _deep_key(value: Value, key: Callable[[Value], Hashable]) -> Hashable:
+    match value:
+        case bool():
+            return _TRUE_KEY if value else _FALSE_KEY
+        case float() if value != value:
+            return _NAN_KEY
+        case list():
+            return ("list", tuple(map(key, value)))
+        case dict():
+            return ("map", _map_key(value, key))
+        case None | int() | float() | str():
+            return value
+        case Hashable():
+            return (type(value).__name__, value)
+    raise TypeError(f"{type(value).__name__} is not a value of the model")
+
+
+def _map_key(entries: Mapping[str, Value], key: Callable[[Value], Hashable]) -> Hashable:
+    return frozenset((name, key(item)) for name, item in entries.items())

@@ -1,0 +1,38 @@
+"""The plain evaluator: a plan compiled once, run as often as there are windows to answer.
+
+Invariant: this is the law. What it answers is what the query means; everything incremental is compared with it.
+"""
+
+from __future__ import annotations
+
+from anabranch.algebra.operators import Operator
+from anabranch.model.values import Value
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.operators import compile_operator
+
+Table = list[tuple[Value, ...]]
+
+
+class CompiledPlan:
+    """A plan ready to run. `columns` name the values of each row; those that begin with a space are anonymous."""
+
+    def __init__(self, plan: Operator, argument: tuple[str, ...] = ()) -> None:
+        self.plan = plan
+        self.columns = plan.columns
+        self._rows = compile_operator(plan, argument)
+
+    def run(self, context: Context, argument: tuple[Value, ...] = ()) -> Table:
+        """All rows, over the graphs of the context. The budget begins anew."""
+        context.steps = 0
+        return list(self._rows(context, argument))
+
+
+def compile_plan(plan: Operator, argument: tuple[str, ...] = ()) -> CompiledPlan:
+    """`argument` names the values that `run` is given for the plan's `Argument` leaf, if it has one."""
+    return CompiledPlan(plan, argument)
+
+
+def evaluate_plan(plan: Operator, context: Context) -> tuple[tuple[str, ...], Table]:
+    """Compile and run at once: the columns and the rows."""
+    compiled = compile_plan(plan)
+    return compiled.columns, compiled.run(context)

@@ -1,0 +1,317 @@
+"""Expressions become nested closures, once: names turn into positions, literals into values, functions into calls.
+
+A variable that an expression binds itself (comprehension, quantifier, reduction) is appended to the row it sees.
+
+Invariant: a failure carries the span of the innermost expression that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra.operators import Operator
+from anabranch.errors import EvaluationError, InternalError, Span
+from anabranch.model.values import Node, Relationship, Value
+from anabranch.snapshot.access import carries_labels, item_of, property_of, slice_of
+from anabranch.snapshot.compiled import Evaluator, Row, RowSource, kind_of, truth, wrong_kind
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.functions import CONTEXT_FUNCTIONS, FUNCTIONS
+from anabranch.snapshot.logic import COMPARISONS, QUANTIFIERS, conjunction, disjunction, exclusive, negation
+from anabranch.snapshot.variables import argument_names
+
+Columns = tuple[str, ...]
+
+
+def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator:
+    """A function from a row with these columns to the expression's value."""
+
+    def compiled(part: ex.Expression) -> Evaluator:
+        return compile_expression(part, columns)
+
+    def optional(part: ex.Expression | None) -> Evaluator | None:
+        return None if part is None else compile_expression(part, columns)
+
+    match expression:
+        case ex.Constant(value):
+            return lambda row, context: value
+        case ex.Variable(name):
+            index = position(name, columns)
+            return lambda row, context: row[index]
+        case ex.Parameter(name):
+            return _parameter(name, expression.span)
+        case ex.Property(subject, key):
+            return _property(compiled(subject), key, expression.span)
+        case ex.Subscript(subject, index_expression):
+            return _applied(item_of, (compiled(subject), compiled(index_expression)), expression.span)
+        case ex.Sublist(subject, start, stop):
+            return _sublist(compiled(subject), optional(start), optional(stop), expression.span)
+        case ex.ListOf(items):
+            return _list(items, tuple(map(compiled, items)))
+        case ex.MapOf(entries):
+            named = tuple((name, compiled(value)) for name, value in entries)
+            return lambda row, context: {name: value(row, context) for name, value in named}
+        case ex.And(operands):
+            return _located(conjunction(tuple(map(compiled, operands))), expression.span)
+        case ex.Or(operands):
+            return _located(disjunction(tuple(map(compiled, operands))), expression.span)
+        case ex.Xor(left, right):
+            return _applied(exclusive, (compiled(left), compiled(right)), expression.span)
+        case ex.Not(operand):
+            return _applied(negation, (compiled(operand),), expression.span)
+        case ex.Compare(operator, left, right):
+            return _comparison(COMPARISONS[operator], compiled(left), compiled(right))
+        case ex.IsNull(operand):
+            tested = compiled(operand)
+            return lambda row, context: tested(row, context) is None
+        case ex.HasLabels(subject, labels):
+            return _applied(lambda value: carries_labels(value, labels), (compiled(subject),), expression.span)
+        case ex.Call("coalesce", arguments):
+            return _coalesce(tuple(map(compiled, arguments)))
+        case ex.Call(function, arguments):
+            return _call(function, tuple(map(compiled, arguments)), expression.span)
+        case ex.Case(branches, default):
+            return _case(tuple((compiled(one), compiled(two)) for one, two in branches), compiled(default))
+        case ex.Comprehension(variable, source, where, result):
+            inner = (*columns, variable)
+            return _comprehension(
+                compiled(source),
+                None if where is None else compile_expression(where, inner),
+                None if result is None else compile_expression(result, inner),
+                expression.span,
+            )
+        case ex.Quantifier(kind, variable, source, condition):
+            test = compile_expression(condition, (*columns, variable))
+            return _quantifier(kind, compiled(source), test, expression.span)
+        case ex.Reduce(accumulator, initial, variable, source, step):
+            following = compile_expression(step, (*columns, accumulator, variable))
+            return _reduction(compiled(initial), compiled(source), following, expression.span)
+        case ex.Exists(plan):
+            rows, argument = _nested(plan, columns)
+            return lambda row, context: next(rows(context, argument(row)), None) is not None
+        case ex.CollectRows(plan, result):
+            rows, argument = _nested(plan, columns)
+            shown = compile_expression(result, plan.columns)
+            return lambda row, context: [shown(one, context) for one in rows(context, argument(row))]
+    raise InternalError(f"{type(expression).__name__} cannot stand here")
+
+
+def position(name: str, columns: Columns) -> int:
+    """Where a name stands in the row; the innermost of two bindings wins."""
+    for index in range(len(columns) - 1, -1, -1):
+        if columns[index] == name:
+            return index
+    raise InternalError(f"no column `{name}` among {', '.join(columns) or 'none'}")
+
+
+# --- leaves and access ----------------------------------------------------------------------------------------------
+
+
+def _parameter(name: str, span: Span | None) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        try:
+            return context.parameters[name]
+        except KeyError:
+            given = ", ".join(f"${one}" for one in context.parameters) or "none"
+            raise EvaluationError("SER-305", f"no parameter `${name}`", f"given: {given}", span) from None
+
+    return evaluate
+
+
+def _property(subject: Evaluator, key: str, span: Span | None) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        value = subject(row, context)
+        kind = value.__class__
+        if kind is Node or kind is Relationship:
+            return value.properties.get(key)  # type: ignore[attr-defined]
+        try:
+            return property_of(value, key)
+        except EvaluationError as error:
+            raise error.located(span) from None
+
+    return evaluate
+
+
+def _sublist(subject: Evaluator, start: Evaluator | None, stop: Evaluator | None, span: Span | None) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        value = subject(row, context)
+        first = start(row, context) if start else None
+        last = stop(row, context) if stop else None
+        try:
+            return slice_of(value, first, last, start is not None, stop is not None)
+        except EvaluationError as error:
+            raise error.located(span) from None
+
+    return evaluate
+
+
+def _list(items: tuple[ex.Expression, ...], evaluators: tuple[Evaluator, ...]) -> Evaluator:
+    if all(isinstance(item, ex.Constant) for item in items):
+        constant: Value = [item.value for item in items if isinstance(item, ex.Constant)]
+        return lambda row, context: constant
+    return lambda row, context: [item(row, context) for item in evaluators]
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+def _located(evaluator: Evaluator, span: Span | None) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        try:
+            return evaluator(row, context)
+        except EvaluationError as error:
+            raise error.located(span) from None
+
+    return evaluate
+
+
+def _applied(function: Callable[..., Value], arguments: tuple[Evaluator, ...], span: Span | None) -> Evaluator:
+    """The function of the arguments' values, with the common arities spelled out for speed."""
+    match arguments:
+        case (only,):
+
+            def evaluate(row: Row, context: Context) -> Value:
+                value = only(row, context)
+                try:
+                    return function(value)
+                except EvaluationError as error:
+                    raise error.located(span) from None
+
+        case (left, right):
+
+            def evaluate(row: Row, context: Context) -> Value:
+                one, other = left(row, context), right(row, context)
+                try:
+                    return function(one, other)
+                except EvaluationError as error:
+                    raise error.located(span) from None
+
+        case _:
+
+            def evaluate(row: Row, context: Context) -> Value:
+                values = [argument(row, context) for argument in arguments]
+                try:
+                    return function(*values)
+                except EvaluationError as error:
+                    raise error.located(span) from None
+
+    return evaluate
+
+
+def _call(name: str, arguments: tuple[Evaluator, ...], span: Span | None) -> Evaluator:
+    folded = name.lower()
+    function = FUNCTIONS.get(folded)
+    if function is not None:
+        return _applied(function, arguments, span)
+    contextual = CONTEXT_FUNCTIONS.get(folded)
+    if contextual is None:
+        raise InternalError(f"no function `{name}` in the snapshot evaluator")
+
+    def evaluate(row: Row, context: Context) -> Value:
+        values = [argument(row, context) for argument in arguments]
+        try:
+            return contextual(context, *values)
+        except EvaluationError as error:
+            raise error.located(span) from None
+
+    return evaluate
+
+
+def _comparison(test: Callable[[Value, Value], bool | None], left: Evaluator, right: Evaluator) -> Evaluator:
+    return lambda row, context: test(left(row, context), right(row, context))
+
+
+def _coalesce(arguments: tuple[Evaluator, ...]) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        for argument in arguments:
+            value = argument(row, context)
+            if value is not None:
+                return value
+        return None
+
+    return evaluate
+
+
+def _case(branches: tuple[tuple[Evaluator, Evaluator], ...], default: Evaluator) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        for condition, value in branches:
+            if condition(row, context) is True:
+                return value(row, context)
+        return default(row, context)
+
+    return evaluate
+
+
+# --- expressions that bind a variable -------------------------------------------------------------------------------
+
+
+def _items(value: Value, span: Span | None) -> list[Value] | None:
+    if value is None or isinstance(value, list):
+        return value
+    raise wrong_kind(f"items of {kind_of(value)}", "only a list can be gone through").located(span)
+
+
+def _comprehension(
+    source: Evaluator, where: Evaluator | None, result: Evaluator | None, span: Span | None
+) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        items = _items(source(row, context), span)
+        if items is None:
+            return None
+        found: list[Value] = []
+        for item in items:
+            inner = (*row, item)
+            if where is None or _true(where(inner, context), span):
+                found.append(item if result is None else result(inner, context))
+        return found
+
+    return evaluate
+
+
+def _true(value: Value, span: Span | None) -> bool:
+    if value is True or value is False or value is None:
+        return value is True
+    try:
+        return truth(value) is True
+    except EvaluationError as error:
+        raise error.located(span) from None
+
+
+def _quantifier(kind: str, source: Evaluator, test: Evaluator, span: Span | None) -> Evaluator:
+    quantify = QUANTIFIERS[kind]
+
+    def evaluate(row: Row, context: Context) -> Value:
+        items = _items(source(row, context), span)
+        if items is None:
+            return None
+        try:
+            return quantify(truth(test((*row, item), context)) for item in items)
+        except EvaluationError as error:
+            raise error.located(span) from None
+
+    return evaluate
+
+
+def _reduction(initial: Evaluator, source: Evaluator, step: Evaluator, span: Span | None) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        accumulated = initial(row, context)
+        items = _items(source(row, context), span)
+        if items is None:
+            return None
+        for item in items:
+            accumulated = step((*row, accumulated, item), context)
+        return accumulated
+
+    return evaluate
+
+
+# --- expressions that hold a plan -----------------------------------------------------------------------------------
+
+
+def _nested(plan: Operator, columns: Columns) -> tuple[RowSource, Callable[[Row], tuple[Value, ...]]]:
+    """The plan's rows, and how to cut the row of its `Argument` leaf out of the enclosing row."""
+    from anabranch.snapshot.operators import compile_operator  # operators hold expressions and these hold operators
+
+    names = tuple(dict.fromkeys(argument_names(plan)))
+    picks = tuple(position(name, columns) for name in names)
+    return compile_operator(plan, names), lambda row: tuple([row[pick] for pick in picks])

@@ -1,0 +1,111 @@
+"""Functions of nodes, relationships, paths and maps.
+
+Invariant: what an element carries is read from the element itself; only the ends of a relationship need the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anabranch.model.temporal.refusals import kind_of, wrong_kind
+from anabranch.model.values import Node, Path, Relationship, Value
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.functions.support import strict
+
+
+def _entries(value: Value, what: str) -> Mapping[str, Value]:
+    match value:
+        case Node() | Relationship():
+            return value.properties
+        case dict():
+            return value
+    raise wrong_kind(f"{what} of {kind_of(value)}", f"{what} takes a node, a relationship or a map")
+
+
+@strict
+def element_id(value: Value) -> Value:
+    if isinstance(value, Node | Relationship):
+        return value.id
+    raise wrong_kind(f"id() of {kind_of(value)}", "only nodes and relationships have an id")
+
+
+@strict
+def element_id_text(value: Value) -> Value:
+    return str(element_id(value))
+
+
+@strict
+def labels(value: Value) -> Value:
+    if isinstance(value, Node):
+        return list(value.labels)
+    raise wrong_kind(f"labels() of {kind_of(value)}", "only nodes have labels")
+
+
+@strict
+def relationship_type(value: Value) -> Value:
+    if isinstance(value, Relationship):
+        return value.type
+    raise wrong_kind(f"type() of {kind_of(value)}", "only relationships have a type")
+
+
+@strict
+def keys(value: Value) -> Value:
+    if isinstance(value, dict):
+        return list(value)
+    return [key for key, item in _entries(value, "keys()").items() if item is not None]
+
+
+@strict
+def properties(value: Value) -> Value:
+    return dict(_entries(value, "properties()"))
+
+
+def merge_maps(*maps: Value) -> Value:
+    """One map from several, the last one's entries winning (map projection)."""
+    merged: dict[str, Value] = {}
+    for one in maps:
+        if one is None:
+            return None
+        merged.update(_entries(one, "a map projection"))
+    return merged
+
+
+@strict
+def nodes(value: Value) -> Value:
+    if isinstance(value, Path):
+        return list(value.nodes)
+    raise wrong_kind(f"nodes() of {kind_of(value)}", "nodes() takes a path")
+
+
+@strict
+def relationships(value: Value) -> Value:
+    if isinstance(value, Path):
+        return list(value.relationships)
+    raise wrong_kind(f"relationships() of {kind_of(value)}", "relationships() takes a path")
+
+
+@strict
+def length(value: Value) -> Value:
+    if isinstance(value, Path):
+        return len(value)
+    raise wrong_kind(f"length() of {kind_of(value)}", "length() takes a path; size() takes a list or a string")
+
+
+def exists(value: Value) -> Value:
+    return value is not None
+
+
+def start_node(context: Context, value: Value) -> Value:
+    found = _relationship(value, "startNode()")
+    return None if found is None else context.end_of(found, found.source)
+
+
+def end_node(context: Context, value: Value) -> Value:
+    found = _relationship(value, "endNode()")
+    return None if found is None else context.end_of(found, found.target)
+
+
+def _relationship(value: Value, what: str) -> Relationship | None:
+    if value is None or isinstance(value, Relationship):
+        return value
+    raise wrong_kind(f"{what} of {kind_of(value)}", f"{what} takes a relationship")

@@ -1,0 +1,326 @@
+"""Operators become generators of rows, once: each asks its inputs for rows and gives its own.
+
+A `Pattern` on the right of a join is matched row by row from what the left has bound; other joins hash.
+
+Invariant: a compiled operator keeps no state between runs; its rows have exactly the operator's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.errors import EvaluationError, InternalError
+from anabranch.model.compare import identity_key, order_key
+from anabranch.model.values import Value
+from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Distinct
+from anabranch.snapshot.compiled import Evaluator, RowSource, kind_of, truth, wrong_kind, wrong_value
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.expressions import Columns, compile_expression, position
+from anabranch.snapshot.matcher import Matcher
+from anabranch.snapshot.variables import free_variables
+
+Rows = Iterator[tuple[Value, ...]]
+Partners = Callable[[Context, tuple[Value, ...]], Callable[[tuple[Value, ...]], Rows]]
+"""The right side of a join: prepared once per run, then asked with each left row for the joined rows."""
+
+
+def compile_operator(operator: op.Operator, argument: Columns) -> RowSource:
+    """The rows of an operator; `argument` names the columns of the row that its `Argument` leaf stands for."""
+    match operator:
+        case op.Unit():
+            return lambda context, row: iter([()])
+        case op.Argument(names):
+            picks = tuple(position(name, argument) for name in names)
+            return lambda context, row: iter([tuple([row[pick] for pick in picks])])
+        case op.Pattern() | op.Filter(op.Pattern() | op.Filter() | op.Join()):
+            return _matched(operator, argument)
+        case op.Join(left, right, condition):
+            return _join(left, _partners(left, right, condition, argument), argument)
+        case op.LeftJoin(left, right, condition):
+            width = len(operator.columns) - len(left.columns)
+            return _left_join(compile_operator(left, argument), _partners(left, right, condition, argument), width)
+        case op.Union(left, right):
+            return _union(left, right, argument)
+        case op.Filter(source, condition):
+            return _filter(compile_operator(source, argument), compile_expression(condition, source.columns), operator)
+        case op.Unwind(source, _, expression):
+            return _unwind(compile_operator(source, argument), compile_expression(expression, source.columns))
+        case op.Project(source, items):
+            return _project(compile_operator(source, argument), source.columns, items)
+        case op.Aggregate(source, keys, aggregates):
+            return _aggregate(compile_operator(source, argument), source.columns, keys, aggregates)
+        case op.Distinct(source):
+            return _distinct(compile_operator(source, argument))
+        case op.Order(source, keys):
+            return _order(compile_operator(source, argument), source.columns, keys)
+        case op.Slice(source, skip, limit):
+            return _slice(compile_operator(source, argument), skip, limit)
+    raise InternalError(f"{type(operator).__name__} has no plain evaluation")
+
+
+# --- patterns and joins ---------------------------------------------------------------------------------------------
+
+
+def _matched(operator: op.Operator, argument: Columns) -> RowSource:
+    """A pattern, perhaps under filters, perhaps under a join: the filters become the matcher's condition."""
+    conditions: list[ex.Expression] = []
+    below = operator
+    while isinstance(below, op.Filter):
+        conditions.insert(0, below.condition)
+        below = below.input
+    if isinstance(below, op.Pattern):
+        matcher = Matcher(below, (), _all_of(conditions))
+        return lambda context, row: matcher.matches(context, ())
+    if isinstance(below, op.Join):
+        if below.condition is not None:
+            conditions.insert(0, below.condition)
+        partners = _partners(below.left, below.right, _all_of(conditions), argument)
+        return _join(below.left, partners, argument)
+    assert isinstance(operator, op.Filter)
+    condition = compile_expression(operator.condition, operator.input.columns)
+    return _filter(compile_operator(operator.input, argument), condition, operator)
+
+
+def _all_of(conditions: list[ex.Expression]) -> ex.Expression | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return ex.And(tuple(conditions))
+
+
+def _partners(left: op.Operator, right: op.Operator, condition: ex.Expression | None, argument: Columns) -> Partners:
+    pattern, conditions = right, [condition] if condition is not None else []
+    while isinstance(pattern, op.Filter) and not free_variables(pattern.condition) & frozenset(left.columns):
+        conditions.insert(0, pattern.condition)
+        pattern = pattern.input
+    if isinstance(pattern, op.Pattern):
+        matcher = Matcher(pattern, left.columns, _all_of(conditions))
+        return lambda context, row: lambda given: matcher.matches(context, given)
+    return _hashed(left, right, condition, argument)
+
+
+def _hashed(left: op.Operator, right: op.Operator, condition: ex.Expression | None, argument: Columns) -> Partners:
+    shared = [name for name in right.columns if name in left.columns]
+    left_keys = [left.columns.index(name) for name in shared]
+    right_keys = [right.columns.index(name) for name in shared]
+    added = [index for index, name in enumerate(right.columns) if name not in left.columns]
+    columns = left.columns + tuple(right.columns[index] for index in added)
+    rows = compile_operator(right, argument)
+    test = compile_expression(condition, columns) if condition is not None else None
+
+    def prepare(context: Context, row: tuple[Value, ...]) -> Callable[[tuple[Value, ...]], Rows]:
+        groups: dict[Hashable, list[tuple[Value, ...]]] = {}
+        for one in rows(context, row):
+            key = _join_key(one, right_keys)
+            if key is not None:
+                groups.setdefault(key, []).append(tuple([one[index] for index in added]))
+
+        def partners(given: tuple[Value, ...]) -> Rows:
+            found = groups.get(_join_key(given, left_keys), ())
+            context.spend(len(found))
+            for one in found:
+                joined = given + one
+                if test is None or truth(test(joined, context)) is True:
+                    yield joined
+
+        return partners
+
+    return prepare
+
+
+def _join_key(row: tuple[Value, ...], picks: list[int]) -> Hashable:
+    """The values that must be the same on both sides; None when one is null, which joins nothing."""
+    values = [row[pick] for pick in picks]
+    return None if any(value is None for value in values) else tuple(map(identity_key, values))
+
+
+def _join(left: op.Operator, right: Partners, argument: Columns) -> RowSource:
+    if isinstance(left, op.Unit):
+        return lambda context, row: right(context, row)(())
+    source = compile_operator(left, argument)
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        partners = right(context, row)
+        for given in source(context, row):
+            yield from partners(given)
+
+    return rows
+
+
+def _left_join(left: RowSource, right: Partners, width: int) -> RowSource:
+    nothing = (None,) * width
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        partners = right(context, row)
+        for given in left(context, row):
+            alone = True
+            for joined in partners(given):
+                alone = False
+                yield joined
+            if alone:
+                yield given + nothing
+
+    return rows
+
+
+def _union(left: op.Operator, right: op.Operator, argument: Columns) -> RowSource:
+    first, second = compile_operator(left, argument), compile_operator(right, argument)
+    picks = [right.columns.index(name) for name in left.columns]
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        yield from first(context, row)
+        for one in second(context, row):
+            yield tuple([one[pick] for pick in picks])
+
+    return rows
+
+
+# --- one input ------------------------------------------------------------------------------------------------------
+
+
+def _filter(source: RowSource, condition: Evaluator, operator: op.Filter) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        for one in source(context, row):
+            value = condition(one, context)
+            if value is True:
+                yield one
+            elif value is not False and value is not None:
+                try:
+                    truth(value)
+                except EvaluationError as error:
+                    raise error.located(operator.condition.span) from None
+
+    return rows
+
+
+def _unwind(source: RowSource, expression: Evaluator) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        for one in source(context, row):
+            value = expression(one, context)
+            if value is None:
+                continue
+            items = value if isinstance(value, list) else [value]
+            context.spend(len(items))
+            for item in items:
+                yield (*one, item)
+
+    return rows
+
+
+def _project(source: RowSource, columns: Columns, items: tuple[tuple[str, ex.Expression], ...]) -> RowSource:
+    evaluators = [compile_expression(expression, columns) for _, expression in items]
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        for one in source(context, row):
+            yield tuple([evaluate(one, context) for evaluate in evaluators])
+
+    return rows
+
+
+def _distinct(source: RowSource) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        seen: set[Hashable] = set()
+        for one in source(context, row):
+            key = tuple(map(identity_key, one))
+            if key not in seen:
+                seen.add(key)
+                yield one
+
+    return rows
+
+
+def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...]) -> RowSource:
+    evaluators = [(compile_expression(key.expression, columns), key.descending) for key in keys]
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        found = list(source(context, row))
+        for evaluate, descending in reversed(evaluators):
+            found.sort(key=lambda one: order_key(evaluate(one, context)), reverse=descending)
+        return iter(found)
+
+    return rows
+
+
+def _slice(source: RowSource, skip: ex.Expression | None, limit: ex.Expression | None) -> RowSource:
+    first, most = (part and compile_expression(part, ()) for part in (skip, limit))
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        start = _row_count(first((), context), "SKIP", skip) if first else 0
+        stop = start + _row_count(most((), context), "LIMIT", limit) if most else None
+        return islice(source(context, row), start, stop)
+
+    return rows
+
+
+def _row_count(value: Value, what: str, expression: ex.Expression | None) -> int:
+    span = expression.span if expression is not None else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_kind(f"{what} takes an integer, and this is {kind_of(value)}").located(span)
+    if value < 0:
+        raise wrong_value(f"{what} {value} is negative", "counts begin at 0").located(span)
+    return value
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
+
+
+def _aggregate(
+    source: RowSource,
+    columns: Columns,
+    keys: tuple[tuple[str, ex.Expression], ...],
+    aggregates: tuple[tuple[str, ex.AggregateCall], ...],
+) -> RowSource:
+    groupings = [compile_expression(expression, columns) for _, expression in keys]
+    calls = [_Call(call, columns) for _, call in aggregates]
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        groups: dict[Hashable, tuple[tuple[Value, ...], list[Accumulator]]] = {}
+        if not groupings:
+            groups[()] = ((), [call.fresh() for call in calls])
+        for one in source(context, row):
+            values = tuple([evaluate(one, context) for evaluate in groupings])
+            key = tuple(map(identity_key, values))
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = (values, [call.fresh() for call in calls])
+            for call, accumulator in zip(calls, group[1], strict=True):
+                call.feed(accumulator, one, context)
+        for values, accumulators in groups.values():
+            results = [call.result(one) for call, one in zip(calls, accumulators, strict=True)]
+            yield (*values, *results)
+
+    return rows
+
+
+class _Call:
+    """An aggregate's call, compiled: how to begin, feed and finish its accumulators."""
+
+    def __init__(self, call: ex.AggregateCall, columns: Columns) -> None:
+        self._begin = AGGREGATES[call.function.lower()]
+        self._distinct = call.distinct
+        self._span = call.span
+        self._arguments = [compile_expression(argument, columns) for argument in call.arguments]
+
+    def fresh(self) -> Accumulator:
+        return Distinct(self._begin()) if self._distinct else self._begin()
+
+    def feed(self, accumulator: Accumulator, row: tuple[Value, ...], context: Context) -> None:
+        if not self._arguments:  # count(*)
+            accumulator.add(True, ())
+            return
+        value = self._arguments[0](row, context)
+        if value is None:
+            return
+        extra = [argument(row, context) for argument in self._arguments[1:]]
+        try:
+            accumulator.add(value, extra)
+        except EvaluationError as error:
+            raise error.located(self._span) from None
+
+    def result(self, accumulator: Accumulator) -> Value:
+        try:
+            return accumulator.result()
+        except EvaluationError as error:
+            raise error.located(self._span) from None

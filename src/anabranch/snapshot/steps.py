@@ -1,0 +1,393 @@
+"""The steps of a match: each binds one or more slots in all possible ways and hands over to the next.
+
+A step is a generator that yields once per way to complete the match; the slots then hold it. `used` are the
+relationships that the match has taken so far.
+
+Invariant: when a step is asked for more, `used` is as the step left it; slots that it binds may hold anything
+before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from anabranch.algebra.operators import Direction
+from anabranch.model.compare import identity_key
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.values import ElementId, Node, Path, Relationship, Value
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.index import Adjacency, has_labels
+from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids, shortest_from, trails
+
+Slots = list[Value]
+Used = set[ElementId | None]
+MatchStep = Callable[[Slots, Used, Context], Iterator[None]]
+Accept = Callable[[Slots, Context], bool]
+Candidates = Callable[[Slots, Context], Sequence[Node]]
+Where = Callable[[Slots, Context], Allowed]
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """What follows a binding: the conditions that it completes, then the rest of the match (None: it is complete)."""
+
+    accept: Accept | None
+    rest: MatchStep | None
+
+    def __call__(self, slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        if self.accept is None or self.accept(slots, context):
+            if self.rest is None:
+                yield
+            else:
+                yield from self.rest(slots, used, context)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A node at an end of a relationship: its slot, whether something bound it before, and the labels it must have."""
+
+    slot: int
+    bound: bool
+    labels: tuple[str, ...]
+
+    def bind(self, slots: Slots, node: Node) -> bool:
+        """Put the node here if it fits."""
+        if self.bound:
+            return bool(slots[self.slot].id == node.id)  # type: ignore[attr-defined]
+        if self.labels and not has_labels(node, self.labels):
+            return False
+        slots[self.slot] = node
+        return True
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------
+
+
+def scan(slot: int, candidates: Candidates, then: Then) -> MatchStep:
+    """Bind a node to each candidate."""
+    accept, rest = then.accept, then.rest
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        nodes = candidates(slots, context)
+        context.spend(len(nodes))
+        for node in nodes:
+            slots[slot] = node
+            if accept is None or accept(slots, context):
+                if rest is None:
+                    yield
+                else:
+                    yield from rest(slots, used, context)
+
+    return step
+
+
+def check_node(slot: int, labels: tuple[str, ...], graph: PropertyGraph, then: Then) -> MatchStep:
+    """A node that was bound before the match must be in this graph and have the labels here."""
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        value = slots[slot]
+        node = graph.nodes.get(value.id) if isinstance(value, Node) else None
+        if node is not None and has_labels(node, labels):
+            yield from then(slots, used, context)
+
+    return step
+
+
+# --- one relationship -----------------------------------------------------------------------------------------------
+
+
+def expand(
+    origin: int, slot: int, target: int, adjacency: Adjacency, where: Where | None, last: bool, then: Then
+) -> MatchStep:
+    """From a bound node along each relationship to a new node. The adjacency already keeps to types and labels."""
+    accept, rest = then.accept, then.rest
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        steps = adjacency[slots[origin].id]  # type: ignore[attr-defined]
+        context.spend(len(steps))
+        allowed = where(slots, context) if where is not None else None
+        for relationship, node in steps:
+            if (allowed is not None and not allowed(relationship)):
+                continue
+            slots[slot] = relationship
+            slots[target] = node
+            if accept is not None and not accept(slots, context):
+                continue
+            if rest is None:
+                yield
+            elif last:
+                yield from rest(slots, used, context)
+            else:
+                used.add(relationship.id)
+                yield from rest(slots, used, context)
+                used.discard(relationship.id)
+
+    return step
+
+
+def expand_into(
+    left: int,
+    slot: int,
+    right: int,
+    forward: Adjacency,
+    backward: Adjacency,
+    where: Where | None,
+    then: Then,
+) -> MatchStep:
+    """The relationships between two bound nodes, looked up at the one that has fewer."""
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        left_id, right_id = slots[left].id, slots[right].id  # type: ignore[attr-defined]
+        steps, wanted = forward[left_id], right_id
+        others = backward[right_id]
+        if len(others) < len(steps):
+            steps, wanted = others, left_id
+        context.spend(len(steps))
+        allowed = where(slots, context) if where is not None else None
+        for relationship, node in steps:
+            if node.id != wanted or relationship.id in used or (allowed is not None and not allowed(relationship)):
+                continue
+            slots[slot] = relationship
+            used.add(relationship.id)
+            yield from then(slots, used, context)
+            used.discard(relationship.id)
+
+    return step
+
+
+def given_relationship(
+    left: End,
+    slot: int,
+    right: End,
+    types: tuple[str, ...],
+    direction: Direction,
+    graph: PropertyGraph,
+    where: Where | None,
+    then: Then,
+) -> MatchStep:
+    """A relationship that was bound before the match, laid between its ends."""
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        value = slots[slot]
+        found = graph.relationships.get(value.id) if isinstance(value, Relationship) else None
+        if found is None or found.id in used or (types and found.type not in types):
+            return
+        if where is not None and not where(slots, context)(found):
+            return
+        used.add(found.id)
+        for start_id in _starts(found, direction):
+            if left.bind(slots, graph.nodes[start_id]) and right.bind(slots, graph.nodes[found.other_end(start_id)]):
+                yield from then(slots, used, context)
+        used.discard(found.id)
+
+    return step
+
+
+def _starts(relationship: Relationship, direction: Direction) -> tuple[ElementId, ...]:
+    """The ends at which a relationship can be entered when it is walked in a direction."""
+    if direction == "out" or relationship.source == relationship.target:
+        return (relationship.source,)
+    if direction == "in":
+        return (relationship.target,)
+    return (relationship.source, relationship.target)
+
+
+# --- many relationships ---------------------------------------------------------------------------------------------
+
+
+def expand_trails(
+    origin: int,
+    slot: int,
+    target: End,
+    adjacency: Adjacency,
+    length: tuple[int, int | None],
+    backwards: bool,
+    graph: PropertyGraph,
+    where: Where | None,
+    then: Then,
+) -> MatchStep:
+    """From a bound node along each trail. The list reads from left to right, also when walked from the right."""
+    minimum, maximum = length
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
+        allowed = where(slots, context) if where is not None else None
+        for trail, end in trails(adjacency, start, minimum, maximum, used, allowed, context):
+            if target.bind(slots, end):
+                slots[slot] = trail[::-1] if backwards else list(trail)
+                yield from then(slots, used, context)
+
+    return step
+
+
+def given_trail(
+    left: End,
+    slot: int,
+    right: End,
+    types: tuple[str, ...],
+    direction: Direction,
+    length: tuple[int, int | None],
+    graph: PropertyGraph,
+    where: Where | None,
+    then: Then,
+) -> MatchStep:
+    """A list of relationships that was bound before the match, walked from left to right."""
+    minimum, maximum = length
+
+    def starts(slots: Slots, trail: Trail) -> Sequence[ElementId]:
+        if left.bound:
+            return (slots[left.slot].id,)  # type: ignore[attr-defined]
+        if trail:
+            return _starts(trail[0], direction)
+        return (slots[right.slot].id,) if right.bound else tuple(graph.nodes)  # type: ignore[attr-defined]
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        trail = _known_trail(slots[slot], graph)
+        if trail is None or len(trail) < minimum or (maximum is not None and len(trail) > maximum):
+            return
+        ids = {relationship.id for relationship in trail}
+        if len(ids) < len(trail) or ids & used or any(types and one.type not in types for one in trail):
+            return
+        if where is not None and not all(map(where(slots, context), trail)):
+            return
+        used |= ids
+        for start_id in starts(slots, trail):
+            end_id = _walk(trail, start_id, direction)
+            if end_id is None or start_id not in graph.nodes:
+                continue
+            if left.bind(slots, graph.nodes[start_id]) and right.bind(slots, graph.nodes[end_id]):
+                yield from then(slots, used, context)
+        used -= ids
+
+    return step
+
+
+def _known_trail(value: Value, graph: PropertyGraph) -> Trail | None:
+    if not isinstance(value, list):
+        return None
+    found = [graph.relationships.get(one.id) for one in value if isinstance(one, Relationship)]
+    trail = [one for one in found if one is not None]
+    return trail if len(trail) == len(value) else None
+
+
+def _walk(trail: Trail, start_id: ElementId, direction: Direction) -> ElementId | None:
+    """Where a trail leads from a node; None when it cannot be walked so."""
+    here = start_id
+    for relationship in trail:
+        if here not in _starts(relationship, direction):
+            return None
+        here = relationship.other_end(here)
+    return here
+
+
+# --- shortest paths -------------------------------------------------------------------------------------------------
+
+
+def shortest(
+    origin: int,
+    slot: int,
+    target: End,
+    adjacency: Adjacency,
+    length: tuple[int, int | None] | None,
+    every: bool,
+    backwards: bool,
+    graph: PropertyGraph,
+    where: Where | None,
+    cached: bool,
+    then: Then,
+) -> MatchStep:
+    """From a bound node along the shortest path, or all of them, to a bound node or to every node that can be reached.
+
+    Shortest paths are exempt from the rule that relationships of one match differ: they are what the graph says.
+    """
+    minimum, maximum = (1, 1) if length is None else length
+    last_search: ShortestPaths | None = None
+
+    def search_from(start: Node, slots: Slots, context: Context) -> ShortestPaths:
+        nonlocal last_search
+        if cached and last_search is not None and last_search.start.id == start.id:
+            return last_search
+        allowed = where(slots, context) if where is not None else None
+        last_search = ShortestPaths(adjacency, start, maximum, allowed, context)
+        return last_search
+
+    def found(search: ShortestPaths, end: Node) -> Iterator[Trail]:
+        """Paths from left to right."""
+        if every:
+            yield from search.paths_back(end) if backwards else search.paths_to(end)
+        else:
+            yield search.path_back(end) if backwards else search.path_to(end)
+
+    def level_by_level(start: Node, slots: Slots, context: Context) -> Iterator[tuple[Trail, Node]]:
+        if target.bound:
+            end = graph.nodes[slots[target.slot].id]  # type: ignore[attr-defined]
+            if end.id == start.id:
+                return
+            search = search_from(start, slots, context)
+            ends = [end] if search.reaches(end.id) else []
+        else:
+            search = ShortestPaths(adjacency, start, maximum, where and where(slots, context), context)
+            ends = search.reachable()  # type: ignore[assignment]
+        for end in ends:
+            for trail in found(search, end):
+                yield trail, end
+
+    def by_length(start: Node, slots: Slots, context: Context) -> Iterator[tuple[Trail, Node]]:
+        best: dict[ElementId, tuple[Trail, Node]] = {}
+        allowed = where(slots, context) if where is not None else None
+        wanted = slots[target.slot].id if target.bound else None  # type: ignore[attr-defined]
+        for trail, end in shortest_from(minimum, adjacency, start, wanted, maximum, allowed, context):
+            ordered = trail[::-1] if backwards else trail
+            if every:
+                yield ordered, end
+            elif end.id not in best or by_ids(ordered) < by_ids(best[end.id][0]):
+                best[end.id] = (ordered, end)
+        yield from best.values()
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
+        if minimum == 0 and target.bind(slots, start):
+            slots[slot] = []
+            yield from then(slots, used, context)
+        if maximum is not None and maximum < max(minimum, 1):
+            return
+        ways = by_length if minimum > 1 else level_by_level
+        for trail, end in ways(start, slots, context):
+            if target.bind(slots, end):
+                slots[slot] = trail[0] if length is None else trail
+                yield from then(slots, used, context)
+
+    return step
+
+
+# --- paths ----------------------------------------------------------------------------------------------------------
+
+
+def assemble(
+    slot: int, nodes: Sequence[int], relationships: Sequence[int], bound: bool, graph: PropertyGraph, then: Then
+) -> MatchStep:
+    """Put a named path together from the slots of its nodes and relationships."""
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        start: Node = slots[nodes[0]]  # type: ignore[assignment]
+        passed: list[Node] = [start]
+        walked: list[Relationship] = []
+        for position, one in enumerate(relationships):
+            value = slots[one]
+            if isinstance(value, Relationship):
+                walked.append(value)
+                passed.append(slots[nodes[position + 1]])  # type: ignore[arg-type]
+                continue
+            for relationship in value:  # type: ignore[attr-defined]
+                walked.append(relationship)
+                passed.append(graph.nodes[relationship.other_end(passed[-1].id)])
+        path = Path(tuple(passed), tuple(walked))
+        if bound:
+            if identity_key(slots[slot]) != identity_key(path):
+                return
+        else:
+            slots[slot] = path
+        yield from then(slots, used, context)
+
+    return step

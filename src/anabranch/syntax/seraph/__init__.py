@@ -1,0 +1,79 @@
+"""Seraph: the Cypher family's continuous query language. Text in, algebra out.
+
+Invariant: what comes out is checked: names, kinds and counts are right, or a `QueryError` with every problem was
+raised.
+"""
+
+from __future__ import annotations
+
+from anabranch.algebra.ingestion import Ingestion
+from anabranch.algebra.operators import Operator, Registration
+from anabranch.errors import (
+    Diagnostic,
+    QueryError,
+    QueryNameError,
+    QuerySyntaxError,
+    QueryTypeError,
+    UnsupportedQueryError,
+)
+from anabranch.syntax.seraph import tree
+from anabranch.syntax.seraph.lower import lower_query, lower_registration
+from anabranch.syntax.seraph.lower_ingestion import lower_ingestion
+from anabranch.syntax.seraph.parser import parse_query, parse_script
+from anabranch.syntax.seraph.scope import Problems
+
+__all__ = ["ingestions", "parse_query", "parse_script", "plan", "registrations"]
+
+_CLASSES: dict[str, type[QueryError]] = {
+    "SER-017": QueryNameError,
+    "SER-018": QueryNameError,
+    "SER-020": QueryNameError,
+    "SER-025": QueryNameError,
+    "SER-044": QueryNameError,
+    "SER-019": QueryTypeError,
+    "SER-021": QueryTypeError,
+    "SER-022": QueryTypeError,
+    "SER-012": UnsupportedQueryError,
+}
+
+
+def _refuse(found: list[Diagnostic], text: str, file_name: str) -> None:
+    if found:
+        found.sort(key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
+        raise _CLASSES.get(found[0].code, QuerySyntaxError)(found, text, file_name)
+
+
+def plan(text: str, file_name: str = "<query>") -> Operator:
+    """The algebra of a plain query (no REGISTER, no windows)."""
+    problems = Problems()
+    operator = lower_query(parse_query(text, file_name), problems)
+    _refuse(problems.found, text, file_name)
+    return operator
+
+
+def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, ...]:
+    """The continuous queries of a file, in its order."""
+    problems = Problems()
+    found: list[Registration] = []
+    for statement in parse_script(text, file_name).statements:
+        if isinstance(statement, tree.RegisterTree):
+            if any(known.name == statement.name.text for known in found):
+                problems.add(
+                    "SER-044",
+                    f"there is a query `{statement.name.text}` already",
+                    statement.name.span,
+                    "",
+                    "names are unique",
+                )
+            found.append(lower_registration(statement, problems))
+    _refuse(problems.found, text, file_name)
+    return tuple(found)
+
+
+def ingestions(text: str, file_name: str = "<query>") -> tuple[Ingestion, ...]:
+    """The LOAD STREAM statements of a file, in its order."""
+    problems = Problems()
+    statements = parse_script(text, file_name).statements
+    found = tuple(lower_ingestion(load, problems) for load in statements if isinstance(load, tree.LoadStreamTree))
+    _refuse(problems.found, text, file_name)
+    return found

@@ -1,0 +1,281 @@
+"""Seraph's clauses to the algebra: a query is a pipeline of tables, each clause one step.
+
+Invariant: every problem of a query is collected before any is raised, and a plan is only returned when there was none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anabranch.algebra.operators import (
+    Argument,
+    Distinct,
+    Filter,
+    Join,
+    LeftJoin,
+    Operator,
+    Output,
+    Pattern,
+    Registration,
+    Source,
+    Static,
+    Stream,
+    Union,
+    Unit,
+    Unwind,
+    Window,
+)
+from anabranch.algebra.types import ANY
+from anabranch.errors import Span
+from anabranch.model.temporal import Duration
+from anabranch.syntax.seraph import tree as t
+from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
+from anabranch.syntax.seraph.lower_patterns import PatternBinder, PatternLowering, conjunction
+from anabranch.syntax.seraph.lower_projection import RESERVED, ProjectionLowering
+from anabranch.syntax.seraph.scope import Binding, Problems, Scope
+
+PLAIN = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A plan, what its rows are called, and the source that patterns in expressions look at."""
+
+    plan: Operator
+    scope: Scope
+    source: Source | None
+
+
+class Lowering:
+    """Lowers one query. `continuous` queries need windows; plain ones know none."""
+
+    def __init__(self, problems: Problems, *, continuous: bool) -> None:
+        self.problems = problems
+        self.continuous = continuous
+        self.expressions = ExpressionLowering(problems, self._pattern_in_expression, self._subquery)
+        self.projections = ProjectionLowering(problems, self.expressions)
+        self._source: Source | None = None if continuous else PLAIN
+
+    # --- queries ---
+
+    def query(self, query: t.QueryTree) -> Operator:
+        if len(set(query.keeps_duplicates)) > 1:
+            self.problems.add(
+                "SER-011", "UNION and UNION ALL cannot be mixed", query.span, "", "use one of the two throughout"
+            )
+        plan = self._single(query.parts[0], Unit(), Scope())
+        for part, keeps_duplicates in zip(query.parts[1:], query.keeps_duplicates, strict=True):
+            right = self._single(part, Unit(), Scope())
+            if set(plan.columns) != set(right.columns):
+                self.problems.add(
+                    "SER-011",
+                    "the parts of a UNION have different columns",
+                    part.span,
+                    f"here: {', '.join(right.columns)}; before: {', '.join(plan.columns)}",
+                    "name the columns alike with AS",
+                )
+                continue
+            plan = Union(plan, right, span=query.span)
+            if not keeps_duplicates:
+                plan = Distinct(plan, span=query.span)
+        return plan
+
+    def _single(self, query: t.SingleQuery, plan: Operator, scope: Scope, *, subquery: bool = False) -> Operator:
+        table = _Table(plan, scope, self._source)
+        for index, clause in enumerate(query.clauses):
+            last = index == len(query.clauses) - 1
+            table = self._clause(clause, table, last=last, subquery=subquery)
+        if not subquery and query.clauses and not isinstance(query.clauses[-1], t.ReturnClause | t.EmitClause):
+            wanted = "EMIT or RETURN" if self.continuous else "RETURN"
+            span = query.clauses[-1].span
+            self.problems.add(
+                "SER-010",
+                f"a query ends with {wanted}",
+                Span(max(span.end - 1, span.start), span.end),
+                "the query stops here",
+            )
+        return table.plan
+
+    def _clause(self, clause: t.Clause, table: _Table, *, last: bool, subquery: bool) -> _Table:
+        self._source = table.source
+        match clause:
+            case t.MatchClause():
+                return self._match(clause, table, subquery=subquery)
+            case t.UnwindClause(expression, variable):
+                lowered, kind = self.expressions.lower(expression, table.scope)
+                self._check_new(variable, table.scope)
+                element = (kind.element or ANY) if kind.kind == "list" else kind
+                unwound = Unwind(table.plan, variable.text, lowered, span=clause.span)
+                return _Table(unwound, table.scope.bind(variable.text, Binding(variable.text, element)), table.source)
+            case t.WithClause(projection, where):
+                plan, scope = self.projections.lower(
+                    table.plan, table.scope, projection, where, clause="WITH", reserved=self.continuous
+                )
+                return _Table(plan, scope, table.source)
+            case t.ReturnClause(projection) | t.EmitClause(projection):
+                name = "EMIT" if isinstance(clause, t.EmitClause) else "RETURN"
+                if not last:
+                    self.problems.add(
+                        "SER-010",
+                        f"{name} is the last clause of a query",
+                        clause.span,
+                        "more follows",
+                        "use WITH to go on",
+                    )
+                if name == "EMIT" and (not self.continuous or subquery):
+                    self.problems.add(
+                        "SER-010", "EMIT stands in a registered query", clause.span, "", "use RETURN here"
+                    )
+                plan, scope = self.projections.lower(
+                    table.plan, table.scope, projection, None, clause=name, reserved=self.continuous and not subquery
+                )
+                return _Table(plan, scope, table.source)
+            case _:
+                verb = type(clause).__name__.removesuffix("Clause").upper()
+                self.problems.add(
+                    "SER-012",
+                    f"{verb} writes, and a query only reads",
+                    clause.span,
+                    "",
+                    "CREATE, MERGE and SET build events after LOAD STREAM FROM ... AS ...",
+                )
+                return table
+
+    def _check_new(self, name: t.Name, scope: Scope) -> None:
+        if scope.get(name.text) is not None:
+            self.problems.add("SER-018", f"`{name.text}` is bound already", name.span, "", "use another name")
+        self._check_reserved(name)
+
+    def _check_reserved(self, name: t.Name) -> None:
+        if self.continuous and name.text in RESERVED:
+            self.problems.add(
+                "SER-031",
+                f"`{name.text}` is reserved",
+                name.span,
+                "every row carries its window's bounds under this name",
+            )
+
+    # --- MATCH ---
+
+    def _match(self, clause: t.MatchClause, table: _Table, *, subquery: bool) -> _Table:
+        source = self._match_source(clause, table.source, subquery=subquery)
+        self._source = source
+        binder = PatternBinder(self.problems, table.scope)
+        lowering = PatternLowering(self.problems, self.expressions, binder)
+        paths = lowering.lower(clause.patterns)
+        for name in binder.bound_here:
+            if self.continuous and name in RESERVED:
+                self.problems.add(
+                    "SER-031",
+                    f"`{name}` is reserved",
+                    clause.span,
+                    "every row carries its window's bounds under this name",
+                )
+        predicates = lowering.predicates
+        if clause.where is not None:
+            predicates.append(self.expressions.condition(clause.where, binder.scope))
+        condition = conjunction(predicates, clause.span)
+        pattern = Pattern(source or PLAIN, paths, span=clause.span)
+        plan: Operator
+        if clause.optional:
+            plan = LeftJoin(table.plan, pattern, condition, span=clause.span)
+        elif isinstance(table.plan, Unit):
+            plan = pattern if condition is None else Filter(pattern, condition, span=clause.span)
+        else:
+            plan = Join(table.plan, pattern, condition, span=clause.span)
+        return _Table(plan, binder.scope, source)
+
+    def _match_source(self, clause: t.MatchClause, inherited: Source | None, *, subquery: bool) -> Source | None:
+        if not self.continuous:
+            for part, name in ((clause.within, "WITHIN"), (clause.stream, "ON STREAM"), (clause.graph, "ON GRAPH")):
+                if part is not None:
+                    self.problems.add(
+                        "SER-043", f"{name} stands in a registered query", part.span, "a plain query sees one graph",
+                        "wrap the query: REGISTER QUERY name STARTING AT ... { ... }",
+                    )  # fmt: skip
+            return PLAIN
+        if clause.graph is not None:
+            for extra in (clause.within, clause.stream):
+                if extra is not None:
+                    self.problems.add("SER-010", "a static graph has neither window nor stream", extra.span)
+            return Static(clause.graph.text)
+        if clause.within is None:
+            if subquery and clause.stream is None:
+                return inherited
+            self.problems.add(
+                "SER-040", "MATCH needs WITHIN", clause.span, "how much of the stream should it see?",
+                "add a window: MATCH ... WITHIN PT1H",
+            )  # fmt: skip
+            return Window()
+        self._check_positive(clause.within.width, "WITHIN", clause.within.span)
+        return Window(Stream(None if clause.stream is None else clause.stream.text), clause.within.width)
+
+    def _check_positive(self, duration: Duration, clause: str, span: Span) -> None:
+        parts = (duration.months, duration.days, duration.seconds, duration.nanoseconds)
+        if any(part < 0 for part in parts) or not any(part > 0 for part in parts):
+            self.problems.add("SER-042", f"{clause} needs a duration above zero", span)
+
+    # --- patterns and subqueries inside expressions ---
+
+    def _pattern_in_expression(
+        self,
+        pattern: t.PatternTree,
+        where: t.Expr | None,
+        scope: Scope,
+        *,
+        may_bind: bool,
+        path_column: str | None = None,
+    ) -> tuple[Operator, Scope]:
+        if self._source is None:
+            self.problems.add(
+                "SER-040", "this pattern has no window", pattern.span, "", "a MATCH ... WITHIN must come before it"
+            )
+        binder = PatternBinder(self.problems, scope, may_bind=may_bind)
+        lowering = PatternLowering(self.problems, self.expressions, binder)
+        paths = lowering.lower((pattern,), path_column)
+        predicates = lowering.predicates
+        if where is not None:
+            predicates.append(self.expressions.condition(where, binder.scope))
+        found = Pattern(self._source or PLAIN, paths, span=pattern.span)
+        plan = Join(Argument(scope.columns), found, conjunction(predicates, pattern.span), span=pattern.span)
+        return plan, binder.scope
+
+    def _subquery(self, query: t.QueryTree, scope: Scope) -> Operator:
+        source = self._source
+        visible = Scope(scope.bindings)
+        plan = self._single(query.parts[0], Argument(scope.columns), visible, subquery=True)
+        self._source = source
+        return plan
+
+
+def lower_query(query: t.QueryTree, problems: Problems) -> Operator:
+    """A plain query."""
+    return Lowering(problems, continuous=False).query(query)
+
+
+def lower_registration(register: t.RegisterTree, problems: Problems) -> Registration:
+    """A REGISTER QUERY statement."""
+    lowering = Lowering(problems, continuous=True)
+    plan = lowering.query(register.query)
+    outputs = [option for option in register.options if option.kind != "every"]
+    rhythms = [option for option in register.options if option.kind == "every"]
+    for extra in (*outputs[1:], *rhythms[1:]):
+        problems.add("SER-010", "this was said already", extra.span, "the second one", "keep one of the two")
+    finals = {type(part.clauses[-1]) for part in register.query.parts if part.clauses}
+    once = finals == {t.ReturnClause}
+    if len(finals & {t.ReturnClause, t.EmitClause}) > 1:
+        problems.add("SER-010", "EMIT and RETURN cannot be united", register.query.span)
+    every: Duration | None = None
+    if rhythms:
+        every = rhythms[0].duration
+        if every is not None:
+            lowering._check_positive(every, "EVERY", rhythms[0].span)
+    elif not once:
+        last = register.query.parts[-1].clauses[-1].span
+        problems.add(
+            "SER-041", "EMIT needs EVERY", last, "how often should it be evaluated?", "add a rhythm: EVERY PT5M"
+        )
+    output: Output = outputs[0].kind if outputs else "snapshot"  # type: ignore[assignment]
+    return Registration(
+        register.name.text, plan, register.starting_at, None if once else every, "snapshot" if once else output
+    )

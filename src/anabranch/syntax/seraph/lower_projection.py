@@ -1,0 +1,224 @@
+"""WITH, RETURN and EMIT: projection, grouping, DISTINCT, ORDER BY, SKIP, LIMIT and the WHERE of WITH.
+
+Invariant: ORDER BY and the WHERE of a WITH see what was projected and, where rows are neither grouped nor made
+distinct, the variables from before, which are carried along under hidden columns and dropped at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anabranch.algebra import expressions as x
+from anabranch.algebra.operators import Aggregate, Distinct, Filter, Operator, Order, OrderKey, Project, Slice
+from anabranch.algebra.types import Type
+from anabranch.syntax.seraph import tree as t
+from anabranch.syntax.seraph.lower_expressions import AggregateSink, ExpressionLowering, has_aggregate, is_aggregate
+from anabranch.syntax.seraph.scope import Binding, Problems, Replacement, Scope
+from anabranch.syntax.seraph.walk import walk_tree
+
+RESERVED = ("win_start", "win_end")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of the result: its name, the tree it came from (None for `*`), its expression and type."""
+
+    name: str
+    tree: t.Expr
+    expression: x.Expression
+    type: Type
+
+
+class ProjectionLowering:
+    def __init__(self, problems: Problems, expressions: ExpressionLowering) -> None:
+        self.problems = problems
+        self.expressions = expressions
+
+    def lower(
+        self,
+        plan: Operator,
+        scope: Scope,
+        projection: t.Projection,
+        where: t.Expr | None,
+        *,
+        clause: str,
+        reserved: bool,
+    ) -> tuple[Operator, Scope]:
+        items = self._items(projection, scope, clause, reserved)
+        grouped = any(has_aggregate(item.expression) for item in items)
+        sink = AggregateSink(scope) if grouped else None
+        columns = self._grouped(items, scope, sink) if sink is not None else self._plain(items, scope)
+        if sink is not None:
+            keys = tuple(
+                (c.name, c.expression)
+                for c, item in zip(columns, items, strict=True)
+                if not has_aggregate(item.expression)
+            )
+            plan = Aggregate(plan, keys, tuple(sink.calls), span=projection.span)
+            outputs = tuple(
+                (c.name, c.expression if has_aggregate(item.expression) else x.Variable(c.name))
+                for c, item in zip(columns, items, strict=True)
+            )
+        else:
+            outputs = tuple((c.name, c.expression) for c in columns)
+
+        after = Scope({c.name: Binding(c.name, c.type) for c in columns}, self._replacements(items, columns))
+        carried: tuple[tuple[str, x.Expression], ...] = ()
+        if not grouped and not projection.distinct and (projection.order or where is not None):
+            needed = self._names_in((*(sort.expression for sort in projection.order), *((where,) if where else ())))
+            for name, binding in scope.bindings.items():
+                if name not in after.bindings and name in needed:
+                    hidden = self.problems.fresh(name)
+                    carried += ((hidden, x.Variable(binding.column)),)
+                    after = after.bind(name, Binding(hidden, binding.type))
+        plan = Project(plan, outputs + carried, span=projection.span)
+        if projection.distinct:
+            plan = Distinct(plan, span=projection.span)
+        if projection.order:
+            plan = Order(plan, self._order(projection.order, after), span=projection.span)
+        if projection.skip is not None or projection.limit is not None:
+            skip, limit = (
+                self._count(part, name) for part, name in ((projection.skip, "SKIP"), (projection.limit, "LIMIT"))
+            )
+            plan = Slice(plan, skip, limit, span=projection.span)
+        if where is not None:
+            plan = Filter(plan, self.expressions.condition(where, after), span=where.span)
+        if carried:
+            plan = Project(plan, tuple((c.name, x.Variable(c.name)) for c in columns), span=projection.span)
+        return plan, Scope({c.name: Binding(c.name, c.type) for c in columns})
+
+    # --- items ---
+
+    def _items(self, projection: t.Projection, scope: Scope, clause: str, reserved: bool) -> tuple[t.Item, ...]:
+        items = projection.items
+        if projection.star:
+            if not scope.bindings and clause != "WITH":
+                self.problems.add(
+                    "SER-030", f"{clause} * has nothing to give", projection.span, "no variable is in scope"
+                )
+            stars = tuple(
+                t.Item(t.VariableRef(name, span=projection.span), t.Name(name), "", span=projection.span)
+                for name in sorted(scope.bindings)
+            )
+            items = stars + items
+        seen: set[str] = set()
+        for item in items:
+            name = column_name(item)
+            place = item.alias.span if item.alias is not None else item.span
+            if clause == "WITH" and item.alias is None and not isinstance(item.expression, t.VariableRef):
+                self.problems.add(
+                    "SER-032", "this needs a name after WITH", item.span, "", f"write {item.text} AS name"
+                )
+            if name in seen:
+                self.problems.add(
+                    "SER-025", f"two columns are called `{name}`", place, "the second one", "rename with AS"
+                )
+            if reserved and name in RESERVED:
+                self.problems.add(
+                    "SER-031", f"`{name}` is reserved", place, "every row carries its window's bounds under this name"
+                )
+            seen.add(name)
+        return items
+
+    def _plain(self, items: tuple[t.Item, ...], scope: Scope) -> list[_Column]:
+        columns = []
+        for item in items:
+            lowered, kind = self.expressions.lower(item.expression, scope)
+            columns.append(_Column(column_name(item), item.expression, lowered, kind))
+        return columns
+
+    def _grouped(self, items: tuple[t.Item, ...], scope: Scope, sink: AggregateSink) -> list[_Column]:
+        """Keys first, for what stands beside an aggregate must be made of them."""
+        keys: list[Replacement] = []
+        lowered: dict[int, _Column] = {}
+        for index, item in enumerate(items):
+            if not has_aggregate(item.expression):
+                expression, kind = self.expressions.lower(item.expression, scope)
+                name = column_name(item)
+                lowered[index] = _Column(name, item.expression, expression, kind)
+                if isinstance(item.expression, t.VariableRef | t.PropertyLookup):
+                    keys.append(Replacement(item.expression, name, kind))
+        beside = Scope(
+            {},
+            tuple(keys),
+            {name: f"`{name}` stands beside an aggregate but is not grouped" for name in scope.bindings},
+        )
+        for index, item in enumerate(items):
+            if has_aggregate(item.expression):
+                expression, kind = self.expressions.lower(item.expression, beside, sink)
+                lowered[index] = _Column(column_name(item), item.expression, expression, kind)
+        return [lowered[index] for index in range(len(items))]
+
+    # --- after the projection ---
+
+    def _replacements(self, items: tuple[t.Item, ...], columns: list[_Column]) -> tuple[Replacement, ...]:
+        """Projected expressions that may stand again in ORDER BY, unless an alias hides what they are made of."""
+        renamed = {
+            column.name
+            for item, column in zip(items, columns, strict=True)
+            if item.expression != t.VariableRef(column.name)
+        }
+        return tuple(
+            Replacement(item.expression, column.name, column.type)
+            for item, column in zip(items, columns, strict=True)
+            if not isinstance(item.expression, t.Literal) and not (self._names_in((item.expression,)) & renamed)
+        )
+
+    def _order(self, sorts: tuple[t.SortItem, ...], after: Scope) -> tuple[OrderKey, ...]:
+        parts = Scope(
+            after.bindings,
+            tuple(
+                r
+                for r in after.replacements
+                if isinstance(r.expression, t.VariableRef | t.PropertyLookup) or is_aggregate(r.expression)
+            ),
+        )
+        keys = []
+        for sort in sorts:
+            whole = next((r for r in after.replacements if r.expression == sort.expression), None)
+            if whole is not None:
+                expression: x.Expression = x.Variable(whole.column, span=sort.span)
+            else:
+                expression, _ = self.expressions.lower(sort.expression, parts)
+            keys.append(OrderKey(expression, sort.descending))
+        return tuple(keys)
+
+    def _count(self, expression: t.Expr | None, clause: str) -> x.Expression | None:
+        if expression is None:
+            return None
+        for part in walk_tree(expression):
+            if isinstance(part, t.VariableRef):
+                self.problems.add(
+                    "SER-026", f"{clause} cannot depend on a row", part.span, f"`{part.name}` is a variable"
+                )
+                return None
+        match expression:
+            case t.Literal(int(value)) if type(value) is int and value >= 0:
+                pass
+            case t.Literal():
+                self.problems.add("SER-026", f"{clause} needs a non-negative integer", expression.span)
+        return self.expressions.lower(expression, Scope())[0]
+
+    @staticmethod
+    def _names_in(expressions: tuple[t.Expr, ...]) -> set[str]:
+        """Every variable that the expressions mention."""
+        names: set[str] = set()
+        for expression in expressions:
+            for part in walk_tree(expression):
+                match part:
+                    case t.VariableRef(name):
+                        names.add(name)
+                    case t.NodeTree(variable=t.Name(name)) | t.RelationshipTree(variable=t.Name(name)):
+                        names.add(name)
+                    case t.ProjectionEntry("variable", t.Name(name)):
+                        names.add(name)
+        return names
+
+
+def column_name(item: t.Item) -> str:
+    """The alias, else the variable's own name, else the text as it stands."""
+    if item.alias is not None:
+        return item.alias.text
+    if isinstance(item.expression, t.VariableRef):
+        return item.expression.name
+    return item.text

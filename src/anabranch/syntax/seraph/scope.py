@@ -1,0 +1,88 @@
+"""Which names a clause can see, and what is known of them.
+
+Invariant: a scope is never changed, only extended into a new one; every visible name stands for exactly one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from anabranch.algebra.types import Type
+from anabranch.errors import Diagnostic, Span, closest
+from anabranch.syntax.seraph import tree as t
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A visible variable: its column, its type, and whether a comprehension inside the expression bound it."""
+
+    column: str
+    type: Type
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An expression that was computed already: where its text stands again, the column stands for it."""
+
+    expression: t.Expr
+    column: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    bindings: Mapping[str, Binding] = field(default_factory=dict)
+    replacements: tuple[Replacement, ...] = ()
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    """Names that exist but may not be used here outside an aggregate, with the reason."""
+
+    def get(self, name: str) -> Binding | None:
+        return self.bindings.get(name)
+
+    def extend(self, names: Iterable[tuple[str, Type]], *, local: bool = False) -> Scope:
+        bindings = dict(self.bindings)
+        for name, kind in names:
+            bindings[name] = Binding(name, kind, local)
+        return replace(self, bindings=bindings)
+
+    def bind(self, name: str, binding: Binding) -> Scope:
+        return replace(self, bindings={**self.bindings, name: binding})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(binding.column for binding in self.bindings.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.bindings)
+
+
+class Problems:
+    """Collects diagnostics while a query is lowered, and hands out names that cannot meet a user's."""
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
+        self._fresh = 0
+
+    def add(self, code: str, message: str, span: Span | None, label: str = "", hint: str = "") -> None:
+        diagnostic = Diagnostic(code, message, span, label, hint)
+        if diagnostic not in self.found:
+            self.found.append(diagnostic)
+
+    def fresh(self, stem: str) -> str:
+        self._fresh += 1
+        return f" {stem}{self._fresh}"
+
+    def undefined(self, name: str, span: Span, scope: Scope) -> None:
+        near = closest(name, scope.names)
+        hint = f"did you mean `{near[0]}`?  " if near else ""
+        listed = ", ".join(scope.names) if scope.names else "nothing"
+        self.add(
+            "SER-017",
+            f"no variable `{name}` in scope",
+            span,
+            "not bound by MATCH, WITH or UNWIND",
+            f"{hint}In scope: {listed}.",
+        )

@@ -1,0 +1,368 @@
+"""Seraph's syntax tree: what the text says, before names and types are looked at.
+
+Invariant: two texts that mean the same to the parser give equal trees; spans are never compared. The printer turns a
+tree back into a text that parses to an equal tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from anabranch.errors import Span
+from anabranch.model.temporal import Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+class Expr(Located):
+    """Anything that has a value."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Located):
+    """A name as the user wrote it, without backticks."""
+
+    text: str
+
+
+# --- expressions --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    value: bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRef(Expr):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRef(Expr):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyLookup(Expr):
+    subject: Expr
+    key: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed(Expr):
+    subject: Expr
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sliced(Expr):
+    subject: Expr
+    start: Expr | None
+    stop: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral(Expr):
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapLiteral(Expr):
+    entries: tuple[tuple[Name, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionEntry(Located):
+    """`.key`, `.*`, `key: value` or a variable inside a map projection."""
+
+    kind: OneOf["property", "all", "entry", "variable"]
+    name: Name | None = None
+    value: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MapProjection(Expr):
+    subject: VariableRef
+    entries: tuple[ProjectionEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """or, xor, and, add, subtract, multiply, divide, modulo, power, in, starts_with, ends_with, contains, matches."""
+
+    operator: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    """not, negate, plus."""
+
+    operator: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Expr):
+    """A chain such as `1 <= x < 10`."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest(Expr):
+    operand: Expr
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTest(Expr):
+    subject: Expr
+    labels: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall(Expr):
+    name: str
+    arguments: tuple[Expr, ...] = ()
+    distinct: bool = False
+    star: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CaseExpr(Expr):
+    subject: Expr | None
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListComprehension(Expr):
+    variable: Name
+    source: Expr
+    where: Expr | None
+    result: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantifierExpr(Expr):
+    kind: OneOf["all", "any", "none", "single"]
+    variable: Name
+    source: Expr
+    where: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceExpr(Expr):
+    accumulator: Name
+    initial: Expr
+    variable: Name
+    source: Expr
+    step: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class PatternExpr(Expr):
+    """A pattern where an expression stands: true when it has a match."""
+
+    path: PathTree
+
+
+@dataclass(frozen=True, slots=True)
+class PatternComprehension(Expr):
+    variable: Name | None
+    path: PathTree
+    where: Expr | None
+    result: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsSubquery(Expr):
+    query: QueryTree
+
+
+# --- patterns -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTree(Located):
+    variable: Name | None = None
+    labels: tuple[Name, ...] = ()
+    properties: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelationshipTree(Located):
+    direction: OneOf["out", "in", "both"]
+    variable: Name | None = None
+    types: tuple[Name, ...] = ()
+    length: tuple[int | None, int | None] | None = None
+    properties: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathTree(Located):
+    nodes: tuple[NodeTree, ...]
+    relationships: tuple[RelationshipTree, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTree(Located):
+    path: PathTree
+    variable: Name | None = None
+    kind: OneOf["trail", "shortest", "all-shortest"] = "trail"
+
+
+# --- clauses ------------------------------------------------------------------------------------------------------
+
+
+class Clause(Located):
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WithinTree(Located):
+    width: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class MatchClause(Clause):
+    patterns: tuple[PatternTree, ...]
+    where: Expr | None = None
+    within: WithinTree | None = None
+    stream: Name | None = None
+    graph: Name | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Located):
+    """One thing to project. Without an alias the column is called as the text stands."""
+
+    expression: Expr
+    alias: Name | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SortItem(Located):
+    expression: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(Located):
+    items: tuple[Item, ...]
+    star: bool = False
+    distinct: bool = False
+    order: tuple[SortItem, ...] = ()
+    skip: Expr | None = None
+    limit: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WithClause(Clause):
+    projection: Projection
+    where: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnClause(Clause):
+    projection: Projection
+
+
+@dataclass(frozen=True, slots=True)
+class EmitClause(Clause):
+    projection: Projection
+
+
+@dataclass(frozen=True, slots=True)
+class UnwindClause(Clause):
+    expression: Expr
+    variable: Name
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClause(Clause):
+    patterns: tuple[PatternTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetItem(Located):
+    """`a.k = v`, `a = map`, `a += map` or `a:Label`; labels have no value."""
+
+    kind: OneOf["replace", "merge", "labels"]
+    target: Expr
+    value: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetClause(Clause):
+    items: tuple[SetItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause(Clause):
+    pattern: PatternTree
+    on_create: tuple[SetItem, ...] = ()
+    on_match: tuple[SetItem, ...] = ()
+
+
+# --- queries ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SingleQuery(Located):
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTree(Located):
+    """Single queries and, between two neighbours, whether UNION keeps duplicates (ALL)."""
+
+    parts: tuple[SingleQuery, ...]
+    keeps_duplicates: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EmitOption(Located):
+    """ON ENTERING, ON EXIT, SNAPSHOT, or EVERY with its duration."""
+
+    kind: OneOf["entering", "exiting", "snapshot", "every"]
+    duration: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTree(Located):
+    """`starting_at` None is NOW."""
+
+    name: Name
+    starting_at: int | None
+    query: QueryTree
+    options: tuple[EmitOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStreamTree(Located):
+    uri: str
+    variable: Name
+    at: Expr | None
+    stream: Name | None
+    clauses: tuple[Clause, ...]
+
+
+Statement = RegisterTree | LoadStreamTree
+
+
+@dataclass(frozen=True, slots=True)
+class Script(Located):
+    statements: tuple[Statement, ...]

@@ -1,0 +1,392 @@
+"""Case files: the semantics as stories that run.
+
+A `.case` file has a story in `#` lines and sections:
+
+    --- options          one `key: value` a line: date, windows, conflicts, lateness, now, until, drain, streams,
+                         late (how many events are late), ordered, and `param NAME: JSON`
+    --- query            one or more REGISTER QUERY
+    --- graph NAME       a static graph, in the short notation
+    --- events [STREAM]  NDJSON or the short notation; lines that begin with a blank continue the event above
+    --- answers [QUERY]  `columns: a | b`, then a line per row: instant, op, win_start-win_end, values
+    --- warnings         a line per warning: instant, text
+    --- error            the diagnostics, as people see them
+
+A case runs as: one event per push, all at once, and restarted after every event; all three must agree to the
+letter, with the expectation and with the oracle. `python -m anabranch.testing.cases --rewrite FILE` writes the
+expectation anew, from the oracle only.
+
+Invariant: an expectation never comes from the engine that it judges.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from anabranch.algebra.operators import Registration
+from anabranch.engine.answers import Answer
+from anabranch.engine.session import Query, Session, parameter_values
+from anabranch.errors import QueryError
+from anabranch.formats.events import event_from_dict, graph_from
+from anabranch.formats.values import cypher_text
+from anabranch.model.event import Event
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.temporal import Duration, parse_duration
+from anabranch.model.windows import EvaluationInstants
+from anabranch.syntax import seraph
+from anabranch.testing.notation import (
+    INSTANT,
+    NotationError,
+    read_event,
+    read_graph_line,
+    read_instant,
+    write_instant,
+)
+from anabranch.testing.oracle import Oracle, accepted
+
+_SECTION = re.compile(r"--- (\w+)(?: +(\S.*?))? *$")
+_ANSWER = re.compile(rf"({INSTANT}) +(snapshot|entering|exiting) +({INSTANT})-({INSTANT})(?: +(.*))?$")
+_OPTIONS = ("date", "windows", "conflicts", "lateness", "now", "until", "drain", "streams", "late", "ordered")
+_SECTIONS = ("options", "query", "graph", "events", "answers", "warnings", "error")
+NO_ROWS = "(no rows)"
+
+
+@dataclass
+class Case:
+    """A case file, read."""
+
+    path: Path
+    options: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    query: str = ""
+    graphs: dict[str, PropertyGraph] = field(default_factory=dict)
+    streams: dict[str, list[Event]] = field(default_factory=dict)
+    answers: dict[str | None, list[str]] = field(default_factory=dict)
+    warnings: list[str] | None = None
+    error: str | None = None
+
+    @property
+    def date(self) -> str | None:
+        return self.options.get("date")
+
+    @property
+    def until(self) -> int | None:
+        return read_instant(self.options["until"], self.date) if "until" in self.options else None
+
+    @property
+    def drain(self) -> bool:
+        return "drain" in self.options
+
+    @property
+    def now(self) -> int | None:
+        return read_instant(self.options["now"], self.date) if "now" in self.options else None
+
+    @property
+    def lateness(self) -> Duration | None:
+        return parse_duration(self.options["lateness"]) if "lateness" in self.options else None
+
+
+class CaseFailure(AssertionError):
+    """A case that does not hold; the message shows what was expected and what came."""
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load(path: Path | str) -> Case:
+    path = Path(path)
+    return read_case(path.read_text(encoding="utf-8"), path)
+
+
+def read_case(text: str, path: Path = Path("<case>")) -> Case:
+    case = Case(path)
+    for kind, name, lines in _sections(text):
+        try:
+            _read_section(case, kind, name, lines)
+        except (NotationError, ValueError) as error:
+            raise NotationError(f"{path.name}, section `{kind}`: {error}") from error
+    return case
+
+
+def _sections(text: str) -> Iterator[tuple[str, str | None, list[str]]]:
+    current: tuple[str, str | None, list[str]] | None = None
+    for line in text.splitlines():
+        head = _SECTION.match(line)
+        if head:
+            if current is not None:
+                yield current
+            current = (head[1], head[2], [])
+        elif current is not None and not line.startswith("#"):
+            current[2].append(line.rstrip())
+    if current is not None:
+        yield current
+
+
+def _read_section(case: Case, kind: str, name: str | None, lines: list[str]) -> None:
+    match kind:
+        case "options":
+            _read_options(case, lines)
+        case "query":
+            case.query = "\n".join(lines).strip() + "\n"
+        case "graph":
+            case.graphs[name or "graph"] = graph_from([read_graph_line(line) for line in _joined(lines)])
+        case "events":
+            case.streams.setdefault(name or "stream", []).extend(
+                _read_event(line, case.date) for line in _joined(lines)
+            )
+        case "answers":
+            case.answers[name] = _joined(lines)
+        case "warnings":
+            case.warnings = _joined(lines)
+        case "error":
+            case.error = "\n".join(lines).strip()
+        case _:
+            raise NotationError(f"no such section; there are {', '.join(_SECTIONS)}")
+
+
+def _read_options(case: Case, lines: list[str]) -> None:
+    for line in _joined(lines):
+        key, _, value = line.partition(":")
+        key = key.strip()
+        if key.startswith("param "):
+            case.parameters[key.removeprefix("param ").strip()] = json.loads(value)
+        elif key in _OPTIONS:
+            case.options[key] = value.strip()
+        else:
+            raise NotationError(f"no option `{key}`; there are {', '.join(_OPTIONS)}")
+
+
+def _joined(lines: Sequence[str]) -> list[str]:
+    """Lines without blank ones; a line that begins with a blank belongs to the one above."""
+    joined: list[str] = []
+    for line in lines:
+        if line[:1] == " " and joined and line.strip():
+            joined[-1] += " " + line.strip()
+        elif line.strip():
+            joined.append(line.strip())
+    return joined
+
+
+def _read_event(line: str, date: str | None) -> Event:
+    return event_from_dict(json.loads(line)) if line.startswith("{") else read_event(line, date)
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def run_case(case: Case) -> None:
+    """Run a case in all ways; raise CaseFailure where one differs from the expectation."""
+    if case.error is not None:
+        _expect_error(case)
+        return
+    one_by_one = _run(case, _push_one_by_one)
+    _same("all at once", one_by_one, _run(case, _push_at_once))
+    _same("restarted after every event", one_by_one, _run(case, _push_with_restarts))
+    for registration in seraph.registrations(case.query, file_name=case.path.name):
+        got = one_by_one[registration.name]
+        expected = case.answers.get(registration.name, case.answers.get(None))
+        if expected is None:
+            raise CaseFailure(f"{case.path.name}: no answers expected for query `{registration.name}`")
+        _compare(case, registration.name, expected, answer_lines(case, registration, got))
+        _check_law(case, oracle(case, registration), got)
+
+
+Outcome = dict[str, list[Answer]]
+
+
+def _run(case: Case, push: Any) -> Outcome:
+    session = new_session(case)
+    queries = session.register_all(case.query, parameters=case.parameters, now=case.now, file_name=case.path.name)
+    names = [query.name for query in queries]
+    session, outcome = push(case, session, names)
+    session.finish(case.until, case.drain)
+    for name in names:
+        outcome[name] = [*outcome.get(name, []), *session.query(name).poll()]
+    if "late" in case.options and sum(session.late.values()) != int(case.options["late"]):
+        raise CaseFailure(f"{case.path.name}: expected {case.options['late']} late events, got {session.late}")
+    if case.warnings is not None and push is _push_one_by_one:
+        _compare(case, "warnings", case.warnings, _warning_lines(case, session.queries))
+    return dict(outcome)
+
+
+def new_session(case: Case) -> Session:
+    names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else None
+    session = Session.local(
+        streams=names,
+        lateness=case.lateness,
+        windows=case.options.get("windows", "trailing"),  # type: ignore[arg-type]
+        conflicts=case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
+    )
+    for name, graph in case.graphs.items():
+        session.graph(name, graph)
+    return session
+
+
+def _in_arrival_order(case: Case) -> list[tuple[str, Event]]:
+    """The events of all streams as they would come in: each stream in its own order, the streams side by side."""
+    tagged = []
+    for position, (name, events) in enumerate(case.streams.items()):
+        newest = accumulate((event.event_time for event in events), max)
+        tagged.append(
+            [(time, position, index, name) for index, (time, _) in enumerate(zip(newest, events, strict=True))]
+        )
+    return [(name, case.streams[name][index]) for _, _, index, name in heapq.merge(*tagged)]
+
+
+def _push_one_by_one(case: Case, session: Session, names: list[str]) -> tuple[Session, Outcome]:
+    outcome: Outcome = {name: [] for name in names}
+    for stream, event in _in_arrival_order(case):
+        session.push(stream, event)
+        for name in names:
+            outcome[name].extend(session.query(name).poll())
+    return session, outcome
+
+
+def _push_at_once(case: Case, session: Session, names: list[str]) -> tuple[Session, Outcome]:
+    for stream, events in case.streams.items():
+        session.push(stream, events)
+    return session, {}
+
+
+def _push_with_restarts(case: Case, session: Session, names: list[str]) -> tuple[Session, Outcome]:
+    for stream, event in _in_arrival_order(case):
+        session.push(stream, event)
+        session = Session.restore(session.checkpoint())
+    return session, {}
+
+
+def _expect_error(case: Case) -> None:
+    try:
+        session = new_session(case)
+        names = [query.name for query in session.register_all(case.query, parameters=case.parameters, now=case.now)]
+        session, _ = _push_at_once(case, session, names)
+        session.finish(case.until, case.drain)
+        for name in names:
+            while session.query(name).poll():
+                pass
+    except QueryError as error:
+        _compare(case, "error", (case.error or "").splitlines(), error.render().splitlines(), ordered=True)
+        return
+    raise CaseFailure(f"{case.path.name}: expected an error, got none")
+
+
+# --- comparing --------------------------------------------------------------------------------------------------------
+
+
+def oracle(case: Case, registration: Registration) -> Oracle:
+    return Oracle(
+        registration,
+        {name: accepted(events, case.lateness) for name, events in case.streams.items()},
+        case.options.get("windows", "trailing"),
+        case.options.get("conflicts", "latest"),
+        parameter_values(case.parameters),
+        case.graphs,
+        case.now,
+    )
+
+
+def answer_lines(case: Case, registration: Registration, answers: Sequence[Answer]) -> list[str]:
+    """Answers as the lines of a case file."""
+    lines = [f"columns: {' | '.join(registration.columns)}"]
+    for answer in answers:
+        at, win_start, win_end = (
+            write_instant(instant, case.date) for instant in (answer.at, answer.win_start, answer.win_end)
+        )
+        head = f"{at} {answer.op} {win_start}-{win_end}"
+        lines.extend(f"{head}  {' | '.join(map(cypher_text, row))}" for row in answer.rows)
+        if not answer.rows:
+            lines.append(f"{head}  {NO_ROWS}")
+    return lines
+
+
+def _warning_lines(case: Case, queries: Sequence[Query]) -> list[str]:
+    found = [warning for query in queries for warning in query.warnings()]
+    return [f"{write_instant(warning.at, case.date)} {warning}" for warning in found]
+
+
+def _compare(case: Case, what: str, expected: Sequence[str], got: Sequence[str], ordered: bool = False) -> None:
+    wanted, found = [_normal(line) for line in expected], [_normal(line) for line in got]
+    if wanted and found and not wanted[0].startswith("columns:") and found[0].startswith("columns:"):
+        del found[0]
+    if not ordered and "ordered" not in case.options:
+        wanted, found = sorted(wanted), sorted(found)
+    if wanted != found:
+        shown = "\n".join(["expected:", *(f"  {line}" for line in wanted), "got:", *(f"  {line}" for line in found)])
+        raise CaseFailure(f"{case.path.name}, {what}:\n{shown}")
+
+
+def _normal(line: str) -> str:
+    match = _ANSWER.match(line)
+    if match is None:
+        return line.rstrip()
+    return f"{match[1]} {match[2]} {match[3]}-{match[4]}  {match[5] or ''}"
+
+
+def _same(way: str, expected: Outcome, got: Outcome) -> None:
+    wanted, found = _as_text(expected), _as_text(got)
+    if wanted != found:
+        raise CaseFailure(f"{way}:\nexpected:\n{wanted}\ngot:\n{found}")
+
+
+def _as_text(outcome: Mapping[str, Sequence[Answer]]) -> str:
+    return "\n".join(json.dumps(answer.to_dict()) for answers in outcome.values() for answer in answers)
+
+
+def _check_law(case: Case, law: Oracle, got: Sequence[Answer]) -> None:
+    """Each instant by itself; of very many instants, those that told something and their neighbours."""
+    expected = law.answers(case.until, case.drain)
+    if expected is None and law.starting_at is not None:
+        instants = EvaluationInstants(law.starting_at, law.registration.every)
+        told = {instants.index_at_or_after(answer.at) for answer in got}
+        near = sorted({index + shift for index in told for shift in (-1, 0, 1) if index + shift >= 0})
+        expected = [answer for index in near if (answer := law.answer(index)) is not None]
+    _same("the law", {law.registration.name: list(expected or [])}, {law.registration.name: list(got)})
+
+
+# --- rewriting --------------------------------------------------------------------------------------------------------
+
+
+def rewrite(path: Path) -> None:
+    """Write the answers of a case file anew, as the oracle gives them."""
+    case = load(path)
+    text = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    registrations = seraph.registrations(case.query, file_name=path.name)
+    first = next((i for i, line in enumerate(text) if line.startswith("--- answers")), len(text))
+    kept = text[:first]
+    while kept and not kept[-1].strip():
+        kept.pop()
+    for registration in registrations:
+        expected = oracle(case, registration).answers(case.until, case.drain)
+        if expected is None:
+            sys.exit(f"{path}: too many instants for the oracle")
+        kept += ["", "--- answers" if len(registrations) == 1 else f"--- answers {registration.name}"]
+        kept += answer_lines(case, registration, expected)
+    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m anabranch.testing.cases", description="Run or rewrite case files.")
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--rewrite", action="store_true", help="write the answers anew, from the oracle")
+    options = parser.parse_args(arguments)
+    try:
+        for path in options.files:
+            if options.rewrite:
+                rewrite(path)
+            else:
+                run_case(load(path))
+            print(f"{path}: {'rewritten' if options.rewrite else 'holds'}")
+    except (CaseFailure, NotationError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""The plain law, spelled out: what each instant must answer, computed from all events, from scratch, every time.
+
+Nothing here is shared with the engine but the plain evaluator and the calendar: windows, unions and differences are
+written down again in the most direct way, so that a mistake would have to be made twice.
+
+Work: every instant looks at every event. That is the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from random import Random
+
+from anabranch.algebra.operators import Registration, Source, Static, Window
+from anabranch.algebra.walk import windows
+from anabranch.engine.answers import Answer
+from anabranch.model.compare import content_key
+from anabranch.model.event import Event
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.instants import add_duration, subtract_duration
+from anabranch.model.temporal import Duration
+from anabranch.model.values import Node, Relationship, Value
+from anabranch.snapshot import CompiledPlan, Context, compile_plan
+
+
+def accepted(events: Sequence[Event], lateness: Duration | None = None) -> list[Event]:
+    """The events that are not late, in the order of time, with ids for relationships that have none."""
+    kept: list[Event] = []
+    newest: int | None = None
+    for event in events:
+        if newest is not None:
+            watermark = newest if lateness is None else subtract_duration(newest, lateness)
+            if event.event_time < watermark:
+                continue
+        named = tuple(
+            one if one.id is not None else replace(one, id=f"~{len(kept)}.{index}")
+            for index, one in enumerate(event.relationships)
+        )
+        kept.append(replace(event, relationships=named))
+        newest = event.event_time if newest is None else max(newest, event.event_time)
+    return sorted(kept, key=lambda event: event.event_time)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """One query over finished streams."""
+
+    registration: Registration
+    streams: Mapping[str, Sequence[Event]]  # as `accepted` gives them
+    policy: str = "trailing"
+    conflicts: str = "latest"
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    graphs: Mapping[str, PropertyGraph] = field(default_factory=dict)
+    now: int | None = None
+
+    @cached_property
+    def starting_at(self) -> int | None:
+        """STARTING AT, or the given now, or the first event; None when there is none of these."""
+        if self.registration.starting_at is not None:
+            return self.registration.starting_at
+        return self.now if self.now is not None else min(self._times, default=None)
+
+    @cached_property
+    def _windows(self) -> tuple[Window, ...]:
+        return windows(self.registration.plan)
+
+    @cached_property
+    def _plan(self) -> CompiledPlan:
+        return compile_plan(self.registration.plan)
+
+    @cached_property
+    def _times(self) -> list[int]:
+        """The event times that move the query: those of its streams, or of all when it reads none."""
+        if not self._windows:
+            return [event.event_time for events in self.streams.values() for event in events]
+        return [event.event_time for window in self._windows for event in self._events(window)]
+
+    def _events(self, window: Window) -> Sequence[Event]:
+        if window.stream.name is not None:
+            return self.streams.get(window.stream.name, ())
+        return next(iter(self.streams.values()), ())
+
+    def instant(self, index: int) -> int:
+        assert self.starting_at is not None
+        return self.starting_at if not index else add_duration(self.starting_at, self._every, index)
+
+    @property
+    def _every(self) -> Duration:
+        assert self.registration.every is not None
+        return self.registration.every
+
+    def bounds(self, window: Window, at: int) -> tuple[int, int]:
+        """What is reported as win_start and win_end."""
+        assert window.width is not None
+        if self.policy != "formal":
+            return subtract_duration(at, window.width), at
+        index = 0
+        while True:
+            opens_at = self.instant(index)
+            closes_at = add_duration(opens_at, window.width)
+            if opens_at <= at < closes_at:
+                return opens_at, closes_at
+            if opens_at > at or self.registration.every is None:
+                return at, at
+            index += 1
+
+    def content(self, window: Window, at: int) -> list[Event]:
+        opens_at, closes_at = self.bounds(window, at)
+        match self.policy:
+            case "trailing":
+                return [event for event in self._events(window) if opens_at < event.event_time <= closes_at]
+            case "right-open":
+                return [event for event in self._events(window) if opens_at <= event.event_time < closes_at]
+            case _:
+                events = [event for event in self._events(window) if opens_at <= event.event_time < closes_at]
+                return [event for event in events if event.event_time <= at]
+
+    def rows(self, index: int) -> list[tuple[Value, ...]]:
+        """The plain query over the windows' contents."""
+        at = self.instant(index)
+
+        def graph(source: Source) -> PropertyGraph:
+            if isinstance(source, Static):
+                return self.graphs[source.name]
+            return union(self.content(source, at), self.conflicts)
+
+        random = Random(f"{self.registration.name}/{index}")
+        context = Context(graph=graph, parameters=self.parameters, clock=at, random=random)
+        return list(self._plan.run(context))
+
+    def answer(self, index: int) -> Answer | None:
+        """What the query tells at an instant; None when it tells nothing."""
+        rows = self.rows(index)
+        output = self.registration.output
+        before = self.rows(index - 1) if index and output != "snapshot" else []
+        if output == "entering":
+            rows = minus(rows, before)
+        elif output == "exiting":
+            rows = minus(before, rows)
+        if not rows and self.registration.every is not None:
+            return None
+        at = self.instant(index)
+        reported = sorted((self.bounds(window, at) for window in self._windows), key=lambda ends: (ends[0], -ends[1]))
+        win_start, win_end = reported[0] if reported else (at, at)
+        return Answer(self.registration.name, at, output, win_start, win_end, self.registration.columns, rows)
+
+    def is_last(self, index: int, until: int | None = None, drain: bool = False) -> bool:
+        """Whether evaluation ends with this instant once the input has ended."""
+        if self.registration.every is None:
+            return True
+        if until is not None:
+            return self.instant(index + 1) > until
+        at = self.instant(index)
+        seen_at_own_instant = self.policy != "right-open" or not self._windows
+        if any(time > at or (time == at and not seen_at_own_instant) for time in self._times):
+            return False
+        return not drain or not any(self.content(window, at) for window in self._windows)
+
+    def answers(self, until: int | None = None, drain: bool = False, limit: int = 20_000) -> list[Answer] | None:
+        """All answers up to the end; None when there are more than `limit` instants."""
+        if self.starting_at is None or (until is not None and self.starting_at > until):
+            return []
+        found = []
+        for index in range(limit):
+            answer = self.answer(index)
+            if answer is not None:
+                found.append(answer)
+            if self.is_last(index, until, drain):
+                return found
+        return None
+
+
+def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
+    """Union by id, by a simple loop; elements stand in the order of the latest event that carries them."""
+    nodes: dict[object, Node] = {}
+    relationships: dict[object, Relationship] = {}
+    for event in events:
+        for node in event.nodes:
+            old_node = nodes.pop(node.id, None)
+            if old_node is None:
+                nodes[node.id] = node
+                continue
+            if conflicts == "strict" and content_key(old_node) != content_key(node):
+                return PropertyGraph()
+            labels = [*old_node.labels, *(label for label in node.labels if label not in old_node.labels)]
+            nodes[node.id] = Node(node.id, tuple(labels), {**old_node.properties, **node.properties})
+        for one in event.relationships:
+            old = relationships.pop(one.id, None)
+            if old is None:
+                relationships[one.id] = one
+                continue
+            if conflicts == "strict" and content_key(old) != content_key(one):
+                return PropertyGraph()
+            properties = {**old.properties, **one.properties}
+            relationships[one.id] = Relationship(one.id, one.type, one.source, one.target, properties)
+    return PropertyGraph(nodes.values(), relationships.values())
+
+
+def minus(rows: Sequence[tuple[Value, ...]], others: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+    """Bag difference: each of the others takes away one equal row, the first."""
+    left = list(others)
+    result = []
+    for row in rows:
+        for position, candidate in enumerate(left):
+            if [content_key(value) for value in candidate] == [content_key(value) for value in row]:
+                del left[position]
+                break
+        else:
+            result.append(row)
+    return result

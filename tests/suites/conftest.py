@@ -1,0 +1,31 @@
+"""A line per feature folder of the TCK at the end of the run: passed, failed, excepted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from . import tck
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    folders = {scenario["id"]: scenario["folder"] for scenario in tck.scenarios()}
+    counts: dict[str, Counter[str]] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            if report.when == "call" and "test_tck.py::test_scenario[" in report.nodeid:
+                scenario = report.nodeid.split("[", 1)[1].removesuffix("]")
+                excepted = outcome == "passed" and scenario in tck.exceptions()
+                counts.setdefault(folders.get(scenario, "?"), Counter())["excepted" if excepted else outcome] += 1
+    if not counts:
+        return
+    terminalreporter.section("openCypher TCK")
+    total: Counter[str] = Counter()
+    for folder, count in sorted(counts.items()):
+        total.update(count)
+        terminalreporter.write_line(f"{folder:40} {_line(count)}")
+    terminalreporter.write_line(f"{'all':40} {_line(total)}")
+
+
+def _line(count: Counter[str]) -> str:
+    return "  ".join(f"{name} {count[name]:5}" for name in ("passed", "failed", "excepted"))

@@ -1,0 +1,206 @@
+"""What a query means in the algebra, and what is refused before it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from anabranch.algebra import expressions as x
+from anabranch.algebra import operators as op
+from anabranch.errors import QueryError
+from anabranch.model.temporal import parse_duration
+from anabranch.syntax.seraph import ingestions, plan, registrations
+
+HOUR = parse_duration("PT1H")
+
+
+def codes(text: str) -> list[str]:
+    try:
+        plan(text)
+    except QueryError as error:
+        return [diagnostic.code for diagnostic in error.diagnostics]
+    return []
+
+
+def registered(body: str) -> op.Registration:
+    return registrations(f"REGISTER QUERY q STARTING AT 2022-10-14T14:45 {{ {body} }}")[0]
+
+
+def refused(body: str) -> list[str]:
+    with pytest.raises(QueryError) as caught:
+        registered(body)
+    return [diagnostic.code for diagnostic in caught.value.diagnostics]
+
+
+def test_a_first_match_is_a_pattern_and_its_property_map_a_filter() -> None:
+    found = plan("MATCH (n:A {k: 1}) RETURN n")
+    assert isinstance(found, op.Project)
+    assert found.input == op.Filter(
+        op.Pattern(op.Window(), (op.PathPattern((op.NodePattern("n", ("A",)),)),)),
+        x.Compare("=", x.Property(x.Variable("n"), "k"), x.Constant(1)),
+    )
+
+
+def test_a_second_match_joins_and_an_optional_one_joins_left() -> None:
+    found = plan("MATCH (a) MATCH (a)-->(b) OPTIONAL MATCH (b)-->(c) RETURN *")
+    assert isinstance(found, op.Project)
+    assert isinstance(found.input, op.LeftJoin)
+    assert isinstance(found.input.left, op.Join)
+    assert found.columns == ("a", "b", "c")
+
+
+def test_properties_of_a_variable_length_relationship_hold_for_each() -> None:
+    found = plan("MATCH (a)-[r* {k: 1}]->(b) RETURN r")
+    assert isinstance(found, op.Project)
+    assert isinstance(found.input, op.Filter)
+    assert isinstance(found.input.condition, x.Quantifier)
+
+
+def test_every_match_has_its_own_window() -> None:
+    found = registered("MATCH (a) WITHIN PT1H MATCH (b) WITHIN PT5M ON STREAM s MATCH (c) ON GRAPH g EMIT a EVERY PT1M")
+    from anabranch.algebra.walk import sources
+
+    assert sources(found.plan) == (
+        op.Window(op.Stream(None), HOUR),
+        op.Window(op.Stream("s"), parse_duration("PT5M")),
+        op.Static("g"),
+    )
+
+
+def test_a_pattern_in_an_expression_looks_at_the_window_of_the_match_before_it() -> None:
+    from anabranch.algebra.walk import sources
+
+    found = registered("MATCH (a) WITHIN PT1H WHERE (a)-->() WITH a WHERE exists((a)<--()) EMIT a EVERY PT1M")
+    assert sources(found.plan) == (op.Window(op.Stream(None), HOUR),)
+
+
+def test_return_gives_one_answer_and_emit_many() -> None:
+    once = registered("MATCH (a) WITHIN PT1H RETURN a")
+    often = registered("MATCH (a) WITHIN PT1H EMIT a ON EXIT EVERY PT5M")
+    assert (once.every, once.output) == (None, "snapshot")
+    assert (often.every, often.output) == (parse_duration("PT5M"), "exiting")
+
+
+def test_emit_without_a_stream_operator_is_a_snapshot() -> None:
+    assert registered("MATCH (a) WITHIN PT1H EMIT a EVERY PT5M").output == "snapshot"
+
+
+def test_columns_without_an_alias_are_called_as_the_text_stands() -> None:
+    assert plan("MATCH (n) RETURN n.a,  n.b  +  1, count( * )").columns == ("n.a", "n.b  +  1", "count( * )")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("RETURN foo", "SER-017"),
+        ("MATCH (n) WHERE (n)-[r]->() RETURN n", "SER-017"),
+        ("MATCH p = (a)-->(b) MATCH p = (a)-->(b) RETURN p", "SER-018"),
+        ("UNWIND [1] AS a UNWIND [2] AS a RETURN a", "SER-018"),
+        ("MATCH ()-[r]->() MATCH (r) RETURN r", "SER-019"),
+        ("WITH 'x' AS n MATCH (n) RETURN n", "SER-019"),
+        ("RETURN nosuch(1)", "SER-020"),
+        ("RETURN size()", "SER-021"),
+        ("RETURN size(*)", "SER-021"),
+        ("RETURN 1 AND true", "SER-022"),
+        ("RETURN 1 IN 2", "SER-022"),
+        ("MATCH (n) RETURN length(n)", "SER-022"),
+        ("RETURN [x IN 1 | x]", "SER-022"),
+        ("MATCH (n) WHERE n RETURN n", "SER-022"),
+        ("MATCH (n) WHERE count(n) > 1 RETURN n", "SER-023"),
+        ("RETURN count(count(*))", "SER-023"),
+        ("RETURN toUpper(DISTINCT 'a')", "SER-023"),
+        ("MATCH (n) RETURN n.x + count(*)", "SER-024"),
+        ("RETURN 1 AS a, 2 AS a", "SER-025"),
+        ("RETURN 1 AS a LIMIT -1", "SER-026"),
+        ("RETURN 1 AS a SKIP 1.5", "SER-026"),
+        ("MATCH (a)-[r]->()-[r]->() RETURN r", "SER-027"),
+        ("MATCH (n) RETURN size((n)-->())", "SER-028"),
+        ("MATCH (n $p) RETURN n", "SER-029"),
+        ("MATCH () RETURN *", "SER-030"),
+        ("MATCH (n) WITH n.x RETURN 1", "SER-032"),
+        ("MATCH shortestPath((a)-->(b)-->(c)) RETURN a", "SER-033"),
+        ("MATCH (n)", "SER-010"),
+        ("RETURN 1 AS a RETURN 2 AS b", "SER-010"),
+        ("MATCH (n) EMIT n", "SER-010"),
+        ("RETURN 1 AS a UNION RETURN 2 AS b", "SER-011"),
+        ("RETURN 1 AS a UNION RETURN 1 AS a UNION ALL RETURN 1 AS a", "SER-011"),
+        ("CREATE (n) RETURN n", "SER-012"),
+        ("MATCH (n) WITHIN PT1H RETURN n", "SER-043"),
+    ],
+)
+def test_a_wrong_plain_query_is_refused_with_its_code(text: str, code: str) -> None:
+    assert codes(text)[:1] == [code]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("MATCH (a) EMIT a EVERY PT5M", "SER-040"),
+        ("MATCH (a) WITHIN PT1H EMIT a", "SER-041"),
+        ("MATCH (a) WITHIN PT0S EMIT a EVERY PT5M", "SER-042"),
+        ("MATCH (a) WITHIN PT1H EMIT a EVERY -PT5M", "SER-001"),
+        ("MATCH (a) WITHIN PT1H EMIT a AS win_end EVERY PT5M", "SER-031"),
+        ("MATCH (win_start) WITHIN PT1H EMIT 1 AS x EVERY PT5M", "SER-031"),
+        ("MATCH (a) WITHIN PT1H EMIT a SNAPSHOT ON EXIT EVERY PT5M", "SER-010"),
+        ("MATCH (a) WITHIN PT1H RETURN a UNION MATCH (a) WITHIN PT1H EMIT a EVERY PT5M", "SER-010"),
+        ("MATCH (a) WITHIN PT1H ON GRAPH g EMIT a EVERY PT5M", "SER-010"),
+    ],
+)
+def test_a_wrong_continuous_query_is_refused_with_its_code(body: str, code: str) -> None:
+    assert refused(body)[:1] == [code]
+
+
+def test_all_problems_of_a_query_are_told_at_once_in_the_order_of_the_text() -> None:
+    assert refused("MATCH (a) WHERE a.x = b.y EMIT c, nosuch(a)") == [
+        "SER-040",
+        "SER-017",
+        "SER-041",
+        "SER-017",
+        "SER-020",
+    ]
+
+
+def test_two_queries_of_one_name_in_a_file_are_refused() -> None:
+    one = "REGISTER QUERY q { MATCH (a) WITHIN PT1H EMIT a EVERY PT5M }"
+    with pytest.raises(QueryError, match="there is a query `q` already"):
+        registrations(one + one)
+
+
+def test_the_spans_of_the_text_reach_the_algebra() -> None:
+    text = "MATCH (n) RETURN n.a + 1 AS x"
+    found = plan(text)
+    assert isinstance(found, op.Project)
+    span = found.items[0][1].span
+    assert span is not None
+    assert text[span.start : span.end] == "n.a + 1"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "code"),
+    [
+        ("", "SER-013"),
+        ("MATCH (n) CREATE (m)", "SER-013"),
+        ("CREATE (a)-[:T]-(b)", "SER-013"),
+        ("CREATE (a)-[:T|U]->(b)", "SER-013"),
+        ("CREATE (a) SET b.x = 1", "SER-017"),
+        ("MERGE (a:A {k: other.k})", "SER-017"),
+        ("MERGE (a:A $p)", "SER-029"),
+        ("CREATE (a) CREATE (a:B)", "SER-018"),
+    ],
+)
+def test_a_wrong_load_stream_is_refused_with_its_code(clauses: str, code: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        ingestions(f"LOAD STREAM FROM 'x' AS event {clauses}")
+    assert caught.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("kafka:///bikes.stream", "bikes.stream"),
+        ("data/rides.ndjson.gz", "rides"),
+        ("mqtt://host", "host"),
+        ("rides", "rides"),
+    ],
+)
+def test_a_loaded_stream_is_called_like_its_source(uri: str, name: str) -> None:
+    assert ingestions(f"LOAD STREAM FROM '{uri}' AS event CREATE (n)")[0].stream == name
