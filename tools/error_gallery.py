@@ -1,7 +1,7 @@
 """Runs every query of docs/errors.md and writes, or checks, the diagnostics shown below it.
 
-    python tools/error_gallery.py           writes
-    python tools/error_gallery.py --check   exits with 1 where the page is not what a user would see
+python tools/error_gallery.py           writes
+python tools/error_gallery.py --check   exits with 1 where the page is not what a user would see
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from anabranch.engine.answers import Answer
-    from anabranch.engine.plain import evaluate
     from anabranch.engine.session import Query, Session
     from anabranch.errors import (
         AnabranchError,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from anabranch.model.event import Event
     from anabranch.model.graph import PropertyGraph
     from anabranch.model.values import Node, Path, Relationship
+    from anabranch.plain import evaluate
 
 __all__ = [
     "AnabranchError",
@@ -73,7 +73,7 @@ __all__ = [
 
 _HOMES = {
     "Answer": "anabranch.engine.answers",
-    "evaluate": "anabranch.engine.plain",
+    "evaluate": "anabranch.plain",
     "Query": "anabranch.engine.session",
     "Session": "anabranch.engine.session",
     "Table": "anabranch.formats.tables",

@@ -126,7 +126,7 @@ def _explain_registration(query: o.Registration, policy: WindowPolicy) -> Explan
         when = (
             "at every instant, because it reads the clock or chance"
             if volatile
-            else "at the instants where an event has entered or left a window"
+            else "when an event has entered or left a window"
         )
     reads = [_source_words(source, policy, query.every) for source in sources(query.plan)]
     facts = (
@@ -255,7 +255,9 @@ def _lines(step: Step, first: str, rest: str, width: int | None) -> Iterator[Lin
 def _wrap(text: str, width: int | None) -> list[str]:
     if width is None or len(text) <= width:
         return [text.replace(_GLUE, " ")]
-    lines = textwrap.wrap(text, max(24, width), break_long_words=False, break_on_hyphens=False)
+    width = max(24, width)
+    text = " ".join(word if len(word) <= width else word.replace(_GLUE, " ") for word in text.split(" "))
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines]
 
 

@@ -14,7 +14,7 @@ from anabranch.cli.options import Color, Output, Params
 
 @guarded
 def evaluate(
-    query: Annotated[str | None, typer.Argument(help="The query.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="The query.")] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="A file with the query, or - for stdin.")] = None,
     graph: Annotated[
         str | None, typer.Option("--graph", "-g", help="JSON with nodes and relationships, or events to unite.")
@@ -39,7 +39,7 @@ def evaluate(
       anabranch eval "RETURN duration.between(date('2024-02-01'), date('2024-03-01'))"
     """
     from anabranch.cli.writers import write_table
-    from anabranch.engine.plain import evaluate as evaluate_query
+    from anabranch.plain import evaluate as evaluate_query
 
     if (query is None) == (file is None):
         raise typer.BadParameter("give the query, or its file with --file", param_hint="QUERY")

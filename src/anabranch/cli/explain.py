@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from anabranch.algebra.explain import Explanation
-    from anabranch.model.windows import WindowPolicy
 
 
 @guarded
 def explain(
-    file: Annotated[str | None, typer.Argument(help="Query file, continuous or plain, or - for stdin.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Query file, continuous or plain; - is stdin.")
+    ] = None,
     text: Annotated[str | None, typer.Option("--text", "-t", help="The query itself, instead of a file.")] = None,
     form: Annotated[ExplainForm, typer.Option("--format", "-f", help="The form of the plan.")] = ExplainForm.text,
     windows: WindowsOption = Windows.trailing,
@@ -44,8 +45,7 @@ def explain(
         raise typer.BadParameter("give a query file, or the query itself with --text", param_hint="FILE")
     terminal = open_terminal(color)
     query_text = text if text is not None else options.read_text(file or "")
-    policy = cast("WindowPolicy", windows.value)
-    found = [explain_query(query, policy) for query in queries_of(query_text, file or "<text>")]
+    found = [explain_query(query, windows.value) for query in queries_of(query_text, file or "<text>")]
     if form is ExplainForm.json:
         plans = [explanation.to_dict() for explanation in found]
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))

@@ -92,7 +92,7 @@ def draw_error(error: AnabranchError, terminal: Terminal) -> None:
             terminal.note(
                 colored(
                     f"error: a defect in Anabranch, not in your query: {error}\n"
-                    "hint: please report it with the query and the command; ANABRANCH_TRACEBACK=1 shows where it happened"
+                    "hint: please report it with query and command; ANABRANCH_TRACEBACK=1 shows where it happened"
                 )
             )
         case _:
@@ -111,7 +111,7 @@ def colored(drawn: str) -> Text:
     for match in re.finditer(r"^ +\d* *\|", drawn, re.MULTILINE):
         text.stylize("dim", match.start(), match.end())
     for match in re.finditer(r"^ +\|\s*(\^+.*)$", drawn, re.MULTILINE):
-        text.stylize("red", match.start(1), match.end(1))
+        text.stylize("yellow" if drawn.startswith("warning") else "red", match.start(1), match.end(1))
     for match in re.finditer(r"^hint:", drawn, re.MULTILINE):
         text.stylize("bold green", match.start(), match.end())
     return text

@@ -5,20 +5,26 @@ Invariant: every record of every file comes out once, as an event or as a malfor
 
 from __future__ import annotations
 
+import gzip
 import heapq
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, TextIO, cast
+from urllib.parse import urlsplit
+
+import typer
 
 from anabranch.cli.failures import InputError
 from anabranch.cli.options import STDIN, existing
+from anabranch.engine.ingestion import mappings
 from anabranch.errors import EngineError, MalformedEventError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
-from anabranch.formats.ndjson import read_ndjson
+from anabranch.formats.ndjson import read_ndjson_as
+from anabranch.formats.records import read_csv, read_json_list, read_parquet_rows
 from anabranch.model.event import Event
 
 _SUFFIXES = (".ndjson", ".jsonl", ".json", ".parquet")
@@ -64,27 +70,55 @@ class Inputs:
             yield self.streams[index].name, record
 
 
-def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> Inputs:
-    """What the queries of a text read: the streams of the command line.
+Decode = Callable[[Any, int], Event | None]
+"""What a JSON record and its number are read as; None is a record that writes nothing."""
 
-    The seam for LOAD STREAM: statements of `text` that name their own source add their `StreamInput` here.
+
+def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> Inputs:
+    """What the queries of a text read: the streams of the command line, and those that LOAD STREAM makes of records.
+
+    A LOAD STREAM reads the `--stream` that has its name or its address, else the file that its address names.
     """
     meter = Meter()
     by_name: dict[str, list[str]] = {}
     for name, path in streams:
         by_name.setdefault(name, []).append(path)
     if sum(path == STDIN for _, path in streams) > 1:
-        raise EngineError("only one stream can come from stdin")
+        raise typer.BadParameter("only one stream can come from stdin", param_hint="--stream")
+    decoders: dict[str, Decode] = {}
+    for mapping in mappings(text, file_name):
+        if mapping.stream in decoders:
+            raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
+        given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
+        by_name[mapping.stream] = given or [_address(mapping.uri, mapping.stream, file_name)]
+        decoders[mapping.stream] = mapping.event
     opened = []
     for name, paths in by_name.items():
-        files = [file for path in paths for file in _files(path)]
+        decode = decoders.get(name, _as_event)
+        files = [file for path in paths for file in _files(path, decode)]
         for file in files:
             if file is None:
                 meter.total = None
             elif meter.total is not None:
                 meter.total += file.stat().st_size
-        opened.append(StreamInput(name, _read_files(files, meter), live=None in files))
+        opened.append(StreamInput(name, _read_files(files, meter, decode), live=None in files))
     return Inputs(opened, meter)
+
+
+def _as_event(data: Any, number: int) -> Event:
+    return event_from_dict(data)
+
+
+def _address(uri: str, stream: str, file_name: str) -> str:
+    """The file behind the address of a LOAD STREAM: relative to the query's own file."""
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        raise InputError(
+            f"LOAD STREAM FROM '{uri}': this version reads files, not {parts.scheme}://\n"
+            f"hint: give the records as a file: --stream {stream}=records.ndjson"
+        )
+    path = Path(parts.path)
+    return str(path if path.is_absolute() or file_name == STDIN else Path(file_name).parent / path)
 
 
 def _timed(index: int, stream: StreamInput) -> Iterator[tuple[int, int, Event | MalformedEventError]]:
@@ -94,23 +128,25 @@ def _timed(index: int, stream: StreamInput) -> Iterator[tuple[int, int, Event | 
         yield last, index, record
 
 
-def _files(path: str) -> list[Path | None]:
+def _files(path: str, decode: Decode) -> list[Path | None]:
     """The files behind a path, sorted by name; None is stdin."""
     if path == STDIN:
         return [None]
     found = existing(path)
     if not found.is_dir():
         return [found]
-    files = sorted(file for file in found.iterdir() if file.name.removesuffix(".gz").endswith(_SUFFIXES))
+    suffixes = _SUFFIXES if decode is _as_event else (*_SUFFIXES, ".csv")
+    files = sorted(file for file in found.iterdir() if file.name.removesuffix(".gz").endswith(suffixes))
     if not files:
-        raise InputError(f"{path} holds no events\nhint: files end with {', '.join(_SUFFIXES)}, perhaps followed by .gz")
+        hint = f"files of events end with {', '.join(suffixes)}, perhaps followed by .gz"
+        raise InputError(f"{path} holds no events\nhint: {hint}")
     return list(files)
 
 
-def _read_files(files: Sequence[Path | None], meter: Meter) -> Iterator[Event | MalformedEventError]:
+def _read_files(files: Sequence[Path | None], meter: Meter, decode: Decode) -> Iterator[Event | MalformedEventError]:
     for file in files:
         try:
-            for _, record in _read_stdin() if file is None else _read_file(file, meter):
+            for _, record in _read_stdin(decode) if file is None else _read_file(file, meter, decode):
                 if isinstance(record, MalformedRecord) and len(files) > 1 and file is not None:
                     record = MalformedRecord(f"{file.name}: {record.reason}", record.line, record.raw)
                 yield record
@@ -121,44 +157,52 @@ def _read_files(files: Sequence[Path | None], meter: Meter) -> Iterator[Event | 
 Numbered = Iterator[tuple[int, Event | MalformedRecord]]
 
 
-def _read_stdin() -> Numbered:
+def _read_stdin(decode: Decode) -> Numbered:
     # The raw file gives what is there; the buffered one would wait for a full block.
     buffer = sys.stdin.buffer
-    return read_ndjson(cast(BinaryIO, getattr(buffer, "raw", buffer)))
+    return read_ndjson_as(cast(BinaryIO, getattr(buffer, "raw", buffer)), decode)
 
 
-def _read_file(path: Path, meter: Meter) -> Numbered:
+def _read_file(path: Path, meter: Meter, decode: Decode) -> Numbered:
     if path.name.endswith(".parquet"):
         from anabranch.formats.parquet import read_parquet
 
-        yield from read_parquet(str(path))
-        meter.done += path.stat().st_size
-        return
-    with path.open("rb") as file:
-        if path.name.endswith(".json") and _begins_with_bracket(file):
-            yield from _read_array(file.read())
-            meter.done += path.stat().st_size
+        if decode is _as_event:
+            yield from read_parquet(str(path))
         else:
-            yield from read_ndjson(cast(BinaryIO, _Metered(file, meter)))
+            yield from _decoded(read_parquet_rows(str(path)), decode)
+        meter.done += path.stat().st_size
+    elif path.name.endswith((".csv", ".csv.gz")):
+        if decode is _as_event:
+            raise InputError(f"{path} holds records, not events\nhint: say what they mean with LOAD STREAM FROM ...")
+        opener = gzip.open if path.name.endswith(".gz") else open
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as text:
+            yield from _decoded(read_csv(cast(TextIO, text)), decode)
+        meter.done += path.stat().st_size
+    else:
+        with path.open("rb") as file:
+            if path.name.endswith(".json") and _begins_with_bracket(file):
+                yield from _decoded(read_json_list(file.read()), decode)
+                meter.done += path.stat().st_size
+            else:
+                yield from read_ndjson_as(cast(BinaryIO, _Metered(file, meter)), decode)
+
+
+def _decoded(records: Iterable[tuple[int, Any]], decode: Decode) -> Numbered:
+    for number, record in records:
+        try:
+            event = decode(record, number)
+        except MalformedEventError as error:
+            yield number, MalformedRecord(error.reason, number, json.dumps(record, ensure_ascii=False, default=str))
+        else:
+            if event is not None:
+                yield number, event
 
 
 def _begins_with_bracket(file: BinaryIO) -> bool:
     head = file.read(64).lstrip()
     file.seek(0)
     return head.startswith(b"[")
-
-
-def _read_array(data: bytes) -> Numbered:
-    """A JSON list of events: not NDJSON, but what many tools write."""
-    try:
-        items = json.loads(data)
-    except ValueError as error:
-        raise StreamError(f"not JSON: {error}") from None
-    for number, item in enumerate(items, 1):
-        try:
-            yield number, event_from_dict(item)
-        except MalformedEventError as error:
-            yield number, MalformedRecord(error.reason, number, json.dumps(item, ensure_ascii=False))
 
 
 class _Metered:

@@ -31,16 +31,15 @@ def _gaps(query: o.Registration) -> Iterator[Diagnostic]:
     if query.every is None:
         return
     for pattern in _patterns(query.plan):
-        source = pattern.source
-        if isinstance(source, o.Window) and source.width is not None:
-            if approximate_micros(source.width) < approximate_micros(query.every):
-                yield Diagnostic(
-                    "LINT-001",
-                    f"WITHIN {source.width} is narrower than EVERY {query.every}",
-                    pattern.span,
-                    "events between two windows are never seen",
-                    f"make the window at least as wide as the slide: WITHIN {query.every}",
-                )
+        width = pattern.source.width if isinstance(pattern.source, o.Window) else None
+        if width is not None and approximate_micros(width) < approximate_micros(query.every):
+            yield Diagnostic(
+                "LINT-001",
+                f"WITHIN {width} is narrower than EVERY {query.every}",
+                pattern.span,
+                "events between two windows are never seen",
+                f"make the window at least as wide as the slide: WITHIN {query.every}",
+            )
 
 
 def _boundless(plan: o.Operator) -> Iterator[Diagnostic]:
@@ -77,7 +76,7 @@ def _patterns(plan: o.Operator) -> list[o.Pattern]:
     return [node for node in walk(plan) if isinstance(node, o.Pattern)]
 
 
-# --- LINT-002: products ---------------------------------------------------------------------------------------------------
+# --- LINT-002: products -----------------------------------------------------------------------------------------------
 
 
 def _unlinked(plan: o.Operator) -> Iterator[Diagnostic]:
@@ -174,6 +173,6 @@ def _all(made: dict[str, frozenset[Base]]) -> frozenset[Base]:
 
 
 def _bases(expression: x.Expression, made: dict[str, frozenset[Base]]) -> frozenset[Base]:
-    """The variables an expression is made of; a name bound inside of it that hides a column only makes the lint milder."""
+    """The variables an expression is made of. A name bound inside of it may hide a column: the lint is milder then."""
     names = (node.name for node in walk(expression) if isinstance(node, x.Variable))
     return frozenset().union(*(made.get(name, frozenset()) for name in names))

@@ -1,7 +1,7 @@
 """A run without its terminal: records in, answers out, in batches that live input keeps at one record.
 
-Invariant: streams are fed in the order of time and told how far the others are, so none holds the others back; an event is
-late only by its own stream's watermark.
+Invariant: streams are fed in the order of time and told how far the others are, so none holds the others back; an event
+is late only by its own stream's watermark.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Invariant: the exit code says what happened; the answers up to there were writte
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,13 +18,11 @@ from anabranch.cli.options import Color, Conflicts, Engine, Output, Params, Summ
 if TYPE_CHECKING:
     from anabranch.engine.answers import Answer
     from anabranch.engine.query import QueryWarning
-    from anabranch.model.union import ConflictPolicy
-    from anabranch.model.windows import WindowPolicy
 
 
 @guarded
 def run(
-    file: Annotated[str, typer.Argument(help="Query file with one or more REGISTER QUERY, or - for stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Query file: REGISTER QUERY, one or more; - is stdin.")],
     stream: Annotated[
         list[str] | None,
         typer.Option("--stream", "-s", metavar="NAME=PATH", help="A stream: file, directory or -. Repeatable."),
@@ -51,11 +49,13 @@ def run(
         str | None, typer.Option(metavar="FILE", help="Where malformed and late events go. [NAME.dead.ndjson]")
     ] = None,
     query: Annotated[
-        list[str] | None, typer.Option("--query", "-q", metavar="NAME", help="Only this query. Repeatable.")
+        list[str] | None, typer.Option("--query", metavar="NAME", help="Only this query. Repeatable.")
     ] = None,
-    strict: Annotated[bool, typer.Option(help="Exit with 5 when malformed or late events were set aside.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 5 when malformed or late events were set aside.")
+    ] = False,
     summary: Annotated[SummaryForm, typer.Option(help="The summary on stderr.")] = SummaryForm.text,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No summary, no progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress bar.")] = False,
     color: Color = None,
 ) -> None:
     """Run continuous queries over streams of events and print their answers.
@@ -78,17 +78,15 @@ def run(
     from anabranch.cli.texts import chosen
     from anabranch.cli.values import clock
     from anabranch.cli.writers import make_writer
-    from anabranch.engine.plain import read_graph
     from anabranch.engine.session import Session
+    from anabranch.plain import read_graph
 
     terminal = open_terminal(color)
     bounds = options.until(until)
     held_back = options.duration(lateness, "--lateness")
     text = chosen(options.read_text(file), file, query or ())
     inputs = open_inputs(options.named_paths(stream, "--stream"), text, file)
-    session = Session.local(
-        inputs.names or None, held_back, cast("WindowPolicy", windows.value), cast("ConflictPolicy", conflicts.value)
-    )
+    session = Session.local(inputs.names or None, held_back, windows.value, conflicts.value)
     for name, path in options.named_paths(graph, "--graph"):
         session.graph(name, read_graph(options.existing(path)))
     queries = session.register_all(text, parameters=options.parameters(param), file_name=file)
@@ -132,6 +130,8 @@ def run(
     if summary is SummaryForm.json:
         terminal.note(done.to_json())
     elif summary is SummaryForm.text and not quiet:
+        if terminal.out.is_terminal and replay.rows:
+            terminal.note("")
         terminal.note(done.text())
     if not code and replay.failures:
         code = FAILED

@@ -67,6 +67,7 @@ class Bar:
         self._console = console
         self._meter = meter
         self._shown = shown and console.is_terminal
+        self._visible = False
         self._begun = time.monotonic()
         self._drawn = 0.0
         self._progress: Progress | None = None
@@ -78,13 +79,16 @@ class Bar:
         if now - self._begun < _PATIENCE or now - self._drawn < _REFRESH:
             return
         self._drawn = now
-        if self._progress is None:
-            self._progress = self._start()
+        self._progress = self._progress or self._make()
+        if not self._visible:
+            self._progress.start()
+            self._visible = True
         fields = f"{events:,} events · {events / (now - self._begun):,.0f}/s"
-        self._progress.update(self._progress.task_ids[0], completed=self._meter.done, total=self._meter.total, rate=fields)
+        task = self._progress.task_ids[0]
+        self._progress.update(task, completed=self._meter.done, total=self._meter.total, rate=fields)
         self._progress.refresh()
 
-    def _start(self) -> Progress:
+    def _make(self) -> Progress:
         progress = Progress(
             BarColumn(bar_width=24),
             TaskProgressColumn(),
@@ -97,7 +101,6 @@ class Bar:
             redirect_stderr=False,
         )
         progress.add_task("reading", total=self._meter.total, rate="")
-        progress.start()
         return progress
 
     @contextmanager
@@ -107,6 +110,6 @@ class Bar:
         yield
 
     def close(self) -> None:
-        if self._progress is not None:
+        if self._progress is not None and self._visible:
             self._progress.stop()
-            self._progress = None
+            self._visible = False

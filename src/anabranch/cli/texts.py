@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import typer
+
 from anabranch.algebra.operators import Operator, Registration
-from anabranch.errors import EngineError, closest
+from anabranch.errors import closest
 
 _BLANK_OR_COMMENT = re.compile(r"(\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCRIPT = re.compile(r"(REGISTER|LOAD\s+STREAM)\b", re.IGNORECASE)
@@ -43,7 +45,8 @@ def chosen(text: str, file_name: str, names: Sequence[str]) -> str:
         if name not in known:
             near = closest(name, known, limit=1)
             guess = f"did you mean {near[0]}?  " if near else ""
-            raise EngineError(f"{file_name} has no query `{name}`\nhint: {guess}It has {', '.join(known) or 'none'}.")
+            message = f"{file_name} has no query `{name}`; {guess}It has {', '.join(known) or 'none'}."
+            raise typer.BadParameter(message, param_hint="--query")
     for one in registered:
         if one.name.text not in names:
             blanked = re.sub(r"[^\n]", " ", text[one.span.start : one.span.end])

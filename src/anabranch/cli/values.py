@@ -13,7 +13,7 @@ from anabranch.formats.values import cypher_text, to_json
 from anabranch.model.instants import format_instant
 from anabranch.model.values import Value
 
-_BRACKETS = {"trailing": "(]", "right-open": "[)", "formal": "[)"}
+_BRACKETS = {"trailing": ("(", "]"), "right-open": ("[", ")"), "formal": ("[", ")")}
 
 
 def cell(value: Value) -> Text:

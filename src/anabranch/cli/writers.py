@@ -79,6 +79,8 @@ class TableWriter:
 
     def write(self, answer: Answer) -> None:
         today = day(answer.at)
+        if self._today:
+            self._console.print()
         if today != self._today:
             self._console.print(Text(today, style="dim"), soft_wrap=True)
             self._today = today
@@ -103,7 +105,7 @@ def print_rows(console: Console, columns: Sequence[str], rows: Sequence[Sequence
     elif not columns:
         console.print(Text(f"  {len(rows)} rows without columns", style="dim"))
     else:
-        console.print(Padding(rows_table(columns, rows), (0, 0, 0, 2)))
+        console.print(Padding(rows_table(columns, rows), (0, 0, 0, 2), expand=False))
 
 
 def rows_table(columns: Sequence[str], rows: Iterable[Sequence[Value]], box_: box.Box = box.SIMPLE_HEAD) -> RichTable:

@@ -9,7 +9,7 @@ Invariant: an event depends on its record and the record's sequence number alone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from anabranch.algebra.expressions import Expression
@@ -83,6 +83,8 @@ class RecordMapping:
 
     def event(self, record: Mapping[str, Any], sequence: int) -> Event | None:
         """The event that a record writes; None when its rows were all filtered away."""
+        if not isinstance(record, Mapping):
+            raise MalformedEventError("a record is an object with named fields")
         value = value_from_json(record)
         try:
             event_time = self._event_time(record, value)
@@ -124,20 +126,6 @@ class RecordMapping:
 def mappings(text: str, file_name: str = "<query>") -> tuple[RecordMapping, ...]:
     """The LOAD STREAM statements of a text."""
     return tuple(RecordMapping(ingestion) for ingestion in seraph.ingestions(text, file_name))
-
-
-def map_records(
-    mapping: RecordMapping, records: Iterable[tuple[int, Any]]
-) -> Iterator[tuple[int, Event | MalformedEventError]]:
-    """Numbered records to numbered events; those that were filtered away are left out."""
-    for number, record in records:
-        try:
-            event = mapping.event(record, number)
-        except MalformedEventError as error:
-            yield number, error
-        else:
-            if event is not None:
-                yield number, event
 
 
 # --- steps ---

@@ -30,6 +30,8 @@ from anabranch.model.values import Value
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy, bounds
 from anabranch.snapshot import CompiledPlan, Context, compile_plan
 
+MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
+
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
@@ -94,7 +96,7 @@ class ContinuousQuery:
         self.done = False
         self.failure: QueryError | None = None
         self.pending: deque[Answer] = deque()
-        self.warnings: deque[QueryWarning] = deque()
+        self.warnings: deque[QueryWarning] = deque(maxlen=MAX_WARNINGS)
         self.instants_passed = 0
         self.evaluations = 0
         self.rows_told = 0

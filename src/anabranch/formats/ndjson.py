@@ -9,8 +9,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NoReturn, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 from anabranch.errors import MalformedEventError
 from anabranch.formats.deadletter import MalformedRecord
@@ -19,22 +19,40 @@ from anabranch.model.event import Event
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+Read = TypeVar("Read")
 
 
 def read_ndjson(file: BinaryIO) -> Iterator[tuple[int, Event | MalformedRecord]]:
     """Line numbers (from one) with their events; blank lines are skipped. Gzip is told by its first bytes."""
+    return read_ndjson_as(file, lambda data, _number: event_from_dict(data))
+
+
+def read_ndjson_as(
+    file: BinaryIO, decode: Callable[[Any, int], Read | None]
+) -> Iterator[tuple[int, Read | MalformedRecord]]:
+    """The same for records of any shape: `decode` makes of the JSON and its line number what it will, None to skip."""
     for number, line in enumerate(_uncompressed(file), 1):
         if number == 1 and line.startswith(_BOM):
             line = line[len(_BOM) :]
         if line.isspace() or not line:
             continue
-        yield number, read_line(line, number)
+        record = _read_line(line, number, decode)
+        if record is not None:
+            yield number, record
 
 
-def read_line(line: bytes | str, number: int | None = None) -> Event | MalformedRecord:
+def read_line(line: bytes | str, number: int = 1) -> Event | MalformedRecord:
     """The event of one line, or why it is none."""
+    record = _read_line(line, number, lambda data, _number: event_from_dict(data))
+    assert record is not None
+    return record
+
+
+def _read_line(
+    line: bytes | str, number: int, decode: Callable[[Any, int], Read | None]
+) -> Read | MalformedRecord | None:
     try:
-        return event_from_dict(_DECODER.decode(line.decode() if isinstance(line, bytes) else line))
+        return decode(_DECODER.decode(line.decode() if isinstance(line, bytes) else line), number)
     except MalformedEventError as error:
         reason = error.reason
     except UnicodeDecodeError as error:

@@ -1,6 +1,7 @@
 """The shapes that compiled things have, and the two helpers every compiler file needs.
 
-Invariant: a compiled expression keeps no state between calls; rows are read by position and never written.
+Invariant: what a compiled expression answers depends on nothing but the row and the context; rows are read by position
+and never written.
 """
 
 from __future__ import annotations

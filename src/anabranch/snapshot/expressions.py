@@ -22,6 +22,9 @@ from anabranch.snapshot.variables import argument_names
 
 Columns = tuple[str, ...]
 
+_HASHED = frozenset((str, int))  # kinds whose equality in Python is their equality in a query
+_HASHED_FROM = 8
+
 
 def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator:
     """A function from a row with these columns to the expression's value."""
@@ -68,6 +71,8 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
             return _applied(lambda value: carries_labels(value, labels), (compiled(subject),), expression.span)
         case ex.Call("coalesce", arguments):
             return _coalesce(tuple(map(compiled, arguments)))
+        case ex.Call("in", (item, container)):
+            return _membership(compiled(item), compiled(container), expression.span)
         case ex.Call(function, arguments):
             return _call(function, tuple(map(compiled, arguments)), expression.span)
         case ex.Case(branches, default):
@@ -219,6 +224,28 @@ def _call(name: str, arguments: tuple[Evaluator, ...], span: Span | None) -> Eva
 
 def _comparison(test: Callable[[Value, Value], bool | None], left: Evaluator, right: Evaluator) -> Evaluator:
     return lambda row, context: test(left(row, context), right(row, context))
+
+
+def _membership(item: Evaluator, container: Evaluator, span: Span | None) -> Evaluator:
+    """`item IN container`. A list that is asked again and again, row by row, is hashed the first time."""
+    test = FUNCTIONS["in"]
+    hashed: tuple[list[Value], frozenset[Value]] | None = None
+
+    def evaluate(row: Row, context: Context) -> Value:
+        nonlocal hashed
+        value, values = item(row, context), container(row, context)
+        if value.__class__ in _HASHED and isinstance(values, list) and len(values) > _HASHED_FROM:
+            if hashed is None or hashed[0] is not values:
+                plain = all(one.__class__ in _HASHED for one in values)
+                hashed = (values, frozenset(values) if plain else frozenset())
+            if hashed[1]:
+                return value in hashed[1]
+        try:
+            return test(value, values)
+        except EvaluationError as error:
+            raise error.located(span) from None
+
+    return evaluate
 
 
 def _coalesce(arguments: tuple[Evaluator, ...]) -> Evaluator:

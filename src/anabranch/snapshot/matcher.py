@@ -59,6 +59,7 @@ class Matcher:
         self._given = frozenset(given)
         self._bound = frozenset(pattern.columns) & self._given
         self._slot = {name: position for position, name in enumerate(self.columns)}
+        self._bound_slots = [self._slot[name] for name in self._bound]
         self._names = (*self.columns, _DOUBT)
         self._hops = hops_of(pattern)
         self._labels, self._parts = self._split(condition)
@@ -69,8 +70,8 @@ class Matcher:
     def matches(self, context: Context, row: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
         """All ways to complete the row."""
         slots: Slots = [*row, *[None] * (len(self._names) - len(row))]
-        for name in self._bound:
-            if slots[self._slot[name]] is None:
+        for slot in self._bound_slots:
+            if slots[slot] is None:
                 return
         index = context.index(self._pattern.source)
         step = index.plans.get(self)

@@ -150,7 +150,7 @@ class Ordering:
 
     def _cheaper_scan(self, unbound: list[str], cost: float) -> str | None:
         """A lookup of the far end is worth its while before a walk of unknown length."""
-        if cost < _COST_OF_TRAILS:
+        if cost < _COST_OF_SHORTEST:
             return None
         near = {hop.left for hop in self._waiting} | {hop.right for hop in self._waiting}
         known = [variable for variable in unbound if variable in near and self._lookup(variable) is not None]

@@ -108,7 +108,7 @@ def expand(
         context.spend(len(steps))
         allowed = where(slots, context) if where is not None else None
         for relationship, node in steps:
-            if (allowed is not None and not allowed(relationship)):
+            if relationship.id in used or (allowed is not None and not allowed(relationship)):
                 continue
             slots[slot] = relationship
             slots[target] = node
@@ -240,7 +240,9 @@ def given_trail(
             return (slots[left.slot].id,)  # type: ignore[attr-defined]
         if trail:
             return _starts(trail[0], direction)
-        return (slots[right.slot].id,) if right.bound else tuple(graph.nodes)  # type: ignore[attr-defined]
+        if right.bound and right.slot != left.slot:
+            return (slots[right.slot].id,)  # type: ignore[attr-defined]
+        return tuple(graph.nodes)
 
     def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
         trail = _known_trail(slots[slot], graph)
@@ -328,7 +330,7 @@ def shortest(
             ends = [end] if search.reaches(end.id) else []
         else:
             search = ShortestPaths(adjacency, start, maximum, where and where(slots, context), context)
-            ends = search.reachable()  # type: ignore[assignment]
+            ends = (one for one in search.reachable() if has_labels(one, target.labels))  # type: ignore[assignment]
         for end in ends:
             for trail in found(search, end):
                 yield trail, end

@@ -25,8 +25,7 @@ import heapq
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -35,148 +34,38 @@ from anabranch.algebra.operators import Registration
 from anabranch.engine.answers import Answer
 from anabranch.engine.session import Query, Session, parameter_values
 from anabranch.errors import QueryError
-from anabranch.formats.events import event_from_dict, graph_from
 from anabranch.formats.values import cypher_text
 from anabranch.model.event import Event
-from anabranch.model.graph import PropertyGraph
-from anabranch.model.temporal import Duration, parse_duration
 from anabranch.model.windows import EvaluationInstants
 from anabranch.syntax import seraph
+from anabranch.testing.case_file import Case, load, read_case
 from anabranch.testing.notation import (
     INSTANT,
     NotationError,
-    read_event,
-    read_graph_line,
-    read_instant,
     write_instant,
 )
 from anabranch.testing.oracle import Oracle, accepted
 
-_SECTION = re.compile(r"--- (\w+)(?: +(\S.*?))? *$")
 _ANSWER = re.compile(rf"({INSTANT}) +(snapshot|entering|exiting) +({INSTANT})-({INSTANT})(?: +(.*))?$")
-_OPTIONS = ("date", "windows", "conflicts", "lateness", "now", "until", "drain", "streams", "late", "ordered")
-_SECTIONS = ("options", "query", "graph", "events", "answers", "warnings", "error")
 NO_ROWS = "(no rows)"
 
 
-@dataclass
-class Case:
-    """A case file, read."""
-
-    path: Path
-    options: dict[str, str] = field(default_factory=dict)
-    parameters: dict[str, Any] = field(default_factory=dict)
-    query: str = ""
-    graphs: dict[str, PropertyGraph] = field(default_factory=dict)
-    streams: dict[str, list[Event]] = field(default_factory=dict)
-    answers: dict[str | None, list[str]] = field(default_factory=dict)
-    warnings: list[str] | None = None
-    error: str | None = None
-
-    @property
-    def date(self) -> str | None:
-        return self.options.get("date")
-
-    @property
-    def until(self) -> int | None:
-        return read_instant(self.options["until"], self.date) if "until" in self.options else None
-
-    @property
-    def drain(self) -> bool:
-        return "drain" in self.options
-
-    @property
-    def now(self) -> int | None:
-        return read_instant(self.options["now"], self.date) if "now" in self.options else None
-
-    @property
-    def lateness(self) -> Duration | None:
-        return parse_duration(self.options["lateness"]) if "lateness" in self.options else None
+__all__ = [
+    "Case",
+    "CaseFailure",
+    "agreed",
+    "answer_lines",
+    "load",
+    "new_session",
+    "oracle",
+    "read_case",
+    "rewrite",
+    "run_case",
+]
 
 
 class CaseFailure(AssertionError):
     """A case that does not hold; the message shows what was expected and what came."""
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-def load(path: Path | str) -> Case:
-    path = Path(path)
-    return read_case(path.read_text(encoding="utf-8"), path)
-
-
-def read_case(text: str, path: Path = Path("<case>")) -> Case:
-    case = Case(path)
-    for kind, name, lines in _sections(text):
-        try:
-            _read_section(case, kind, name, lines)
-        except (NotationError, ValueError) as error:
-            raise NotationError(f"{path.name}, section `{kind}`: {error}") from error
-    return case
-
-
-def _sections(text: str) -> Iterator[tuple[str, str | None, list[str]]]:
-    current: tuple[str, str | None, list[str]] | None = None
-    for line in text.splitlines():
-        head = _SECTION.match(line)
-        if head:
-            if current is not None:
-                yield current
-            current = (head[1], head[2], [])
-        elif current is not None and not line.startswith("#"):
-            current[2].append(line.rstrip())
-    if current is not None:
-        yield current
-
-
-def _read_section(case: Case, kind: str, name: str | None, lines: list[str]) -> None:
-    match kind:
-        case "options":
-            _read_options(case, lines)
-        case "query":
-            case.query = "\n".join(lines).strip() + "\n"
-        case "graph":
-            case.graphs[name or "graph"] = graph_from([read_graph_line(line) for line in _joined(lines)])
-        case "events":
-            case.streams.setdefault(name or "stream", []).extend(
-                _read_event(line, case.date) for line in _joined(lines)
-            )
-        case "answers":
-            case.answers[name] = _joined(lines)
-        case "warnings":
-            case.warnings = _joined(lines)
-        case "error":
-            case.error = "\n".join(lines).strip()
-        case _:
-            raise NotationError(f"no such section; there are {', '.join(_SECTIONS)}")
-
-
-def _read_options(case: Case, lines: list[str]) -> None:
-    for line in _joined(lines):
-        key, _, value = line.partition(":")
-        key = key.strip()
-        if key.startswith("param "):
-            case.parameters[key.removeprefix("param ").strip()] = json.loads(value)
-        elif key in _OPTIONS:
-            case.options[key] = value.strip()
-        else:
-            raise NotationError(f"no option `{key}`; there are {', '.join(_OPTIONS)}")
-
-
-def _joined(lines: Sequence[str]) -> list[str]:
-    """Lines without blank ones; a line that begins with a blank belongs to the one above."""
-    joined: list[str] = []
-    for line in lines:
-        if line[:1] == " " and joined and line.strip():
-            joined[-1] += " " + line.strip()
-        elif line.strip():
-            joined.append(line.strip())
-    return joined
-
-
-def _read_event(line: str, date: str | None) -> Event:
-    return event_from_dict(json.loads(line)) if line.startswith("{") else read_event(line, date)
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -187,16 +76,22 @@ def run_case(case: Case) -> None:
     if case.error is not None:
         _expect_error(case)
         return
+    got = agreed(case)
+    for registration in seraph.registrations(case.query, file_name=case.path.name):
+        expected = case.answers.get(registration.name, case.answers.get(None))
+        if expected is None:
+            raise CaseFailure(f"{case.path.name}: no answers expected for query `{registration.name}`")
+        _compare(case, registration.name, expected, answer_lines(case, registration, got[registration.name]))
+
+
+def agreed(case: Case) -> dict[str, list[Answer]]:
+    """What every way of running the case and the law agree on; raise CaseFailure where one differs."""
     one_by_one = _run(case, _push_one_by_one)
     _same("all at once", one_by_one, _run(case, _push_at_once))
     _same("restarted after every event", one_by_one, _run(case, _push_with_restarts))
     for registration in seraph.registrations(case.query, file_name=case.path.name):
-        got = one_by_one[registration.name]
-        expected = case.answers.get(registration.name, case.answers.get(None))
-        if expected is None:
-            raise CaseFailure(f"{case.path.name}: no answers expected for query `{registration.name}`")
-        _compare(case, registration.name, expected, answer_lines(case, registration, got))
-        _check_law(case, oracle(case, registration), got)
+        _check_law(case, oracle(case, registration), one_by_one[registration.name])
+    return one_by_one
 
 
 Outcome = dict[str, list[Answer]]

@@ -54,6 +54,7 @@ class Oracle:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     graphs: Mapping[str, PropertyGraph] = field(default_factory=dict)
     now: int | None = None
+    _held: dict[int, list[tuple[Value, ...]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def starting_at(self) -> int | None:
@@ -118,7 +119,14 @@ class Oracle:
                 return [event for event in events if event.event_time <= at]
 
     def rows(self, index: int) -> list[tuple[Value, ...]]:
-        """The plain query over the windows' contents."""
+        """The plain query over the windows' contents. The last instant's are kept, for the difference with the next."""
+        held = self._held.get(index)
+        if held is None:
+            self._held.clear()
+            held = self._held[index] = self._evaluated(index)
+        return held
+
+    def _evaluated(self, index: int) -> list[tuple[Value, ...]]:
         at = self.instant(index)
 
         def graph(source: Source) -> PropertyGraph:
@@ -132,9 +140,9 @@ class Oracle:
 
     def answer(self, index: int) -> Answer | None:
         """What the query tells at an instant; None when it tells nothing."""
-        rows = self.rows(index)
         output = self.registration.output
         before = self.rows(index - 1) if index and output != "snapshot" else []
+        rows = self.rows(index)
         if output == "entering":
             rows = minus(rows, before)
         elif output == "exiting":
@@ -158,7 +166,7 @@ class Oracle:
             return False
         return not drain or not any(self.content(window, at) for window in self._windows)
 
-    def answers(self, until: int | None = None, drain: bool = False, limit: int = 20_000) -> list[Answer] | None:
+    def answers(self, until: int | None = None, drain: bool = False, limit: int = 3_000) -> list[Answer] | None:
         """All answers up to the end; None when there are more than `limit` instants."""
         if self.starting_at is None or (until is not None and self.starting_at > until):
             return []

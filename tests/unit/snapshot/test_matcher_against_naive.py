@@ -119,37 +119,36 @@ SOURCE = op.Window()
 
 def random_graph(random: Random) -> PropertyGraph:
     nodes = [
-        Node(i, tuple(sorted(random.sample("ABC", random.randrange(3)))), {"x": random.choice([0, 1, 2, None])})
-        for i in range(random.randrange(1, 6))
+        Node(i, tuple(sorted(random.sample("ABC", random.choice([1, 2, 2, 3])))), {"x": random.choice([0, 1, 1, None])})
+        for i in range(random.randrange(1, 5))
     ]
     relationships = [
-        Relationship(
-            i, random.choice("ST"), random.choice(nodes).id, random.choice(nodes).id, {"x": random.randrange(3)}
-        )
-        for i in range(random.randrange(0, 8))
+        Relationship(i, random.choice("SST"), random.choice(nodes).id, random.choice(nodes).id)
+        for i in range(random.randrange(2, 8))
     ]
     return PropertyGraph(nodes, relationships)
 
 
-def random_pattern(random: Random) -> op.Pattern:
-    fresh = iter(range(100))
+def random_pattern(random: Random, known: tuple[op.RelationshipPattern, ...] = ()) -> op.Pattern:
+    """One to three paths over four node variables; some relationships may be of those already known."""
+    spare = list(known)
+    random.shuffle(spare)
     paths = []
-    for number in range(random.choice([1, 1, 2, 2, 3])):
+    for number in range(random.choice([1, 1, 2, 3])):
         hops = random.choice([0, 1, 1, 2, 3] if number == 0 else [0, 1, 1, 2])
         nodes = tuple(
-            op.NodePattern(random.choice("abcd"), tuple(random.sample("ABC", random.choice([0, 0, 0, 1, 2]))))
+            op.NodePattern(random.choice("abcd"), tuple(random.sample("ABC", random.choice([0, 0, 0, 0, 1, 2]))))
             for _ in range(hops + 1)
         )
-        relationships = tuple(
-            op.RelationshipPattern(
-                f"r{next(fresh)}",
-                tuple(random.sample("ST", random.choice([0, 0, 1, 2]))),
-                random.choice(["out", "in", "both"]),
-                random.choice([None, None, None, (0, 1), (1, 2), (2, None), (1, None), (2, 1)]),
-            )
-            for _ in range(hops)
-        )
-        paths.append(op.PathPattern(nodes, relationships, random.choice([None, f"p{number}"])))
+        relationships = []
+        for position in range(hops):
+            name, length = f"r{number}{position}", random.choice([None, None, None, (0, 1), (1, 2), (2, None), (2, 1)])
+            if spare and random.random() < 0.5:
+                taken = spare.pop()
+                name, length = taken.variable, taken.length
+            types = tuple(random.sample("ST", random.choice([0, 0, 0, 1, 2])))
+            relationships.append(op.RelationshipPattern(name, types, random.choice(["out", "in", "both"]), length))
+        paths.append(op.PathPattern(nodes, tuple(relationships), random.choice([None, f"p{number}"])))
     return op.Pattern(SOURCE, tuple(paths))
 
 
@@ -180,7 +179,7 @@ def keys(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(map(identity_key, row)) for row in rows)
 
 
-@pytest.mark.parametrize("seed", range(600))
+@pytest.mark.parametrize("seed", range(150))
 def test_a_pattern_matches_as_the_definition_says(seed: int) -> None:
     random = Random(seed)
     graph, pattern = random_graph(random), random_pattern(random)
@@ -193,10 +192,11 @@ def test_a_pattern_matches_as_the_definition_says(seed: int) -> None:
 
 
 @pytest.mark.parametrize("optional", [False, True])
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(150))
 def test_a_pattern_extends_rows_as_the_definition_says(seed: int, optional: bool) -> None:
     random = Random(seed)
-    graph, first, second = random_graph(random), random_pattern(random), random_pattern(random)
+    graph, first = random_graph(random), random_pattern(random)
+    second = random_pattern(random, tuple(hop for path in first.paths for hop in path.relationships))
     context = Context(graph=lambda source: graph)
     kept = [name for name in first.columns if random.random() < 0.6]
     renamed = tuple((f"q{name}" if name.startswith("p") else name, ex.Variable(name)) for name in kept)

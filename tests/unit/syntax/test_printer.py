@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.suites import tck
 
 from anabranch.errors import QueryError
 from anabranch.syntax.seraph.parser import parse_query, parse_script
 from anabranch.syntax.seraph.printer import print_query, print_script
-from tests.suites import tck
 
 QUERIES = [
     "RETURN -(5) AS a, -(-x) AS b, (-5).y AS c, 1 - -5 AS d, -5 ^ 2 AS e, (1 - 2) - (3 - 4) AS f",
@@ -15,11 +15,14 @@ QUERIES = [
     "RETURN [(x IN xs)] AS a, [x IN xs] AS b, [x IN (y IN ys) | x] AS c, all(x IN xs WHERE x) AS d",
     "RETURN (a:B):C AS x, a {.*, .b, c, d: 1} AS y, a['b'][1..] AS z, a[..-1] AS w",
     "RETURN 'it\\'s \\\\ \\n' AS x, `a b`.`c``d` AS y, $0 + $p AS z, 1e300 AS w, 1.5e-7 AS v, 1E22 AS u",
-    "MATCH p = shortestPath((a)-[:T*1..3 {k: 1}]->(b)), (c)<-[r:X|Y]-() WHERE exists((a)-->(b)) RETURN p ORDER BY c.x DESC SKIP 1",
-    "RETURN reduce(a = (1 = 2), x IN xs | a + x) AS x, CASE a WHEN 1 THEN 2 END AS y, CASE WHEN a THEN b ELSE c END AS z",
-    "RETURN [p = (a)-[*2]-(b:L {x: 1}) WHERE p.x | 1] AS x, EXISTS { MATCH (a) WHERE a.x = 1 RETURN a } AS y, EXISTS { (a)-->() } AS z",
-    "RETURN DISTINCT *, count(DISTINCT a.b) AS x, count(*) AS y, date.truncate('day', d) AS z LIMIT 3 UNION ALL RETURN 1 AS x",
-]  # fmt: skip
+    "MATCH p = shortestPath((a)-[:T*1..3 {k: 1}]->(b)), (c)<-[r:X|Y]-() WHERE exists((a)-->(b)) RETURN p",
+    "MATCH (c) RETURN c.x AS x ORDER BY c.x DESC, c.y SKIP 1 LIMIT $n",
+    "RETURN reduce(a = (1 = 2), x IN xs | a + x) AS x, CASE a WHEN 1 THEN 2 END AS y",
+    "RETURN CASE WHEN a THEN b ELSE c END AS z, [p = (a)-[*2]-(b:L {x: 1}) WHERE p.x | 1] AS x",
+    "RETURN EXISTS { MATCH (a) WHERE a.x = 1 RETURN a } AS y, EXISTS { (a)-->() } AS z",
+    "RETURN DISTINCT *, count(DISTINCT a.b) AS x, count(*) AS y, date.truncate('day', d) AS z LIMIT 3",
+    "RETURN 1 AS x UNION ALL RETURN 2 AS x UNION ALL RETURN 3 AS x",
+]
 
 SCRIPTS = [
     """REGISTER QUERY q STARTING AT 2022-10-14T14:45 {

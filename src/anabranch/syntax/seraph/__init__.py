@@ -6,6 +6,8 @@ raised.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Operator, Registration
 from anabranch.errors import (
@@ -51,6 +53,7 @@ def plan(text: str, file_name: str = "<query>") -> Operator:
     return operator
 
 
+@lru_cache(maxsize=256)
 def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, ...]:
     """The continuous queries of a file, in its order."""
     problems = Problems()

@@ -1,0 +1,51 @@
+"""Runs the benchmarks and writes what was measured to bench/results, with the commit and the machine.
+
+    python bench/run.py [NAME ...] [--smoke]
+
+`--smoke` runs each on tiny input, to see that it works; nothing is written then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import snapshot_growth
+
+BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "snapshot_growth": snapshot_growth.run,
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    return {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
+
+
+def commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(BENCHMARKS))
+    parser.add_argument("--smoke", action="store_true")
+    options = parser.parse_args()
+    for name in options.names:
+        print(f"== {name}")
+        measured = BENCHMARKS[name](options.smoke)
+        if not options.smoke:
+            RESULTS.mkdir(exist_ok=True)
+            result = {"benchmark": name, "commit": commit(), "machine": machine(), **measured}
+            (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

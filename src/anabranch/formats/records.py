@@ -1,0 +1,58 @@
+"""Records of any shape, as maps: the rows of CSV and Parquet files and the items of JSON lists, for LOAD STREAM.
+
+Invariant: a record is a JSON-like map with its number (from one); files that cannot be read at all raise StreamError.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, BinaryIO, TextIO
+
+from anabranch.errors import StreamError
+
+_ROWS_PER_BATCH = 4096
+
+
+def read_csv(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by the names of the header line; every value is a text, an empty one is null."""
+    for number, row in enumerate(csv.DictReader(file), 1):
+        yield number, {key: value or None for key, value in row.items() if key is not None}
+
+
+def read_parquet_rows(file: BinaryIO | str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by column name; timestamps become ISO 8601 texts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        parquet = pq.ParquetFile(file)
+    except pa.ArrowInvalid as error:
+        raise StreamError(f"not a Parquet file: {error}") from None
+    number = 0
+    with parquet:
+        for batch in parquet.iter_batches(_ROWS_PER_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, {key: _json_like(value) for key, value in row.items()}
+
+
+def _json_like(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _json_like(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_like(item) for item in value]
+    return value
+
+
+def read_json_list(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The items of a JSON list: not NDJSON, but what many tools write."""
+    try:
+        items = json.loads(data)
+    except ValueError as error:
+        raise StreamError(f"not JSON: {error}") from None
+    yield from enumerate(items, 1)

@@ -1,0 +1,294 @@
+"""Random continuous queries over random streams, to hold the engine against the law.
+
+A draw is a case like those in tests/cases, made by chance: `agreed` runs it one event per push, all at once and
+restarted after every event, and compares each answer with the plain evaluation of that instant's window.
+
+    python -m anabranch.testing.draws --count 10000 --seed 1
+
+Invariant: a draw is a function of its random source alone, and whatever is drawn is a legal query whose answer does not
+depend on the order in which matches are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from anabranch.model.event import Event
+from anabranch.model.instants import parse_instant
+from anabranch.model.values import Node, Relationship, Value
+from anabranch.testing.cases import Case, CaseFailure, agreed
+
+_START = parse_instant("2022-10-14T12:00Z")
+_MINUTE = 60_000_000
+_LABELS = ("A", "B", "C")
+_TYPES = ("R", "S")
+_WIDTHS = ("PT2M", "PT3M", "PT5M", "PT10M", "PT90S")
+_RHYTHMS = ("PT1M", "PT2M", "PT3M", "PT150S", "PT7M")
+
+
+def draw_case(random: Random, number: int = 0) -> Case:
+    """A case by chance: one or two streams of events and one to three queries over them."""
+    streams = ["s"] if random.random() < 0.8 else ["s", "t"]
+    options = {"windows": random.choice(("trailing", "trailing", "formal", "right-open"))}
+    options["conflicts"] = random.choice(("latest", "latest", "latest", "strict"))
+    if random.random() < 0.3:
+        options["lateness"] = random.choice(("PT1M", "PT3M"))
+    if random.random() < 0.3:
+        options["drain"] = ""
+    options["streams"] = ", ".join(streams)
+    queries = [_Query(random, streams, f"q{index}").text() for index in range(random.choice((1, 1, 1, 2, 3)))]
+    return Case(
+        Path(f"draw-{number}.case"),
+        options=options,
+        parameters={"p": random.randint(0, 3)},
+        query="\n".join(queries),
+        streams={name: _events(random, "lateness" in options or random.random() < 0.1) for name in streams},
+    )
+
+
+def _events(random: Random, disordered: bool) -> list[Event]:
+    events = []
+    at = _START + random.randint(-5, 5) * _MINUTE
+    for _ in range(random.choice((0, 2, 4, 6, 8, 12))):
+        at += random.choice((0, 15, 30, 60, 60, 90, 120, 420)) * 1_000_000
+        shift = random.choice((0, 0, 30, 120)) * 1_000_000 if disordered else 0
+        nodes = {node_id: _node(random, node_id) for node_id in random.sample(range(4), random.randint(1, 3))}
+        relationships = []
+        for index in range(random.randint(0, 4)):
+            source, target = random.randrange(4), random.randrange(4)
+            kind = random.choice(_TYPES)
+            identity = None if random.random() < 0.3 else f"{kind}{source}{target}"
+            relationships.append(Relationship(identity, kind, source, target, _properties(random)))
+            if any(one.id is not None and one.id == identity for one in relationships[:index]):
+                relationships.pop()
+        events.append(Event(at - shift, tuple(nodes.values()), tuple(relationships)))
+    return events
+
+
+def _node(random: Random, node_id: int) -> Node:
+    return Node(node_id, tuple(sorted(random.sample(_LABELS, random.randint(1, 3)))), _properties(random))
+
+
+def _properties(random: Random) -> dict[str, Value]:
+    values: tuple[Value, ...] = (0, 1, 2, 3, 1.5, "a", "b", True, [1, 2])
+    return {key: random.choice(values) for key in ("x", "y") if random.random() < 0.6}
+
+
+class _Query:
+    """One random REGISTER QUERY; `scope` holds the variables by kind as the clauses bind them."""
+
+    def __init__(self, random: Random, streams: list[str], name: str) -> None:
+        self.random = random
+        self.streams = streams
+        self.name = name
+        self.nodes: list[str] = []
+        self.relationships: list[str] = []
+        self.values: list[str] = []
+        self.paths: list[str] = []
+        self.made = 0
+
+    def text(self) -> str:
+        random = self.random
+        start = random.choice(("NOW", "2022-10-14T12:00", "2022-10-14T11:57:30", "2022-10-14T12:01"))
+        body = self._part()
+        if random.random() < 0.1:
+            columns = random.choice(("1 AS c", "count(*) AS c"))
+            sides = [f"{_Query(random, self.streams, '')._clauses()} EMIT {columns}" for _ in range(2)]
+            body = random.choice((" UNION ", " UNION ALL ")).join(sides)
+        if random.random() < 0.1:
+            return f"REGISTER QUERY {self.name} STARTING AT {start} {{ {body.replace('EMIT', 'RETURN')} }}"
+        output = random.choice(("SNAPSHOT", "ON ENTERING", "ON EXIT"))
+        return f"REGISTER QUERY {self.name} STARTING AT {start} {{ {body} {output} EVERY {random.choice(_RHYTHMS)} }}"
+
+    def _part(self) -> str:
+        clauses = self._clauses()
+        return f"{clauses} EMIT {self._emitted()}"
+
+    def _clauses(self) -> str:
+        random = self.random
+        parts = [self._match(optional=False)]
+        for _ in range(random.choice((0, 0, 1, 1, 2))):
+            kind = random.random()
+            if kind < 0.35:
+                parts.append(self._match(optional=False))
+            elif kind < 0.6:
+                parts.append(self._match(optional=True))
+            elif kind < 0.7:
+                name = self._fresh("u")
+                parts.append(f"UNWIND [1, $p, {self._value()}] AS {name}")
+                self.values.append(name)
+            else:
+                parts.append(self._with())
+        return " ".join(parts)
+
+    def _fresh(self, stem: str) -> str:
+        self.made += 1
+        return f"{stem}{self.made}"
+
+    def _match(self, *, optional: bool) -> str:
+        random = self.random
+        paths = [self._path() for _ in range(random.choice((1, 1, 1, 2)))]
+        text = ("OPTIONAL MATCH " if optional else "MATCH ") + ", ".join(paths) + f" WITHIN {random.choice(_WIDTHS)}"
+        if len(self.streams) > 1:
+            text += f" ON STREAM {random.choice(self.streams)}"
+        if random.random() < 0.35:
+            text += f" WHERE {self._condition()}"
+        return text
+
+    def _path(self) -> str:
+        random = self.random
+        nodes: list[str] = []
+        text = self._node(nodes)
+        length = random.choice((0, 1, 1, 1, 2))
+        many = False
+        for _ in range(length):
+            relation, is_many = self._relationship()
+            many = many or is_many
+            text += relation + self._node(nodes)
+        if length == 1 and many and random.random() < 0.3:
+            text = f"{random.choice(('shortestPath', 'allShortestPaths'))}({text})"
+            if text.startswith("shortestPath"):
+                return text  # which of several shortest paths is chosen is free, so it gets no name
+        if random.random() < 0.2:
+            name = self._fresh("p")
+            self.paths.append(name)
+            return f"{name} = {text}"
+        return text
+
+    def _node(self, inside: list[str]) -> str:
+        random = self.random
+        label = f":{random.choice(_LABELS)}" if random.random() < 0.3 else ""
+        properties = f" {{x: {self._literal()}}}" if random.random() < 0.05 else ""
+        if random.random() < 0.25:
+            return f"({label}{properties})"
+        known = [name for name in self.nodes if name not in inside]
+        if known and random.random() < 0.5:
+            return f"({random.choice(known)}{label})"
+        name = self._fresh("n")
+        self.nodes.append(name)
+        inside.append(name)
+        return f"({name}{label}{properties})"
+
+    def _relationship(self) -> tuple[str, bool]:
+        random = self.random
+        kind = f":{random.choice(('R', 'S', 'R|S'))}" if random.random() < 0.6 else ""
+        many = random.random() < 0.25
+        name = ""
+        if many:
+            kind += random.choice(("*1..2", "*0..2", "*2", "*..3"))
+        elif random.random() < 0.5:
+            name = self._fresh("r")
+            self.relationships.append(name)
+        left, right = random.choice((("-", "->"), ("<-", "-"), ("-", "-")))
+        return f"{left}[{name}{kind}]{right}", many
+
+    def _literal(self) -> str:
+        return self.random.choice(("0", "1", "2", "3", "1.5", "'a'", "true", "null", "$p", "[1, 2]"))
+
+    def _value(self) -> str:
+        """An expression over what is in scope."""
+        random = self.random
+        choices = [self._literal()]
+        if self.nodes:
+            choices += [f"{random.choice(self.nodes)}.{key}" for key in ("x", "y")]
+            choices.append(f"size(labels({random.choice(self.nodes)}))")
+        if self.relationships:
+            choices += [f"{random.choice(self.relationships)}.x", f"type({random.choice(self.relationships)})"]
+        if self.paths:
+            choices.append(f"length({random.choice(self.paths)})")
+        choices += self.values
+        one = random.choice(choices)
+        return one if random.random() < 0.8 else f"coalesce({one}, {self._literal()})"
+
+    def _condition(self) -> str:
+        random = self.random
+        kind = random.random()
+        if kind < 0.15:
+            return f"NOT ({self._condition()})"
+        if kind < 0.3:
+            return f"({self._condition()} {random.choice(('AND', 'OR', 'XOR'))} {self._condition()})"
+        if kind < 0.45 and self.nodes:
+            return f"({random.choice(self.nodes)})-[:{random.choice(_TYPES)}]->(:{random.choice(_LABELS)})"
+        if kind < 0.55 and self.nodes:
+            return f"EXISTS {{ MATCH ({random.choice(self.nodes)})--(e) WHERE e.x = {self._literal()} }}"
+        if kind < 0.65 and self.nodes:
+            return f"{random.choice(self.nodes)}:{random.choice(_LABELS)}"
+        if kind < 0.75:
+            return f"{self._value()} IS {random.choice(('', 'NOT '))}NULL"
+        if kind < 0.85:
+            return f"{self._value()} IN [{self._literal()}, {self._literal()}]"
+        return f"{self._value()} {random.choice(('=', '<>', '<', '<=', '>'))} {self._value()}"
+
+    def _with(self) -> str:
+        random = self.random
+        if random.random() < 0.4:
+            return self._grouped_with()
+        kept_nodes = [name for name in self.nodes if random.random() < 0.8]
+        name = self._fresh("v")
+        items = [*kept_nodes, f"{self._value()} AS {name}"]
+        distinct = "DISTINCT " if random.random() < 0.3 else ""
+        self.nodes, self.relationships, self.paths, self.values = kept_nodes, [], [], [name]
+        where = f" WHERE {self._condition()}" if random.random() < 0.3 else ""
+        return f"WITH {distinct}{', '.join(items)}{where}"
+
+    def _grouped_with(self) -> str:
+        random = self.random
+        key, total = self._fresh("k"), self._fresh("a")
+        aggregate = random.choice(
+            (f"count({self._value()})", "count(*)", f"min({self._value()})", f"max({self._value()})")
+        )
+        if random.random() < 0.3:
+            aggregate = f"size(collect(DISTINCT {self._value()}))"
+        text = f"WITH {self._value()} AS {key}, {aggregate} AS {total}"
+        self.nodes, self.relationships, self.paths, self.values = [], [], [], [key, total]
+        return text + (f" WHERE {self._condition()}" if random.random() < 0.3 else "")
+
+    def _emitted(self) -> str:
+        random = self.random
+        kind = random.random()
+        if kind < 0.2:
+            grouped = f"{self._value()} AS c0, " if random.random() < 0.6 else ""
+            return f"{grouped}count(*) AS c1, min({self._value()}) AS c2"
+        columns = [f"{self._value()} AS c{index}" for index in range(random.choice((1, 2, 2, 3)))]
+        if self.nodes and random.random() < 0.3:
+            columns.append(f"{random.choice(self.nodes)} AS c9")
+        text = ("DISTINCT " if random.random() < 0.2 else "") + ", ".join(columns)
+        if random.random() < 0.2:
+            names = [column.rsplit(" AS ", 1)[1] for column in columns]
+            random.shuffle(names)
+            keys = ", ".join(name + random.choice(("", " DESC")) for name in names)
+            text += f" ORDER BY {keys}" + (f" LIMIT {random.randint(0, 3)}" if random.random() < 0.7 else "")
+        return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Hold the engine against the law on random queries and streams.")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show", type=int, help="print one draw and its queries")
+    options = parser.parse_args()
+    if options.show is not None:
+        case = draw_case(Random(f"{options.seed}/{options.show}"), options.show)
+        print(case.query, case.options, *case.streams.items(), sep="\n")
+        options.count = 0
+    started = time.perf_counter()
+    answers = 0
+    for number in range(options.count):
+        case = draw_case(Random(f"{options.seed}/{number}"), number)
+        try:
+            answers += sum(len(told) for told in agreed(case).values())
+        except CaseFailure as failure:
+            print(f"draw {number} of seed {options.seed} differs\n{case.query}\n{failure}")
+            return 1
+    seconds = time.perf_counter() - started
+    agree = "one by one, all at once, restarted and the law agree"
+    print(f"{options.count} draws, {answers} answers: {agree}; {seconds:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

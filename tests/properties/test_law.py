@@ -1,0 +1,70 @@
+"""Snapshot reducibility: at every instant the answer is what the plain query says about the window.
+
+ANABRANCH_DRAWS sets how many draws are made (by default 1,000); every draw runs one event per push, all at once and
+restarted after every event.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anabranch.syntax.seraph.parser import parse_script
+from anabranch.syntax.seraph.printer import print_script
+from anabranch.testing.cases import agreed
+from anabranch.testing.draws import draw_case
+
+DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
+SHARDS = 20
+LARGE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_way_of_running_a_query_gives_what_the_law_says(shard: int) -> None:
+    told = 0
+    for number in range(shard, DRAWS, SHARDS):
+        case = draw_case(Random(f"law/{number}"), number)
+        told += sum(len(answers) for answers in agreed(case).values())
+    assert told > 0, "draws that never answer prove nothing"
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=LARGE)
+@given(st.randoms(use_true_random=False))
+def test_the_law_holds_and_a_counterexample_would_be_shrunk(random: Random) -> None:
+    agreed(draw_case(random))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=LARGE)
+@given(st.randoms(use_true_random=False))
+def test_a_random_query_survives_printing(random: Random) -> None:
+    tree = parse_script(draw_case(random).query)
+    assert parse_script(print_script(tree)) == tree
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=LARGE)
+@given(st.randoms(use_true_random=False), st.integers(min_value=0, max_value=12))
+def test_a_restart_anywhere_changes_nothing(random: Random, stop: int) -> None:
+    from anabranch.engine.session import Session
+    from anabranch.testing.cases import new_session
+
+    case = draw_case(random)
+    if len(case.streams) > 1:
+        case = draw_case(Random(0))
+    events = next(iter(case.streams.values()))
+    name = next(iter(case.streams))
+
+    def play(restarts: bool) -> list[str]:
+        session = new_session(case)
+        queries = [query.name for query in session.register_all(case.query, parameters=case.parameters)]
+        session.push(name, events[:stop])
+        if restarts:
+            session = Session.restore(session.checkpoint())
+        session.push(name, events[stop:])
+        session.finish()
+        return [repr(answer.to_dict()) for query in queries for answer in session.query(query).poll()]
+
+    assert play(restarts=True) == play(restarts=False)

@@ -1,0 +1,110 @@
+"""The command as a process: pipes, signals, live input, and no traceback for anyone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from anabranch.cli import failures
+from anabranch.cli.console import open_terminal
+from anabranch.errors import EngineError, EvaluationError, InternalError, QueryError, StreamError
+
+from .conftest import Invoke
+
+COMMAND = [sys.executable, "-c", "from anabranch.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "80"}
+
+
+def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        cwd=cwd,
+        env=ENVIRONMENT,
+    )
+
+
+def test_rows_come_out_while_the_input_is_open_and_ctrl_c_sums_up(trick: Path, events: Path, tmp_path: Path) -> None:
+    process = start("run", trick, "-s", "rides=-", "-o", "json", cwd=tmp_path)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(events.read_text().splitlines(keepends=True)[:4]))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["row"]["r.user_id"] == 1234
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.startswith("4 events · ")
+
+
+def test_a_reader_that_leaves_is_no_failure(trick: Path, events: Path, tmp_path: Path) -> None:
+    process = start("run", trick, "-s", "rides=-", "-o", "json", "--quiet", cwd=tmp_path)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    lines = events.read_text().splitlines(keepends=True)
+    process.stdin.write("".join(lines[:4]))
+    process.stdin.flush()
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdin.write(lines[4])
+    process.stdin.close()
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_importing_the_package_loads_no_room() -> None:
+    heavy = "[m for m in ('lark', 'numpy', 'pyarrow', 'numba', 'rich', 'anabranch.model', 'anabranch.errors')]"
+    code = f"import sys, anabranch; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_building_the_app_loads_no_grammar_and_no_arrow() -> None:
+    code = "import sys, anabranch.cli.app; print([m for m in ('lark', 'numpy', 'pyarrow') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_defect_of_ours_asks_to_be_reported(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("anabranch.cli.texts.queries_of", broken)
+    ran = invoke("explain", "--text", "RETURN 1")
+    assert ran.code == 1
+    assert ran.err.startswith("error: a defect in Anabranch, not in your query: KeyError: 'lost' (test_process.py:")
+    assert "hint: please report it" in ran.err
+    monkeypatch.setenv("ANABRANCH_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        invoke("explain", "--text", "RETURN 1")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (EvaluationError("SER-304", "x"), 1),
+        (EngineError("x"), 1),
+        (InternalError("x"), 1),
+        (QueryError([]), 3),
+        (StreamError("x"), 4),
+        (failures.InputError("x"), 4),
+    ],
+)
+def test_every_error_has_its_exit_code(error: Exception, code: int) -> None:
+    assert failures.exit_code(error) == code  # type: ignore[arg-type]
+
+
+def test_colour_changes_no_letter_of_a_diagnostic() -> None:
+    drawn = "error[SER-1]: a\n  f:1:2\n  1 | x y\n    |   ^ here\nhint: try\n\nwarning[LINT-1]: b"
+    assert failures.colored(drawn).plain == drawn
+    assert open_terminal(False).err.no_color

@@ -1,0 +1,172 @@
+"""Equality, order and sameness of values."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from anabranch.model.compare import compare, content_key, equals, identity_key, order_key
+from anabranch.model.points import Point
+from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
+from anabranch.model.values import Node, Path, Relationship, Value
+
+ANN, BOB = Node(1, ("Person",), {"name": "Ann"}), Node(2)
+KNOWS = Relationship(7, "KNOWS", 1, 2)
+DAY, TIME = Date(2022, 10, 14), LocalTime(14, 45)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (1, 1.0, True),
+        (2**53 + 1, float(2**53), False),
+        (4611686018427387905, 4611686018427387900, False),
+        (math.nan, math.nan, False),
+        (1, "1", False),
+        (1, True, False),
+        (None, None, None),
+        (None, 1, None),
+        ([1, 2], [1], False),
+        ([1, None], [1, 2], None),
+        ([1, None], [2, 2], False),
+        ([[1], [2]], [[1], [None]], None),
+        ({"k": None}, {}, False),
+        ({"k": None}, {"k": 1}, None),
+        ({"k": 1, "l": 2}, {"l": 2, "k": 1.0}, True),
+        (ANN, Node(1), True),
+        (ANN, BOB, False),
+        (ANN, Relationship(1, "T", 1, 1), False),
+        (Path((ANN, BOB), (KNOWS,)), Path((Node(1), Node(2)), (Relationship(7, "X", 1, 2),)), True),
+        (DAY, Date(2022, 10, 14), True),
+        (DAY, LocalDateTime(DAY), False),
+    ],
+)
+def test_equality_is_three_valued(left: Value, right: Value, expected: bool | None) -> None:
+    assert equals(left, right) is expected
+    assert equals(right, left) is expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (1, 1.5, -1),
+        (2**53 + 1, float(2**53), 1),
+        (math.nan, 1, None),
+        ("a", "b", -1),
+        (False, True, -1),
+        (1, "a", None),
+        (1, True, None),
+        (None, 1, None),
+        ([1, 0], [1], 1),
+        ([1, None], [1], 1),
+        ([1, 2], [1, None], None),
+        ([1, 2], [3, None], -1),
+        ([ANN, 1], [ANN, 2], -1),
+        (ANN, BOB, None),
+        (DAY, Date(2022, 10, 15), -1),
+        (DAY, LocalDateTime(DAY), None),
+        (Duration(days=1), Duration(days=2), None),
+        ({}, {}, None),
+    ],
+)
+def test_comparison_knows_what_it_cannot_compare(left: Value, right: Value, expected: int | None) -> None:
+    assert compare(left, right) == expected
+    assert compare(right, left) == (None if expected is None else -expected)
+
+
+def test_values_of_all_kinds_have_one_order() -> None:
+    ascending: list[Value] = [
+        {"a": 1},
+        {"a": 2},
+        {"a": 1, "b": 0},
+        ANN,
+        BOB,
+        Node("a"),
+        KNOWS,
+        [],
+        ["a"],
+        ["a", 1],
+        [1],
+        [1, None],
+        [None],
+        Path((ANN,)),
+        Path((ANN, BOB), (KNOWS,)),
+        Point("cartesian", (0.0, 1.0)),
+        DateTime(DAY),
+        LocalDateTime(DAY, TIME),
+        DAY,
+        Time(TIME),
+        TIME,
+        Duration(days=1),
+        Duration(months=1),
+        "",
+        "B",
+        "a",
+        False,
+        True,
+        -math.inf,
+        1,
+        1.5,
+        2**63,
+        math.inf,
+        math.nan,
+        None,
+    ]
+    for earlier, later in pairwise(map(order_key, ascending)):
+        assert earlier < later
+
+
+def test_equal_numbers_stand_at_the_same_place() -> None:
+    assert order_key(1) == order_key(1.0)
+
+
+SAME: list[tuple[Value, Value]] = [
+    (None, None),
+    (math.nan, -math.nan),
+    (1, 1.0),
+    (0.0, -0.0),
+    ([None, 1], [None, 1.0]),
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    (ANN, Node(1)),
+    (Path((ANN, BOB), (KNOWS,)), Path((Node(1), BOB), (KNOWS,))),
+    (DAY, Date(2022, 10, 14)),
+]
+DIFFERENT: list[tuple[Value, Value]] = [
+    (1, True),
+    (0, False),
+    (1, "1"),
+    (None, False),
+    (2**53 + 1, float(2**53)),
+    ([1, 2], [2, 1]),
+    ([1], [True]),
+    ([], {}),
+    ({"a": None}, {}),
+    (ANN, Relationship(1, "T", 1, 1)),
+    (Node(1), Node("1")),
+    (Path((ANN,)), [ANN]),
+    (DAY, "2022-10-14"),
+    (DAY, LocalDateTime(DAY)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SAME)
+def test_equivalent_values_share_their_key(left: Value, right: Value) -> None:
+    assert identity_key(left) == identity_key(right)
+    assert hash(identity_key(left)) == hash(identity_key(right))
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+def test_other_values_do_not(left: Value, right: Value) -> None:
+    assert identity_key(left) != identity_key(right)
+
+
+def test_content_tells_elements_apart_that_identity_does_not() -> None:
+    older, newer = Node(1, ("A",), {"x": 1}), Node(1, ("A",), {"x": 2})
+    assert identity_key([older]) == identity_key([newer])
+    assert content_key([older]) != content_key([newer])
+    assert content_key(Path((older,))) != content_key(Path((newer,)))
+    assert content_key(Node(1, ("A", "B"))) == content_key(Node(1, ("B", "A")))
+    assert content_key(Relationship(1, "T", 1, 2)) != content_key(Relationship(1, "T", 2, 1))
+    assert content_key(1) == content_key(1.0) != content_key(True)
