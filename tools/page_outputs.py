@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +88,7 @@ def examples(page: str) -> Iterator[Example]:
     with _scratch() as folder:
         names: dict[str, object] = {"__name__": "__page__"}
         found = blocks(page)
-        for block, after in zip(found, [*found[1:], None], strict=True):
+        for block, after in zip_longest(found, found[1:]):
             if block.file is not None:
                 target = folder / block.file
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,7 @@ def examples(page: str) -> Iterator[Example]:
 
 def _console(block: Block, folder: Path) -> Iterator[Example]:
     lines = list(re.finditer(r"^\$ .*\n", block.body, re.MULTILINE))
-    for line, after in zip(lines, [*lines[1:], None], strict=True):
+    for line, after in zip_longest(lines, lines[1:]):
         if _PROGRAM.match(line[0]):
             stop = len(block.body) if after is None else after.start()
             shown = block.body[line.end() : stop]

@@ -247,10 +247,10 @@ class Engine:
         assert query.instants is not None
         if self._ending.until is not None:
             return query.instants.index_at_or_after(self._ending.until + 1) - 1
-        last_event_time = max((s.last_event_time for s in streams if s.last_event_time is not None), default=None)
+        last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
         if self._ending.drain:
-            return query.drained_end(last_event_time)
-        return query.natural_end(last_event_time)
+            return query.drained_end(last_event_times)
+        return query.natural_end(max(last_event_times.values(), default=None))
 
     def _let_go(self) -> None:
         """Forget the events and the unions that no query needs any more.

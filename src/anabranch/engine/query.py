@@ -155,12 +155,14 @@ class ContinuousQuery:
             index = self._enters(window, last_event_time, index)
         return index
 
-    def drained_end(self, last_event_time: int | None) -> int:
-        """The first index, at or after the natural end, at which all windows are empty."""
-        index = self.natural_end(last_event_time)
-        if last_event_time is not None and self._instants().every is not None:
+    def drained_end(self, last_event_times: Mapping[str, int]) -> int:
+        """The first index, at or after the natural end, at which all windows are empty. Times are by stream."""
+        index = self.natural_end(max(last_event_times.values(), default=None))
+        if self._instants().every is not None:
             for window in self.windows:
-                index = self._leaves(window, last_event_time, index)
+                last_event_time = last_event_times.get(self.stream_name(window) or "")
+                if last_event_time is not None:
+                    index = self._leaves(window, last_event_time, index)
         return index
 
     def _enters(self, window: Window, event_time: int, low: int) -> int:

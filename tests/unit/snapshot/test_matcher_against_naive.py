@@ -124,7 +124,7 @@ def random_graph(random: Random) -> PropertyGraph:
     ]
     relationships = [
         Relationship(i, random.choice("SST"), random.choice(nodes).id, random.choice(nodes).id)
-        for i in range(random.randrange(2, 8))
+        for i in range(random.randrange(2, 7))
     ]
     return PropertyGraph(nodes, relationships)
 

@@ -24,7 +24,7 @@ from anabranch.syntax.seraph.lower_ingestion import lower_ingestion
 from anabranch.syntax.seraph.parser import parse_query, parse_script
 from anabranch.syntax.seraph.scope import Problems
 
-__all__ = ["ingestions", "parse_query", "parse_script", "plan", "registrations"]
+__all__ = ["ingestions", "parse_query", "parse_script", "plan", "registrations", "statements"]
 
 _CLASSES: dict[str, type[QueryError]] = {
     "SER-017": QueryNameError,
@@ -54,29 +54,29 @@ def plan(text: str, file_name: str = "<query>") -> Operator:
 
 
 @lru_cache(maxsize=256)
-def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, ...]:
-    """The continuous queries of a file, in its order."""
+def statements(text: str, file_name: str = "<query>") -> tuple[Registration | Ingestion, ...]:
+    """The statements of a file, in its order, all of them checked."""
     problems = Problems()
-    found: list[Registration] = []
+    found: list[Registration | Ingestion] = []
+    names: set[str] = set()
     for statement in parse_script(text, file_name).statements:
-        if isinstance(statement, tree.RegisterTree):
-            if any(known.name == statement.name.text for known in found):
-                problems.add(
-                    "SER-044",
-                    f"there is a query `{statement.name.text}` already",
-                    statement.name.span,
-                    "",
-                    "names are unique",
-                )
-            found.append(lower_registration(statement, problems))
+        if isinstance(statement, tree.LoadStreamTree):
+            found.append(lower_ingestion(statement, problems))
+            continue
+        name = statement.name
+        if name.text in names:
+            problems.add("SER-044", f"there is a query `{name.text}` already", name.span, "", "names are unique")
+        names.add(name.text)
+        found.append(lower_registration(statement, problems))
     _refuse(problems.found, text, file_name)
     return tuple(found)
 
 
+def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, ...]:
+    """The continuous queries of a file."""
+    return tuple(one for one in statements(text, file_name) if isinstance(one, Registration))
+
+
 def ingestions(text: str, file_name: str = "<query>") -> tuple[Ingestion, ...]:
-    """The LOAD STREAM statements of a file, in its order."""
-    problems = Problems()
-    statements = parse_script(text, file_name).statements
-    found = tuple(lower_ingestion(load, problems) for load in statements if isinstance(load, tree.LoadStreamTree))
-    _refuse(problems.found, text, file_name)
-    return found
+    """The LOAD STREAM statements of a file."""
+    return tuple(one for one in statements(text, file_name) if isinstance(one, Ingestion))
