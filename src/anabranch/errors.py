@@ -142,10 +142,6 @@ class MalformedEventError(StreamError):
         super().__init__(reason if line is None else f"line {line}: {reason}")
 
 
-class LateEventError(StreamError):
-    """An event that came after its instant was answered."""
-
-
 class EngineError(AnabranchError):
     """The engine was asked for something that it cannot do: an unknown name, a checkpoint of another format."""
 

@@ -201,8 +201,9 @@ class _Steps:
     def _details(self, operator: o.Operator) -> tuple[str, ...]:
         spell = self._speller.spell
         match operator:
-            case o.Pattern(paths=paths):
-                return tuple(self._speller.path(path) for path in paths)
+            case o.Pattern(paths=paths, where=where):
+                found = tuple(self._speller.path(path) for path in paths)
+                return found if where is None else (*found, f"where {spell(where)}")
             case o.Argument(names):
                 return (", ".join(short_name(name) for name in names),)
             case o.Join(left, right, condition) | o.LeftJoin(left, right, condition):

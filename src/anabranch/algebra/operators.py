@@ -125,10 +125,14 @@ class PathPattern:
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Operator):
-    """All matches of the paths in the source's graph. Relationships of one match are pairwise different."""
+    """All matches of the paths in the source's graph. Relationships of one match are pairwise different.
+
+    `where` is what the pattern itself says of properties, `(n {key: value})`: it is asked of the source's graph.
+    """
 
     source: Source
     paths: tuple[PathPattern, ...]
+    where: Expression | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -148,7 +152,11 @@ class Pattern(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Join(Operator):
-    """Natural join on the columns that both sides have (null joins nothing), then the condition."""
+    """Natural join on the columns that both sides have (null joins nothing), then the condition.
+
+    Elements join by id. When they come from different windows or graphs, the joined element is their union: all
+    labels, and of each property the right side's value, else the left's.
+    """
 
     left: Operator
     right: Operator

@@ -175,9 +175,10 @@ class Speller:
     def _plan(self, plan: Operator) -> str:
         """A plan inside an expression: its pattern when that is all, else the number of a subplan."""
         match plan:
-            case Join(left=Argument(), right=Pattern(paths=paths), condition=condition):
+            case Join(left=Argument(), right=Pattern(paths=paths, where=where), condition=condition):
                 text = ", ".join(self.path(path) for path in paths)
-                return text if condition is None else f"{{{text} if {self.spell(condition)}}}"
+                tests = [self.spell(test) for test in (where, condition) if test is not None]
+                return f"{{{text} if {' ∧ '.join(tests)}}}" if tests else text
         self.subplans.append(plan)
         return f"#{len(self.subplans)}"
 

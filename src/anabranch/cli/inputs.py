@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ import typer
 
 from anabranch.cli.failures import InputError
 from anabranch.cli.options import STDIN, existing
-from anabranch.engine.ingestion import mappings
+from anabranch.engine.ingestion import RecordMapping, mappings
 from anabranch.errors import EngineError, MalformedEventError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
@@ -91,7 +92,7 @@ def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -
             raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
         given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
         by_name[mapping.stream] = given or [_address(mapping.uri, mapping.stream, file_name)]
-        decoders[mapping.stream] = mapping.event
+        decoders[mapping.stream] = _in_sequence(mapping)
     opened = []
     for name, paths in by_name.items():
         decode = decoders.get(name, _as_event)
@@ -103,6 +104,12 @@ def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -
                 meter.total += file.stat().st_size
         opened.append(StreamInput(name, _read_files(files, meter, decode), live=None in files))
     return Inputs(opened, meter)
+
+
+def _in_sequence(mapping: RecordMapping) -> Decode:
+    """Records are numbered through all files of a stream: what CREATE makes of two records is never the same."""
+    sequence = count(1)
+    return lambda record, _number: mapping.event(record, next(sequence))
 
 
 def _as_event(data: Any, number: int) -> Event:
@@ -181,8 +188,8 @@ def _read_file(path: Path, meter: Meter, decode: Decode) -> Numbered:
         meter.done += path.stat().st_size
     else:
         with path.open("rb") as file:
-            if path.name.endswith(".json") and _begins_with_bracket(file):
-                yield from _decoded(read_json_list(file.read()), decode)
+            if path.name.endswith((".json", ".json.gz")) and (items := _json_list(file)) is not None:
+                yield from _decoded(read_json_list(items), decode)
                 meter.done += path.stat().st_size
             else:
                 yield from read_ndjson_as(cast(BinaryIO, _Metered(file, meter)), decode)
@@ -199,10 +206,15 @@ def _decoded(records: Iterable[tuple[int, Any]], decode: Decode) -> Numbered:
                 yield number, event
 
 
-def _begins_with_bracket(file: BinaryIO) -> bool:
-    head = file.read(64).lstrip()
+def _json_list(file: BinaryIO) -> bytes | None:
+    """The whole file when it is one JSON list, perhaps gzipped; None when it is lines."""
+    data = gzip.GzipFile(fileobj=file) if file.read(2) == b"\x1f\x8b" else file
     file.seek(0)
-    return head.startswith(b"[")
+    head = data.read(64)
+    if head.lstrip().startswith(b"["):
+        return head + data.read()
+    file.seek(0)
+    return None
 
 
 class _Metered:

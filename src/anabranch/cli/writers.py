@@ -62,7 +62,7 @@ class CsvWriter:
 
     def write(self, answer: Answer) -> None:
         head = [answer.query] if self._several else []
-        head += [answer.at_text, answer.op, answer.win_start_text, answer.win_end_text]
+        head += [str(answer.at), answer.op, str(answer.win_start), str(answer.win_end)]
         for row in answer.dicts():
             values = (csv_cell(row[name]) if name in row else "" for name in self._columns)
             self._csv.writerow([*head, *values])

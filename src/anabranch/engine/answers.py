@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from anabranch.algebra.operators import Output
 from anabranch.formats.values import to_json
 from anabranch.model.compare import content_key
-from anabranch.model.instants import format_instant
+from anabranch.model.instants import Instant
 from anabranch.model.values import Value
 
 Row = tuple[Value, ...]
@@ -21,27 +21,22 @@ Row = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of one query at one evaluation instant. Instants are UTC microseconds."""
+    """The rows of one query at one evaluation instant. Instants are UTC microseconds that show as ISO 8601."""
 
     query: str
-    at: int
+    at: Instant
     op: Output
-    win_start: int
-    win_end: int
+    win_start: Instant
+    win_end: Instant
     columns: tuple[str, ...]
     rows: list[Row]
 
-    @property
-    def at_text(self) -> str:
-        return format_instant(self.at)
-
-    @property
-    def win_start_text(self) -> str:
-        return format_instant(self.win_start)
-
-    @property
-    def win_end_text(self) -> str:
-        return format_instant(self.win_end)
+    @classmethod
+    def told(
+        cls, query: str, at: int, op: Output, window: tuple[int, int], columns: tuple[str, ...], rows: list[Row]
+    ) -> Answer:
+        """An answer from plain microseconds."""
+        return cls(query, Instant(at), op, Instant(window[0]), Instant(window[1]), columns, rows)
 
     def dicts(self) -> list[dict[str, Value]]:
         """The rows by column name, with Cypher values."""
@@ -62,10 +57,10 @@ class Answer:
     def _head(self) -> dict[str, object]:
         return {
             "query": self.query,
-            "at": self.at_text,
+            "at": str(self.at),
             "op": self.op,
-            "win_start": self.win_start_text,
-            "win_end": self.win_end_text,
+            "win_start": str(self.win_start),
+            "win_end": str(self.win_end),
         }
 
 

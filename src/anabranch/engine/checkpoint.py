@@ -101,7 +101,7 @@ def pack_answer(answer: Answer) -> Json:
 
 def unpack_answer(data: Json, query: str, columns: tuple[str, ...]) -> Answer:
     at, op, win_start, win_end, rows = data
-    return Answer(query, at, op, win_start, win_end, columns, unpack_rows(rows))
+    return Answer.told(query, at, op, (win_start, win_end), columns, unpack_rows(rows))
 
 
 def pack_error(error: QueryError) -> Json:

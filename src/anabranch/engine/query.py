@@ -305,7 +305,7 @@ class ContinuousQuery:
             win_start, win_end = (at, at) if widest is None else (widest.win_start, widest.win_end)
             self.rows_told += len(told)
             columns = self.registration.columns
-            self.pending.append(Answer(self.name, at, output, win_start, win_end, columns, told))
+            self.pending.append(Answer.told(self.name, at, output, (win_start, win_end), columns, told))
 
     # --- checkpoint -------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from anabranch.errors import EvaluationError, MalformedEventError, closest
+from anabranch.errors import EvaluationError, MalformedEventError
 from anabranch.formats.values import (
     INTEGER_MAX,
     INTEGER_MIN,
@@ -42,7 +42,7 @@ Json = Any
 EventLike: TypeAlias = Event | Mapping[str, Any]
 GraphLike: TypeAlias = PropertyGraph | Mapping[str, Any] | Iterable[EventLike]
 
-_FIELDS = ("at", "nodes", "relationships", "edges")
+_FIELDS = frozenset(("at", "nodes", "relationships", "edges"))
 _START_NAMES = ("from", "start", "source")
 _END_NAMES = ("to", "end", "target")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,9 +53,8 @@ def event_from_dict(data: Json) -> Event:
     """The event of a JSON object, or a MalformedEventError with the place and the reason."""
     if not isinstance(data, Mapping):
         raise _malformed("", f"an event is an object, not {_kind(data)}")
-    for key in data:
-        if key not in _FIELDS:
-            _refuse_typo(key)
+    if len(data) > 1 and not data.keys() <= _FIELDS:
+        _refuse_typo(data)
     if "at" not in data:
         raise _malformed("at", "missing")
     return Event(instant_from_json(data["at"]), *_elements(data))
@@ -237,6 +236,8 @@ def value_from_json(data: Json, place: str = "") -> Value:
                 return {str(key): value_from_json(item, f"{place}.{key}") for key, item in data.items()}
             if len(data) > 1:
                 raise _malformed(place, f"`{tags[0]}` marks a typed value and stands alone")
+            if tags[0] == "$map" and isinstance(data["$map"], Mapping):
+                return {str(key): value_from_json(item, f"{place}.{key}") for key, item in data["$map"].items()}
             try:
                 return tagged_value(tags[0], data[tags[0]])
             except ValueFormatError as error:
@@ -276,11 +277,18 @@ def _refuse_disagreement(elements: Sequence[Node | Relationship], name: str) -> 
             raise _malformed(f"{name}[{index}]", f"id {element.id!r} is also {name}[{known[0]}], with other content")
 
 
-def _refuse_typo(key: object) -> None:
-    """Fields of the user's own are ignored; one that nearly is a field of ours would lose data in silence."""
-    similar = closest(str(key), _FIELDS, limit=1)
-    if similar:
-        raise _malformed(str(key), f"unknown field; did you mean `{similar[0]}`?")
+_MISTAKEN = {
+    **dict.fromkeys(("node", "vertices", "vertexes"), "nodes"),
+    **dict.fromkeys(("relationship", "relations", "rels", "edge", "links"), "relationships"),
+}
+
+
+def _refuse_typo(data: Mapping[str, Json]) -> None:
+    """Fields of the user's own are ignored; one that stands for a missing field of ours would lose data in silence."""
+    for key in data:
+        meant = _MISTAKEN.get(str(key).lower())
+        if meant is not None and meant not in data and not (meant == "relationships" and "edges" in data):
+            raise _malformed(str(key), f"unknown field; did you mean `{meant}`?")
 
 
 def _malformed(place: str, reason: str) -> MalformedEventError:

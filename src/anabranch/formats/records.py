@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any, BinaryIO, TextIO
 
 from anabranch.errors import StreamError
@@ -23,7 +24,7 @@ def read_csv(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_parquet_rows(file: BinaryIO | str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by column name; timestamps become ISO 8601 texts."""
+    """Rows by column name; instants, dates and times become ISO 8601 texts, decimals floats."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -40,8 +41,12 @@ def read_parquet_rows(file: BinaryIO | str) -> Iterator[tuple[int, dict[str, Any
 
 
 def _json_like(value: Any) -> Any:
-    if isinstance(value, datetime):
+    if isinstance(value, datetime | date | time):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
     if isinstance(value, dict):
         return {key: _json_like(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -56,6 +56,9 @@ VALUE_TAGS = (*_PARSERS, "$point", "$map", "$float")
 _PLAIN = frozenset((str, int, bool, type(None)))
 
 
+_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
 class ValueFormatError(ValueError):
     """A typed value that cannot be read; the message is the reason in the user's words."""
 
@@ -176,10 +179,13 @@ def tagged_value(tag: str, content: Json) -> Value:
         if not isinstance(content, str):
             raise ValueFormatError(f"{tag} needs a text")
         if tag == "$float":
-            return float(content.replace("Infinity", "inf"))
+            if content not in _FLOATS:
+                raise ValueFormatError(f"$float is one of {', '.join(_FLOATS)}; write other numbers as numbers")
+            return _FLOATS[content]
         return _PARSERS[tag](content)
     except KeyError:
-        raise ValueFormatError(f"unknown typed value `{tag}`; there are {', '.join(_PARSERS)}, $point") from None
+        known = ", ".join((*_PARSERS, "$point", "$float", "$map"))
+        raise ValueFormatError(f"unknown typed value `{tag}`; there are {known}") from None
     except EvaluationError as error:
         raise ValueFormatError(error.diagnostic.message) from None
 

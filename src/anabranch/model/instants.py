@@ -9,6 +9,7 @@ Invariant: `parse_instant(format_instant(micros)) == micros`.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from anabranch.errors import EvaluationError
 from anabranch.model.temporal.calendar import add_months, civil_from_days, days_from_civil, days_in_month
@@ -25,6 +26,24 @@ _COMMON = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII
 )
 
+_SPACED = re.compile(r"^([+-]?\d[\d-]*) (?=\d)")
+
+
+class Instant(int):
+    """UTC microseconds that show as ISO 8601 text: an int in every other way."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return format_instant(self)
+
+    def __repr__(self) -> str:
+        return f"Instant('{self}')"
+
+    def to_datetime(self) -> datetime:
+        """The same instant as a datetime of the standard library, in UTC."""
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(self))
+
 
 def parse_instant(text: str) -> int:
     """Microseconds of an ISO 8601 date and time; without an offset it is UTC, a date alone is its midnight."""
@@ -33,7 +52,7 @@ def parse_instant(text: str) -> int:
     if micros is not None:
         return micros
     try:
-        return parse_date_time(text.replace(" ", "T", 1)).to_epoch_micros()
+        return parse_date_time(_SPACED.sub(r"\1T", text)).to_epoch_micros()
     except EvaluationError as error:
         hint = error.diagnostic.hint or "write it like 2022-10-14T14:45:00Z"
         raise wrong_value(f"`{text}` is not an instant: {error.diagnostic.message}", hint) from None

@@ -69,7 +69,7 @@ class _Carriers(Generic[Element]):
             self.disagreements += _differ(said[-1], element)
             self._merged = element
         elif self._merged is not None:
-            self._merged = _overlay(self._merged, element)
+            self._merged = overlay(self._merged, element)
         said.append(element)
 
     def popleft(self, strict: bool) -> bool:
@@ -88,7 +88,7 @@ class _Carriers(Generic[Element]):
         if self._merged is None:
             result = self._said[0]
             for element in self._said:
-                result = _overlay(result, element)
+                result = overlay(result, element)
             self._merged = result
         return self._merged
 
@@ -175,7 +175,7 @@ def unite(events: Iterable[Event], conflicts: ConflictPolicy = "latest") -> Prop
     return content.graph()
 
 
-def _overlay(older: Element, newer: Element) -> Element:
+def overlay(older: Element, newer: Element) -> Element:
     """The newer element over the older one: labels unite, properties of the newer win, key by key."""
     if newer is older or _same_shape(older, newer):
         return newer

@@ -10,6 +10,7 @@ Invariant: the matches are those of the plain reading, whatever the order of exp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction, PathPattern, Pattern
@@ -31,14 +32,16 @@ from anabranch.snapshot.steps import (
     Then,
     Where,
     assemble,
-    check_node,
     expand,
     expand_into,
     expand_trails,
     given_relationship,
     given_trail,
+    meet_node,
+    meet_relationships,
     scan,
     shortest,
+    unite_faces,
 )
 from anabranch.snapshot.variables import conjuncts, free_variables
 
@@ -62,7 +65,10 @@ class Matcher:
         self._bound_slots = [self._slot[name] for name in self._bound]
         self._names = (*self.columns, _DOUBT)
         self._hops = hops_of(pattern)
-        self._labels, self._parts = self._split(condition)
+        self._labels, parts = self._split(condition)
+        own = list(conjuncts(pattern.where))
+        self._own = frozenset(range(len(own)))
+        self._parts = own + parts
         self._lookups = lookups_of(self._parts, frozenset(self._labels) - self._bound)
         self._compiled = [compile_expression(part, self._names) for part in self._parts]
         self._needs = [free_variables(part) for part in self._parts]
@@ -73,6 +79,7 @@ class Matcher:
         for slot in self._bound_slots:
             if slots[slot] is None:
                 return
+            slots.append(slots[slot])
         index = context.index(self._pattern.source)
         step = index.plans.get(self)
         if step is None:
@@ -109,11 +116,14 @@ class Matcher:
         """Decide the order, then fold it into one step, from the last to the first."""
         moves = Ordering(index, self._hops, self._labels, self._lookups, self._bound).moves()
         bound, unchecked = set(self._given), set(range(len(self._parts)))
-        first = self._accept(bound, unchecked)
-        stages: list[tuple[Make, Accept | None]] = []
-        for name in self._labels:
-            if name in self._bound:
-                stages.append((self._check_node(name, index), None))
+        stages: list[tuple[Make, Accept | None]] = [(make, None) for make in self._meet(index)]
+        first: Accept | None = None
+        if stages:
+            stages[-1] = (stages[-1][0], self._accept(bound, unchecked, self._own))
+            kept = [(slot, len(self._names) + position) for position, slot in enumerate(self._bound_slots)]
+            stages.append((partial(unite_faces, kept), self._accept(bound, unchecked)))
+        else:
+            first = self._accept(bound, unchecked)
         unnamed = [path for path in self._pattern.paths if path.variable is not None]
         for position in range(len(moves) + 1):
             complete = [path for path in unnamed if _variables(path) <= bound]
@@ -133,14 +143,22 @@ class Matcher:
             rest = make(Then(accept, rest))
         return rest if rest is not None and first is None else Then(first, rest)
 
-    def _accept(self, bound: set[str], unchecked: set[int]) -> Accept | None:
+    def _accept(self, bound: set[str], unchecked: set[int], among: frozenset[int] | None = None) -> Accept | None:
         """The check of those parts of the condition that can be evaluated now and could not before."""
-        ready = [position for position in sorted(unchecked) if self._needs[position] <= bound]
+        candidates = sorted(unchecked if among is None else unchecked & among)
+        ready = [position for position in candidates if self._needs[position] <= bound]
         unchecked.difference_update(ready)
         return _early_check([self._compiled[position] for position in ready], len(self.columns)) if ready else None
 
-    def _check_node(self, name: str, index: GraphIndex) -> Make:
-        return lambda then: check_node(self._slot[name], self._labels[name], index.graph, then)
+    def _meet(self, index: GraphIndex) -> list[Make]:
+        """What was bound before is looked up in this graph, before anything is asked about it."""
+        makes: list[Make] = []
+        for name in (name for name in self._labels if name in self._bound):
+            makes.append(partial(meet_node, self._slot[name], self._labels[name], index.graph))
+        for hop in self._hops:
+            if hop.relationship.variable in self._bound:
+                makes.append(partial(meet_relationships, self._slot[hop.relationship.variable], index.graph))
+        return makes
 
     def _assemble(self, path: PathPattern, index: GraphIndex) -> Make:
         name = path.variable or ""

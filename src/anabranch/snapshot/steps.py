@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from anabranch.algebra.operators import Direction
 from anabranch.model.compare import identity_key
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.union import overlay
 from anabranch.model.values import ElementId, Node, Path, Relationship, Value
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.index import Adjacency, has_labels
@@ -82,16 +83,60 @@ def scan(slot: int, candidates: Candidates, then: Then) -> MatchStep:
     return step
 
 
-def check_node(slot: int, labels: tuple[str, ...], graph: PropertyGraph, then: Then) -> MatchStep:
-    """A node that was bound before the match must be in this graph and have the labels here."""
+def meet_node(slot: int, labels: tuple[str, ...], graph: PropertyGraph, then: Then) -> MatchStep:
+    """A node that was bound before the match must be in this graph; the pattern asks this graph about it."""
 
     def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
         value = slots[slot]
         node = graph.nodes.get(value.id) if isinstance(value, Node) else None
         if node is not None and has_labels(node, labels):
+            slots[slot] = node
             yield from then(slots, used, context)
 
     return step
+
+
+def meet_relationships(slot: int, graph: PropertyGraph, then: Then) -> MatchStep:
+    """The same for a relationship, or a list of them, that was bound before the match."""
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        value = slots[slot]
+        found: Value
+        if isinstance(value, Relationship):
+            found = graph.relationships.get(value.id)
+        else:
+            found = _known_trail(value, graph)
+        if found is not None:
+            slots[slot] = found
+            yield from then(slots, used, context)
+
+    return step
+
+
+def unite_faces(faces: Sequence[tuple[int, int]], then: Then) -> MatchStep:
+    """What was bound before and was met here again is from here on what both graphs say of it.
+
+    `faces` pairs the slot of an element with the slot that keeps what was bound to it before.
+    """
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        for slot, before in faces:
+            slots[slot] = _united(slots[before], slots[slot])
+        yield from then(slots, used, context)
+
+    return step
+
+
+def _united(older: Value, newer: Value) -> Value:
+    if older is newer:
+        return newer
+    if isinstance(older, list) and isinstance(newer, list):
+        return [_united(one, other) for one, other in zip(older, newer, strict=True)]
+    if isinstance(older, Node) and isinstance(newer, Node):
+        return overlay(older, newer)
+    if isinstance(older, Relationship) and isinstance(newer, Relationship):
+        return overlay(older, newer)
+    return newer
 
 
 # --- one relationship -----------------------------------------------------------------------------------------------
@@ -169,9 +214,8 @@ def given_relationship(
     """A relationship that was bound before the match, laid between its ends."""
 
     def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
-        value = slots[slot]
-        found = graph.relationships.get(value.id) if isinstance(value, Relationship) else None
-        if found is None or found.id in used or (types and found.type not in types):
+        found = slots[slot]
+        if not isinstance(found, Relationship) or found.id in used or (types and found.type not in types):
             return
         if where is not None and not where(slots, context)(found):
             return
@@ -245,8 +289,8 @@ def given_trail(
         return tuple(graph.nodes)
 
     def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
-        trail = _known_trail(slots[slot], graph)
-        if trail is None or len(trail) < minimum or (maximum is not None and len(trail) > maximum):
+        trail = slots[slot]
+        if not isinstance(trail, list) or len(trail) < minimum or (maximum is not None and len(trail) > maximum):
             return
         ids = {relationship.id for relationship in trail}
         if len(ids) < len(trail) or ids & used or any(types and one.type not in types for one in trail):

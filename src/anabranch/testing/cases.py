@@ -87,8 +87,8 @@ def run_case(case: Case) -> None:
 def agreed(case: Case) -> dict[str, list[Answer]]:
     """What every way of running the case and the law agree on; raise CaseFailure where one differs."""
     one_by_one = _run(case, _push_one_by_one)
-    _same("all at once", one_by_one, _run(case, _push_at_once))
-    _same("restarted after every event", one_by_one, _run(case, _push_with_restarts))
+    _same(case, "all at once", one_by_one, _run(case, _push_at_once))
+    _same(case, "restarted after every event", one_by_one, _run(case, _push_with_restarts))
     for registration in seraph.registrations(case.query, file_name=case.path.name):
         _check_law(case, oracle(case, registration), one_by_one[registration.name])
     return one_by_one
@@ -225,10 +225,10 @@ def _normal(line: str) -> str:
     return f"{match[1]} {match[2]} {match[3]}-{match[4]}  {match[5] or ''}"
 
 
-def _same(way: str, expected: Outcome, got: Outcome) -> None:
+def _same(case: Case, way: str, expected: Outcome, got: Outcome) -> None:
     wanted, found = _as_text(expected), _as_text(got)
     if wanted != found:
-        raise CaseFailure(f"{way}:\nexpected:\n{wanted}\ngot:\n{found}")
+        raise CaseFailure(f"{case.path.name}, {way}:\nexpected:\n{wanted}\ngot:\n{found}")
 
 
 def _as_text(outcome: Mapping[str, Sequence[Answer]]) -> str:
@@ -243,7 +243,7 @@ def _check_law(case: Case, law: Oracle, got: Sequence[Answer]) -> None:
         told = {instants.index_at_or_after(answer.at) for answer in got}
         near = sorted({index + shift for index in told for shift in (-1, 0, 1) if index + shift >= 0})
         expected = [answer for index in near if (answer := law.answer(index)) is not None]
-    _same("the law", {law.registration.name: list(expected or [])}, {law.registration.name: list(got)})
+    _same(case, "the law", {law.registration.name: list(expected or [])}, {law.registration.name: list(got)})
 
 
 # --- rewriting --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 A draw is a case like those in tests/cases, made by chance: `agreed` runs it one event per push, all at once and
 restarted after every event, and compares each answer with the plain evaluation of that instant's window.
 
-    python -m anabranch.testing.draws --count 10000 --seed 1
+    python -m anabranch.testing.draws --count 10000 --seed law
 
 Invariant: a draw is a function of its random source alone, and whatever is drawn is a legal query whose answer does not
 depend on the order in which matches are found.
@@ -268,7 +268,7 @@ class _Query:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Hold the engine against the law on random queries and streams.")
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", default="law", help="any text; the test suite draws with `law`")
     parser.add_argument("--show", type=int, help="print one draw and its queries")
     options = parser.parse_args()
     if options.show is not None:

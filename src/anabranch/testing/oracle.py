@@ -152,7 +152,7 @@ class Oracle:
         at = self.instant(index)
         reported = sorted((self.bounds(window, at) for window in self._windows), key=lambda ends: (ends[0], -ends[1]))
         win_start, win_end = reported[0] if reported else (at, at)
-        return Answer(self.registration.name, at, output, win_start, win_end, self.registration.columns, rows)
+        return Answer.told(self.registration.name, at, output, (win_start, win_end), self.registration.columns, rows)
 
     def is_last(self, index: int, until: int | None = None, drain: bool = False) -> bool:
         """Whether evaluation ends with this instant once the input has ended."""

@@ -60,8 +60,9 @@ plain query
                     │          _a7 = count(*)
                     └─ LeftJoin  on a
                        │         if c.x ≠ 2
-                       ├─ Filter  b.x = 1 ∧ ∃ (a)-[_r2]->(_n3:Z) ∧ ∃ #1
+                       ├─ Filter  ∃ (a)-[_r2]->(_n3:Z) ∧ ∃ #1
                        │  ├─ Pattern  (a)-[_r1:X*2]->(b)
+                       │  │  │        where b.x = 1
                        │  │  └─ Graph  the given graph
                        │  └─ #1 Project  1
                        │     └─ Filter  k > 3

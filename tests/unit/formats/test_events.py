@@ -112,7 +112,7 @@ def test_typed_values_are_read() -> None:
         (
             {"at": AT, "nodes": [{"id": 1, "properties": {"x": {"$day": "1"}}}]},
             "nodes[0].properties.x: unknown typed value `$day`; there are $date, $time, $localtime, $datetime, "
-            "$localdatetime, $duration, $point",
+            "$localdatetime, $duration, $point, $float, $map",
         ),
         (
             {"at": AT, "nodes": [{"id": 1}, {"id": 1, "labels": ["A"]}]},
@@ -171,3 +171,13 @@ def test_a_graph_is_made_from_what_a_user_has() -> None:
         [{"at": 2, "nodes": [{"id": 1, "label": "New"}]}, {"at": 1, "nodes": [{"id": 1, "label": "Old"}]}]
     )
     assert from_events.nodes[1].labels == ("Old", "New")
+
+
+@pytest.mark.parametrize("name", ["date", "data", "note", "lat", "path", "rate", "source", "id"])
+def test_fields_of_the_users_own_are_left_alone(name: str) -> None:
+    assert event_from_dict({"at": AT, "nodes": [], name: 1}) == event_from_dict({"at": AT})
+
+
+def test_a_map_with_a_key_that_looks_like_a_tag_survives_writing_and_reading() -> None:
+    event = Event(0, (Node(1, (), {"m": {"$date": "no date", "x": [1, {"$y": 2}]}}),))
+    assert event_from_dict(event_to_dict(event)).nodes[0].properties == event.nodes[0].properties

@@ -31,13 +31,22 @@ def refused(body: str) -> list[str]:
     return [diagnostic.code for diagnostic in caught.value.diagnostics]
 
 
-def test_a_first_match_is_a_pattern_and_its_property_map_a_filter() -> None:
-    found = plan("MATCH (n:A {k: 1}) RETURN n")
+def test_a_first_match_is_a_pattern_with_what_its_property_map_says_and_where_is_a_filter() -> None:
+    found = plan("MATCH (n:A {k: 1}) WHERE n.k > 0 RETURN n")
     assert isinstance(found, op.Project)
-    assert found.input == op.Filter(
-        op.Pattern(op.Window(), (op.PathPattern((op.NodePattern("n", ("A",)),)),)),
-        x.Compare("=", x.Property(x.Variable("n"), "k"), x.Constant(1)),
-    )
+    k = x.Property(x.Variable("n"), "k")
+    path = op.PathPattern((op.NodePattern("n", ("A",)),))
+    pattern = op.Pattern(op.Window(), (path,), x.Compare("=", k, x.Constant(1)))
+    assert found.input == op.Filter(pattern, x.Compare(">", k, x.Constant(0)))
+
+
+def test_a_property_map_that_speaks_of_earlier_variables_is_a_condition_of_the_join() -> None:
+    found = plan("MATCH (a) MATCH (b {k: a.k, l: 1}) RETURN b")
+    assert isinstance(found, op.Project)
+    assert isinstance(found.input, op.Join)
+    assert isinstance(found.input.right, op.Pattern)
+    assert found.input.right.where == x.Compare("=", x.Property(x.Variable("b"), "l"), x.Constant(1))
+    assert found.input.condition is not None
 
 
 def test_a_second_match_joins_and_an_optional_one_joins_left() -> None:
@@ -51,8 +60,8 @@ def test_a_second_match_joins_and_an_optional_one_joins_left() -> None:
 def test_properties_of_a_variable_length_relationship_hold_for_each() -> None:
     found = plan("MATCH (a)-[r* {k: 1}]->(b) RETURN r")
     assert isinstance(found, op.Project)
-    assert isinstance(found.input, op.Filter)
-    assert isinstance(found.input.condition, x.Quantifier)
+    assert isinstance(found.input, op.Pattern)
+    assert isinstance(found.input.where, x.Quantifier)
 
 
 def test_every_match_has_its_own_window() -> None:

@@ -15,7 +15,6 @@ from anabranch.algebra.operators import (
     LeftJoin,
     Operator,
     Output,
-    Pattern,
     Registration,
     Source,
     Static,
@@ -171,11 +170,10 @@ class Lowering:
                     clause.span,
                     "every row carries its window's bounds under this name",
                 )
-        predicates = lowering.predicates
+        pattern, predicates = lowering.pattern(source or PLAIN, paths, clause.span)
         if clause.where is not None:
             predicates.append(self.expressions.condition(clause.where, binder.scope))
         condition = conjunction(predicates, clause.span)
-        pattern = Pattern(source or PLAIN, paths, span=clause.span)
         plan: Operator
         if clause.optional:
             plan = LeftJoin(table.plan, pattern, condition, span=clause.span)
@@ -233,10 +231,9 @@ class Lowering:
         binder = PatternBinder(self.problems, scope, may_bind=may_bind)
         lowering = PatternLowering(self.problems, self.expressions, binder)
         paths = lowering.lower((pattern,), path_column)
-        predicates = lowering.predicates
+        found, predicates = lowering.pattern(self._source or PLAIN, paths, pattern.span)
         if where is not None:
             predicates.append(self.expressions.condition(where, binder.scope))
-        found = Pattern(self._source or PLAIN, paths, span=pattern.span)
         plan = Join(Argument(scope.columns), found, conjunction(predicates, pattern.span), span=pattern.span)
         return plan, binder.scope
 

@@ -17,6 +17,7 @@ from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
 from anabranch.syntax.seraph.lower_projection import ProjectionLowering
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
+from anabranch.syntax.seraph.walk import walk_tree
 
 _FILE_ENDINGS = (".gz", ".ndjson", ".jsonl", ".json", ".csv", ".parquet")
 
@@ -46,6 +47,15 @@ class IngestionLowering:
             lowered, scope = self._clause(clause, scope)
             steps += lowered
             writes = writes or any(isinstance(step, Write) for step in lowered)
+        for part in walk_tree(load):
+            if isinstance(part, t.ParameterRef):
+                self.problems.add(
+                    "SER-013",
+                    "LOAD STREAM knows no parameters",
+                    part.span,
+                    "",
+                    "what differs between runs belongs in the query",
+                )
         if not writes:
             self.problems.add(
                 "SER-013", "this LOAD STREAM writes nothing", load.span, "", "add MERGE (n:Label {key: event.field})"
@@ -87,7 +97,7 @@ class IngestionLowering:
                     f"{verb} cannot stand in LOAD STREAM",
                     clause.span,
                     "an event is made of its record alone",
-                    "use MERGE, CREATE, SET, WITH, UNWIND and WHERE",
+                    "use MERGE, CREATE, SET, UNWIND and WITH ... WHERE",
                 )
                 return [], scope
 

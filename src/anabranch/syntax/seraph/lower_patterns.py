@@ -7,8 +7,9 @@ user's or one that begins with a space.
 from __future__ import annotations
 
 from anabranch.algebra import expressions as x
-from anabranch.algebra.operators import NodePattern, PathPattern, RelationshipPattern
+from anabranch.algebra.operators import NodePattern, PathPattern, Pattern, RelationshipPattern, Source
 from anabranch.algebra.types import NODE, PATH, RELATIONSHIP, Type, list_of
+from anabranch.algebra.walk import walk
 from anabranch.errors import Span
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
@@ -104,6 +105,18 @@ class PatternLowering:
         return tuple(
             self._finish(pattern, shape) for pattern, shape in zip(patterns, shapes, strict=True) if shape is not None
         )
+
+    def pattern(self, source: Source, paths: tuple[PathPattern, ...], span: Span) -> tuple[Pattern, list[x.Expression]]:
+        """The pattern with the predicates that speak of it alone, and those that need the rows it is joined with."""
+        columns = set(Pattern(source, paths).columns)
+        own: list[x.Expression] = []
+        others: list[x.Expression] = []
+        for predicate in self.predicates:
+            names = {part.name for part in walk(predicate) if isinstance(part, x.Variable)}
+            bound_inside = {part.variable for part in walk(predicate) if isinstance(part, x.Quantifier)}
+            simple = not any(isinstance(part, x.Exists | x.CollectRows) for part in walk(predicate))
+            (own if simple and names <= columns | bound_inside else others).append(predicate)
+        return Pattern(source, paths, conjunction(own, span), span=span), others
 
     def _bind_pattern(self, pattern: t.PatternTree, path_column: str | None) -> PathPattern:
         nodes: list[NodePattern] = []
