@@ -40,6 +40,8 @@ def tracked_files() -> list[Path]:
 def test_no_file_names_a_folder_of_somebodys_machine_or_a_package_index() -> None:
     found = []
     for path in tracked_files():
+        if path == Path(__file__):
+            continue
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:

@@ -90,6 +90,7 @@ class _Query:
         self.values: list[str] = []
         self.paths: list[str] = []
         self.made = 0
+        self.budget = 5  # relationships that may still be drawn, so that no draw explodes
 
     def text(self) -> str:
         random = self.random
@@ -143,7 +144,7 @@ class _Query:
         random = self.random
         nodes: list[str] = []
         text = self._node(nodes)
-        length = random.choice((0, 1, 1, 1, 2))
+        length = min(random.choice((0, 1, 1, 1, 2)), max(self.budget, 0))
         many = False
         for _ in range(length):
             relation, is_many = self._relationship()
@@ -176,7 +177,8 @@ class _Query:
     def _relationship(self) -> tuple[str, bool]:
         random = self.random
         kind = f":{random.choice(('R', 'S', 'R|S'))}" if random.random() < 0.6 else ""
-        many = random.random() < 0.25
+        many = self.budget >= 3 and random.random() < 0.3
+        self.budget -= 3 if many else 1
         name = ""
         if many:
             kind += random.choice(("*1..2", "*0..2", "*2", "*..3"))
