@@ -151,13 +151,7 @@ class Pattern(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(Operator):
-    """Natural join on the columns that both sides have (null joins nothing), then the condition.
-
-    Elements join by id. When they come from different windows or graphs, the joined element is their union: all
-    labels, and of each property the right side's value, else the left's.
-    """
-
+class _Pair(Operator):
     left: Operator
     right: Operator
     condition: Expression | None = None
@@ -173,21 +167,17 @@ class Join(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftJoin(Operator):
+class Join(_Pair):
+    """Natural join on the columns that both sides have (null joins nothing), then the condition.
+
+    Elements join by id. When they come from different windows or graphs, the joined element is their union: all
+    labels, and of each property the right side's value, else the left's.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin(_Pair):
     """As `Join`, but a left row without a partner stays, with nulls (OPTIONAL MATCH)."""
-
-    left: Operator
-    right: Operator
-    condition: Expression | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        left = self.left.columns
-        return left + tuple(name for name in self.right.columns if name not in left)
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
