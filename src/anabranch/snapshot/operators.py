@@ -248,8 +248,8 @@ def _slice(source: RowSource, skip: ex.Expression | None, limit: ex.Expression |
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         start = _row_count(first((), context), "SKIP", skip) if first else 0
-        stop = start + _row_count(most((), context), "LIMIT", limit) if most else None
-        return islice(source(context, row), start, stop)
+        count = _row_count(most((), context), "LIMIT", limit) if most else None
+        return islice(islice(source(context, row), start, None), count)
 
     return rows
 
