@@ -11,6 +11,7 @@ from rich.text import Text
 
 from anabranch.formats.values import cypher_text, to_json
 from anabranch.model.instants import format_instant
+from anabranch.model.temporal import TEMPORAL_TYPES
 from anabranch.model.values import Value
 
 _BRACKETS = {"trailing": ("(", "]"), "right-open": ("[", ")"), "formal": ("[", ")")}
@@ -26,6 +27,8 @@ def cell(value: Value) -> Text:
         return Text("true" if value else "false", style="magenta")
     if isinstance(value, int | float):
         return Text(cypher_text(value), style="cyan")
+    if isinstance(value, TEMPORAL_TYPES):
+        return Text(str(value))
     return Text(cypher_text(value))
 
 

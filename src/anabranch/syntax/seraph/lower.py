@@ -209,9 +209,9 @@ class Lowering:
         return Window(Stream(None if clause.stream is None else clause.stream.text), clause.within.width)
 
     def _check_positive(self, duration: Duration, clause: str, span: Span) -> None:
-        parts = (duration.months, duration.days, duration.seconds, duration.nanoseconds)
+        parts = (duration.months, duration.days, duration.seconds, duration.nanoseconds // 1000)
         if any(part < 0 for part in parts) or not any(part > 0 for part in parts):
-            self.problems.add("SER-042", f"{clause} needs a duration above zero", span)
+            self.problems.add("SER-042", f"{clause} needs a duration of at least a microsecond", span)
 
     # --- patterns and subqueries inside expressions ---
 
