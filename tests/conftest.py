@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from . import tck
+from tests.suites import tck
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
