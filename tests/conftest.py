@@ -1,11 +1,20 @@
-"""A line per feature folder of the TCK at the end of the run: passed, failed, excepted."""
+"""How every test runs: hypothesis repeats itself in CI, and the TCK ends with a line per feature folder.
+
+Elsewhere hypothesis draws anew each time; a failure prints how to draw it again.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
+from hypothesis import settings
 from tests.suites import tck
+
+settings.register_profile("ci", derandomize=True, database=None)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

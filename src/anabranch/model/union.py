@@ -63,10 +63,9 @@ class _Carriers(Generic[Element]):
 
     def append(self, element: Element, strict: bool) -> None:
         said = self._said
-        if not said:
-            self._merged = element
-        elif strict:
+        if strict and said:
             self.disagreements += _differ(said[-1], element)
+        if not said:
             self._merged = element
         elif self._merged is not None:
             self._merged = overlay(self._merged, element)
@@ -80,7 +79,7 @@ class _Carriers(Generic[Element]):
             return False
         if strict:
             self.disagreements -= _differ(gone, said[0])
-        elif not _same_shape(gone, said[0]):
+        if not _same_shape(gone, said[0]):
             self._merged = None
         return True
 

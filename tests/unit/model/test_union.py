@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -158,3 +159,14 @@ def test_sliding_equals_building_anew(
         content.evict(now - width)
         events = [event for event in events if event.event_time >= now - width]
         assert look(content.graph()) == look(union(events, policy))
+
+
+@pytest.mark.parametrize("conflicts", ["latest", "strict"])
+def test_the_order_of_properties_is_that_of_the_oldest_event_whatever_the_policy(conflicts: ConflictPolicy) -> None:
+    first, second = (Event(at, (Node(1, ("A",), keys),)) for at, keys in ((1, {"x": 2, "y": 1}), (2, {"y": 1, "x": 2})))
+    content = WindowContent(conflicts)
+    content.add(first)
+    content.add(second)
+    assert list(content.graph().nodes[1].properties) == ["x", "y"]
+    content.evict(2)
+    assert list(content.graph().nodes[1].properties) == ["y", "x"]
