@@ -8,6 +8,7 @@ Work: every instant looks at every event. That is the point.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -208,13 +209,11 @@ def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
 
 def minus(rows: Sequence[tuple[Value, ...]], others: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
     """Bag difference: each of the others takes away one equal row, the first."""
-    left = list(others)
+    left = Counter(tuple(content_key(value) for value in row) for row in others)
     result = []
     for row in rows:
-        for position, candidate in enumerate(left):
-            if [content_key(value) for value in candidate] == [content_key(value) for value in row]:
-                del left[position]
-                break
-        else:
+        key = tuple(content_key(value) for value in row)
+        left[key] -= 1
+        if left[key] < 0:
             result.append(row)
     return result
