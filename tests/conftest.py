@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import settings
 from tests.suites import tck
 
-settings.register_profile("ci", derandomize=True, database=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("ci", derandomize=True, database=None, deadline=None)
+settings.register_profile("here", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

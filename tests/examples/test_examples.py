@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.unit.cli.test_run import ROW_5, ROW_6
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -24,24 +26,7 @@ def rows(folder: Path, *arguments: str) -> list[dict[str, Any]]:
 def test_the_bikes_give_table_5_and_table_6_and_nothing_else(tmp_path: Path) -> None:
     bikes = ROOT / "examples" / "bikes"
     found = rows(tmp_path, str(bikes / "student_trick.seraph"), "--stream", f"rides={bikes / 'events.ndjson'}")
-    assert found == [
-        {
-            "query": "student_trick",
-            "at": "2022-10-14T15:15:00Z",
-            "op": "entering",
-            "win_start": "2022-10-14T14:15:00Z",
-            "win_end": "2022-10-14T15:15:00Z",
-            "row": {"r.user_id": 1234, "s.id": 1, "r.val_time": "14:40", "hops": [2, 3]},
-        },
-        {
-            "query": "student_trick",
-            "at": "2022-10-14T15:40:00Z",
-            "op": "entering",
-            "win_start": "2022-10-14T14:40:00Z",
-            "win_end": "2022-10-14T15:40:00Z",
-            "row": {"r.user_id": 5678, "s.id": 2, "r.val_time": "14:58", "hops": [3, 4]},
-        },
-    ]
+    assert found == [ROW_5, ROW_6]
 
 
 def test_listing_1_asked_by_hand_at_1540_gives_table_2(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.algebra import operators as o
+from anabranch.algebra.expressions import Expression
+from anabranch.algebra.ingestion import ROWS, Assign, Ingestion, Reshape, Write
+from anabranch.algebra.ingestion import Step as IngestionStep
 from anabranch.algebra.spell import Speller, short_name
 from anabranch.algebra.walk import is_volatile, sources
 from anabranch.model.instants import format_instant
@@ -91,10 +94,12 @@ class Explanation:
         return {**self.data, "plan": self.root.to_dict()}
 
 
-def explain(query: o.Registration | o.Operator, windows: WindowPolicy = "trailing") -> Explanation:
-    """The explanation of a continuous query under a window policy, or of a plain query."""
+def explain(query: o.Registration | o.Operator | Ingestion, windows: WindowPolicy = "trailing") -> Explanation:
+    """The explanation of a continuous query under a window policy, of a plain query, or of a LOAD STREAM."""
     if isinstance(query, o.Registration):
         return _explain_registration(query, windows)
+    if isinstance(query, Ingestion):
+        return _explain_ingestion(query)
     execution = f"{RECOMPUTE}: snapshot evaluator, once, over the given graph"
     facts = (("columns", _columns(query)), ("execution", execution))
     data = {"query": None, "kind": "plain", "columns": list(query.columns), "execution": _execution("once")}
@@ -157,6 +162,21 @@ def _columns(query: o.Registration | o.Operator) -> str:
     return ", ".join(short_name(name) for name in query.columns)
 
 
+def _explain_ingestion(load: Ingestion) -> Explanation:
+    steps = _Steps(None)
+    at = f"field at, time or timestamp of {load.variable}" if load.at is None else steps.spell(load.at)
+    facts = (
+        ("from", f"{load.uri}, each record as {load.variable}"),
+        ("event time", at),
+        ("execution", "record by record, as the stream is read"),
+    )
+    root = Step("Record", (load.variable,), (load.variable,), execution="per record")
+    for step in load.steps:
+        root = steps.ingesting(step, root)
+    data = {"stream": load.stream, "kind": "ingestion", "from": load.uri, "event_time": at}
+    return Explanation(f"stream {load.stream}", facts, root, data)
+
+
 def _execution(when: str) -> dict[str, Any]:
     return {"incremental": [], "recompute": "all", "evaluator": "snapshot", "when": when}
 
@@ -197,6 +217,33 @@ class _Steps:
         inputs += [self.of(child) for child in operator.inputs]
         inputs += [self.of(plan, f"#{number}") for number, plan in enumerate(subplans, first)]
         return Step(type(operator).__name__, details, operator.columns, tuple(inputs), label)
+
+    def spell(self, expression: Expression) -> str:
+        return self._speller.spell(expression)
+
+    def ingesting(self, step: IngestionStep, before: Step) -> Step:
+        """A step of a LOAD STREAM on top of those before it."""
+        match step:
+            case Reshape(plan):
+                return self._reshaping(plan, before)
+            case Write(nodes, relationships, _, merges, on_create, on_match):
+                written = [self._speller.written(nodes, relationships)]
+                for word, assignments in (("if new", on_create), ("if known", on_match)):
+                    written += [f"{word}: {self._speller.assigned(one)}" for one in assignments]
+                columns = (*before.columns, *(one.variable for one in (*nodes, *relationships) if not one.bound))
+                name = "Merge" if merges else "Create"
+                return Step(name, tuple(written), columns, (before,), execution="per record")
+            case Assign(assignments):
+                details = tuple(self._speller.assigned(one) for one in assignments)
+                return Step("Set", details, before.columns, (before,), execution="per record")
+
+    def _reshaping(self, operator: o.Operator, before: Step) -> Step:
+        """The operators of a WITH or UNWIND; the table they begin with is what came before."""
+        match operator:
+            case o.Project(input=o.Unwind(input=o.Argument(names))) if names == (ROWS,):
+                return before
+        inputs = tuple(self._reshaping(child, before) for child in operator.inputs)
+        return Step(type(operator).__name__, self._details(operator), operator.columns, inputs, execution="per record")
 
     def _details(self, operator: o.Operator) -> tuple[str, ...]:
         spell = self._speller.spell

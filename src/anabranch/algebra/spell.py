@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from anabranch.algebra import expressions as x
+from anabranch.algebra.ingestion import Assignment, ElementTemplate
 from anabranch.algebra.operators import (
     Argument,
     Join,
@@ -82,6 +83,26 @@ class Speller:
         if path.kind != "trail":
             text = f"{path.kind} {text}"
         return text if path.variable is None else f"{short_name(path.variable)} = {text}"
+
+    def written(self, nodes: tuple[ElementTemplate, ...], relationships: tuple[ElementTemplate, ...]) -> str:
+        """What LOAD STREAM writes, as a chain."""
+        text = f"({self._template(nodes[0])})"
+        for one, node in zip(relationships, nodes[1:], strict=True):
+            left, right = _ARROWS["in" if one.reverse else "out"]
+            text += f"{left}[{self._template(one)}]{right}({self._template(node)})"
+        return text
+
+    def _template(self, one: ElementTemplate) -> str:
+        name = "" if one.variable.startswith(" ") else one.variable
+        entries = ", ".join(f"{key}: {self.spell(value)}" for key, value in one.properties)
+        head = name + "".join(f":{label}" for label in one.labels)
+        return " ".join(part for part in (head, f"{{{entries}}}" if entries else "") if part)
+
+    def assigned(self, one: Assignment) -> str:
+        if one.value is None:
+            return one.variable + "".join(f":{label}" for label in one.labels)
+        target = one.variable if one.key is None else f"{one.variable}.{one.key}"
+        return f"{target} {'+=' if one.merges else '='} {self.spell(one.value)}"
 
     def _relationship(self, pattern: RelationshipPattern) -> str:
         left, right = _ARROWS[pattern.direction]

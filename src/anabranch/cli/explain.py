@@ -39,13 +39,13 @@ def explain(
       anabranch explain --text "MATCH (a)-->(b) RETURN count(*)"
     """
     from anabranch.algebra.explain import explain as explain_query
-    from anabranch.cli.texts import queries_of
+    from anabranch.cli.texts import statements_of
 
     if (file is None) == (text is None):
         raise typer.BadParameter("give a query file, or the query itself with --text", param_hint="FILE")
     terminal = open_terminal(color)
     query_text = text if text is not None else options.read_text(file or "")
-    found = [explain_query(query, windows.value) for query in queries_of(query_text, file or "<text>")]
+    found = [explain_query(query, windows.value) for query in statements_of(query_text, file or "<text>")]
     if form is ExplainForm.json:
         plans = [explanation.to_dict() for explanation in found]
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))

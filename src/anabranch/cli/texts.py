@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
+from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Operator, Registration
 from anabranch.errors import closest
 
@@ -23,13 +24,16 @@ def is_script(text: str) -> bool:
     return _SCRIPT.match(text, match.end() if match else 0) is not None
 
 
-def queries_of(text: str, file_name: str) -> tuple[Registration, ...] | tuple[Operator]:
-    """The checked queries of a text: its registrations, or its one plain query."""
+def statements_of(text: str, file_name: str) -> tuple[Registration | Ingestion, ...] | tuple[Operator]:
+    """The checked statements of a text, or its one plain query."""
     from anabranch.syntax import seraph
 
-    if is_script(text):
-        return seraph.registrations(text, file_name)
-    return (seraph.plan(text, file_name),)
+    return seraph.statements(text, file_name) if is_script(text) else (seraph.plan(text, file_name),)
+
+
+def queries_of(text: str, file_name: str) -> list[Registration | Operator]:
+    """The checked queries of a text: its registrations, or its one plain query."""
+    return [one for one in statements_of(text, file_name) if not isinstance(one, Ingestion)]
 
 
 def chosen(text: str, file_name: str, names: Sequence[str]) -> str:

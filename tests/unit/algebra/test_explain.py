@@ -11,7 +11,7 @@ from anabranch.algebra.explain import explain, window_bounds
 from anabranch.algebra.operators import Filter
 from anabranch.algebra.spell import short_name, spell
 from anabranch.model.temporal import parse_duration
-from anabranch.syntax.seraph import plan, registrations
+from anabranch.syntax.seraph import ingestions, plan, registrations
 
 TRICK = (Path(__file__).parents[3] / "examples/bikes/student_trick.seraph").read_text()
 
@@ -45,6 +45,21 @@ WITH a.x AS k, count(*) + 1 AS n ORDER BY n DESC SKIP 1 LIMIT 3
 UNWIND [1, k] AS u
 RETURN DISTINCT k, n, u AS `odd name`"""
 
+LOAD_EXPLAINED = """\
+stream rides
+  from        x.ndjson, each record as e
+  event time  e.t
+  execution   record by record, as the stream is read
+
+  Set  a:Seen
+  │    a += i
+  └─ Create  (a)<-[:T {w: 1}]-(:B)
+     └─ Merge  (a:A {k: e.k})
+        │      if new: a.first = i.n
+        └─ Filter  i.n > 1
+           └─ Project  e, i
+              └─ Unwind  i ∈ e.items
+                 └─ Record  e"""
 NESTED_EXPLAINED = """\
 plain query
   columns     k, n, `odd name`
@@ -164,3 +179,11 @@ def test_expressions_have_a_spelling_of_their_own(condition: str, spelled: str) 
     filtered = plan(f"MATCH (n) WHERE {condition} RETURN n").inputs[0]
     assert isinstance(filtered, Filter)
     assert spell(filtered.condition) == spelled
+
+
+def test_a_load_stream_is_explained_to_the_letter() -> None:
+    (load,) = ingestions(
+        "LOAD STREAM FROM 'x.ndjson' AS e AT e.t INTO rides UNWIND e.items AS i WITH e, i WHERE i.n > 1 "
+        "MERGE (a:A {k: e.k}) ON CREATE SET a.first = i.n CREATE (a)<-[:T {w: 1}]-(:B) SET a:Seen, a += i"
+    )
+    assert explain(load).text() == LOAD_EXPLAINED

@@ -79,7 +79,7 @@ def test_a_defect_of_ours_asks_to_be_reported(invoke: Invoke, monkeypatch: pytes
     def broken(*_: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr("anabranch.cli.texts.queries_of", broken)
+    monkeypatch.setattr("anabranch.cli.texts.statements_of", broken)
     ran = invoke("explain", "--text", "RETURN 1")
     assert ran.code == 1
     assert ran.err.startswith("error: a defect in Anabranch, not in your query: KeyError: 'lost' (test_process.py:")

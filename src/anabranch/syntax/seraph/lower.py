@@ -30,7 +30,7 @@ from anabranch.model.temporal import Duration
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
 from anabranch.syntax.seraph.lower_patterns import PatternBinder, PatternLowering, conjunction
-from anabranch.syntax.seraph.lower_projection import RESERVED, ProjectionLowering
+from anabranch.syntax.seraph.lower_projection import ProjectionLowering
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
 
 PLAIN = Window()
@@ -143,16 +143,8 @@ class Lowering:
     def _check_new(self, name: t.Name, scope: Scope) -> None:
         if scope.get(name.text) is not None:
             self.problems.add("SER-018", f"`{name.text}` is bound already", name.span, "", "use another name")
-        self._check_reserved(name)
-
-    def _check_reserved(self, name: t.Name) -> None:
-        if self.continuous and name.text in RESERVED:
-            self.problems.add(
-                "SER-031",
-                f"`{name.text}` is reserved",
-                name.span,
-                "every row carries its window's bounds under this name",
-            )
+        if self.continuous:
+            self.problems.reserved(name.text, name.span)
 
     # --- MATCH ---
 
@@ -162,14 +154,9 @@ class Lowering:
         binder = PatternBinder(self.problems, table.scope)
         lowering = PatternLowering(self.problems, self.expressions, binder)
         paths = lowering.lower(clause.patterns)
-        for name in binder.bound_here:
-            if self.continuous and name in RESERVED:
-                self.problems.add(
-                    "SER-031",
-                    f"`{name}` is reserved",
-                    clause.span,
-                    "every row carries its window's bounds under this name",
-                )
+        if self.continuous:
+            for name, place in binder.bound_here.items():
+                self.problems.reserved(name, place)
         pattern, predicates = lowering.pattern(source or PLAIN, paths, clause.span)
         if clause.where is not None:
             predicates.append(self.expressions.condition(clause.where, binder.scope))

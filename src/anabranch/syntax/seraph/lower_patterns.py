@@ -26,13 +26,13 @@ class PatternBinder:
         self.outer = scope
         self.scope = scope
         self.may_bind = may_bind
-        self.bound_here: dict[str, str] = {}
+        self.bound_here: dict[str, Span] = {}
 
     def _bind(self, name: t.Name, kind: Type) -> None:
         if not self.may_bind:
             self.problems.undefined(name.text, name.span, self.scope)
         self.scope = self.scope.bind(name.text, Binding(name.text, kind))
-        self.bound_here[name.text] = kind.kind
+        self.bound_here[name.text] = name.span
 
     def _conflict(self, name: t.Name, kind: str, known: Type) -> None:
         self.problems.add(
@@ -87,7 +87,7 @@ class PatternBinder:
             )
             return known.column
         self.scope = self.scope.bind(name.text, Binding(name.text, PATH))
-        self.bound_here[name.text] = "path"
+        self.bound_here[name.text] = name.span
         return name.text
 
 

@@ -16,8 +16,6 @@ from anabranch.syntax.seraph.lower_expressions import AggregateSink, ExpressionL
 from anabranch.syntax.seraph.scope import Binding, Problems, Replacement, Scope
 from anabranch.syntax.seraph.walk import walk_tree
 
-RESERVED = ("win_start", "win_end")
-
 
 @dataclass(frozen=True, slots=True)
 class _Column:
@@ -113,10 +111,8 @@ class ProjectionLowering:
                 self.problems.add(
                     "SER-025", f"two columns are called `{name}`", place, "the second one", "rename with AS"
                 )
-            if reserved and name in RESERVED:
-                self.problems.add(
-                    "SER-031", f"`{name}` is reserved", place, "every row carries its window's bounds under this name"
-                )
+            if reserved:
+                self.problems.reserved(name, place)
             seen.add(name)
         return items
 

@@ -12,6 +12,8 @@ from anabranch.algebra.types import Type
 from anabranch.errors import Diagnostic, Span, closest
 from anabranch.syntax.seraph import tree as t
 
+RESERVED = ("win_start", "win_end")
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -74,6 +76,12 @@ class Problems:
     def fresh(self, stem: str) -> str:
         self._fresh += 1
         return f" {stem}{self._fresh}"
+
+    def reserved(self, name: str, span: Span) -> None:
+        """Refuse a name that every row of a continuous answer carries already."""
+        if name in RESERVED:
+            label = "every row carries its window's bounds under this name"
+            self.add("SER-031", f"`{name}` is reserved", span, label)
 
     def undefined(self, name: str, span: Span, scope: Scope) -> None:
         near = closest(name, scope.names)
