@@ -63,7 +63,7 @@ class Replay:
             self._push(batch)
             self._tell(on_answer, on_warning)
             on_progress(self.events)
-            if len(self.failures) == len(self._queries) or all(query.done for query in self._queries):
+            if all(query.done for query in self._queries):
                 return
         self._session.finish(until=until, drain=drain)
         self._tell(on_answer, on_warning)
@@ -91,17 +91,10 @@ class Replay:
             self._session.advance(reached - 1)
 
     def _tell(self, on_answer: Callable[[Answer], None], on_warning: Callable[[QueryWarning], None]) -> None:
-        answers: list[Answer] = []
         for query in self._queries:
             for warning in query.warnings():
                 on_warning(warning)
-            try:
-                while found := query.poll():
-                    answers += found
-            except QueryError as error:
-                if error not in self.failures:
-                    self.failures.append(error)
-        answers.sort(key=lambda answer: answer.at)
-        for answer in answers:
+        self.failures += [failure for _, failure in self._session.failures()]
+        for answer in self._session.take():
             self.rows += len(answer.rows)
             on_answer(answer)

@@ -29,13 +29,15 @@ class Writer(Protocol):
     def write(self, answer: Answer) -> None: ...
 
 
-def make_writer(form: str, console: Console, policy: str, columns: Sequence[Sequence[str]]) -> Writer:
-    """The writer of a form; `columns` are those of every query that will be told."""
+def make_writer(
+    form: str, console: Console, policy: str, columns: Sequence[Sequence[str]], corrections: bool = False
+) -> Writer:
+    """The writer of a form; `columns` are those of every query that will be told, `corrections` whether some may."""
     match form:
         case "json":
             return JsonWriter()
         case "csv":
-            return CsvWriter(columns)
+            return CsvWriter(columns, corrections)
         case _:
             return TableWriter(console, policy)
 
@@ -50,19 +52,26 @@ class JsonWriter:
 
 
 class CsvWriter:
-    """One header, then one line per row. Several queries share the header: the columns of all of them."""
+    """One header, then one line per row. Several queries share the header: the columns of all of them.
 
-    def __init__(self, columns: Sequence[Sequence[str]]) -> None:
+    Where corrections may come, a column says what a row is: as told (empty), retracted or corrected.
+    """
+
+    def __init__(self, columns: Sequence[Sequence[str]], corrections: bool = False) -> None:
+        self._corrections = corrections
         self._several = len(columns) > 1
         self._columns = list(dict.fromkeys(name for names in columns for name in names))
         self._csv = csv.writer(sys.stdout, lineterminator="\n")
         head = ["query"] if self._several else []
-        self._csv.writerow([*head, "at", "op", "win_start", "win_end", *self._columns])
+        correction = ["correction"] if corrections else []
+        self._csv.writerow([*head, "at", "op", *correction, "win_start", "win_end", *self._columns])
         sys.stdout.flush()
 
     def write(self, answer: Answer) -> None:
         head = [answer.query] if self._several else []
-        head += [str(answer.at), answer.op, str(answer.win_start), str(answer.win_end)]
+        head += [str(answer.at), answer.op]
+        head += [answer.correction] if self._corrections else []
+        head += [str(answer.win_start), str(answer.win_end)]
         for row in answer.dicts():
             values = (csv_cell(row[name]) if name in row else "" for name in self._columns)
             self._csv.writerow([*head, *values])
@@ -88,6 +97,7 @@ class TableWriter:
             (answer.query, "bold"),
             "  ",
             (answer.op, _OP_STYLES[answer.op]),
+            (f" {answer.correction}" if answer.correction else "", "yellow"),
             "  ",
             (clock(answer.at, today), "bold yellow"),
             ("  window ", "dim"),

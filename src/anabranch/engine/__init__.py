@@ -1,5 +1,6 @@
 """The engine: one set of queries alive in one process. `session` is the door; `engine` works without a query language.
 
-stream.py buffers one stream; contents.py keeps the windows' unions; query.py steps one query; answers.py is what it
-tells; checks.py refuses at registration; checkpoint.py is the bytes; engine.py moves all of it in the order of time.
+progress.py says how far a stream is; stream.py buffers it; contents.py keeps the windows' unions; query.py steps one
+query; schedule.py says which and when; corrections.py tells again what late events change; answers.py is what is told;
+checks.py refuses at registration; reconcile.py changes the set of queries; checkpoint.py is the bytes.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from anabranch.algebra.operators import Output
 from anabranch.formats.values import to_json
@@ -18,10 +19,16 @@ from anabranch.model.values import Value
 
 Row = tuple[Value, ...]
 
+Correction = Literal["", "retracted", "corrected"]
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of one query at one evaluation instant. Instants are UTC microseconds that show as ISO 8601."""
+    """The rows of one query at one evaluation instant. Instants are UTC microseconds that show as ISO 8601.
+
+    A late event that changes what was told makes two answers of the same instant: the rows that were told, `retracted`,
+    and those that should have been, `corrected`. Both carry the operator and the window of the answer they are about.
+    """
 
     query: str
     at: Instant
@@ -30,13 +37,21 @@ class Answer:
     win_end: Instant
     columns: tuple[str, ...]
     rows: list[Row]
+    correction: Correction = ""
 
     @classmethod
     def told(
-        cls, query: str, at: int, op: Output, window: tuple[int, int], columns: tuple[str, ...], rows: list[Row]
+        cls,
+        query: str,
+        at: int,
+        op: Output,
+        window: tuple[int, int],
+        columns: tuple[str, ...],
+        rows: list[Row],
+        correction: Correction = "",
     ) -> Answer:
         """An answer from plain microseconds."""
-        return cls(query, Instant(at), op, Instant(window[0]), Instant(window[1]), columns, rows)
+        return cls(query, Instant(at), op, Instant(window[0]), Instant(window[1]), columns, rows, correction)
 
     def dicts(self) -> list[dict[str, Value]]:
         """The rows by column name, with Cypher values."""
@@ -59,6 +74,7 @@ class Answer:
             "query": self.query,
             "at": str(self.at),
             "op": self.op,
+            **({"correction": self.correction} if self.correction else {}),
             "win_start": str(self.win_start),
             "win_end": str(self.win_end),
         }

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from anabranch.algebra.operators import Registration
 from anabranch.engine.answers import Answer, Row
+from anabranch.engine.progress import LatePolicy, Split
+from anabranch.engine.query import ContinuousQuery, QueryOptions
 from anabranch.engine.stream import StreamState
 from anabranch.errors import Diagnostic, EngineError, QueryError, Span
 from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
-from anabranch.model.temporal import parse_duration
+from anabranch.model.temporal import Duration, parse_duration
 from anabranch.model.values import Node, Relationship, Value
 
 Json = Any
+Recompile = Callable[[QueryOptions], Registration]
 
-FORMAT = 1
+FORMAT = 2
 _MAGIC = b"anabranch checkpoint "
 
 
@@ -47,39 +52,148 @@ def unpack(data: bytes) -> Json:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
+def pack_duration(duration: Duration | None) -> Json:
+    return None if duration is None else str(duration)
+
+
+def unpack_duration(data: Json) -> Duration | None:
+    return None if data is None else parse_duration(data)
+
+
+def pack_late(late: LatePolicy) -> Json:
+    return [late.policy, pack_duration(late.horizon)]
+
+
+def unpack_late(data: Json) -> LatePolicy:
+    policy, horizon = data
+    return LatePolicy(policy, unpack_duration(horizon))
+
+
 def pack_stream(state: StreamState) -> Json:
-    return {
+    packed = {
         "name": state.name,
-        "lateness": None if state.lateness is None else str(state.lateness),
-        "sequence": state.sequence,
+        "lateness": pack_duration(state.lateness),
+        "splits": [[one.name, one.sequence, one.newest, one.watermark, one.reach, one.counts] for one in state.splits],
         "open_from": state.open_from,
+        "reach": state.reach,
         "complete_from": state.complete_from,
         "closed": state.closed,
         "late": state.late,
+        "corrected": state.corrected,
         "first_event_time": state.first_event_time,
         "last_event_time": state.last_event_time,
-        "events": [_pack_event(event) for event in state.events],
     }
+    if state.events is not None:
+        packed["events"] = [
+            _pack_event(event, split) for event, split in zip(state.events, state.event_splits, strict=True)
+        ]
+    return packed
 
 
 def unpack_stream(data: Json) -> StreamState:
-    lateness = data["lateness"]
+    packed = data.get("events")
     return StreamState(
         data["name"],
-        None if lateness is None else parse_duration(lateness),
-        data["sequence"],
+        unpack_duration(data["lateness"]),
+        tuple(Split(*split) for split in data["splits"]),
         data["open_from"],
+        data["reach"],
         data["complete_from"],
         data["closed"],
         data["late"],
+        data["corrected"],
         data["first_event_time"],
         data["last_event_time"],
-        tuple(_unpack_event(event) for event in data["events"]),
+        None if packed is None else tuple(_unpack_event(event) for event in packed),
+        () if packed is None else tuple(event[0] for event in packed),
     )
+
+
+def pack_query(query: ContinuousQuery) -> Json:
+    options = query.options
+    if not options.text:
+        raise EngineError(f"query `{query.name}` was registered without its text and cannot be checkpointed")
+    return {
+        "name": query.name,
+        "windows": options.windows,
+        "conflicts": options.conflicts,
+        "parameters": pack_values(options.parameters),
+        "now": options.now,
+        "text": options.text,
+        "file_name": options.file_name,
+        "source_name": options.source_name,
+        "order": query.order,
+        "bound_stream": query.bound_stream,
+        "starting_at": None if query.instants is None else query.instants.starting_at,
+        "first_index": query.first_index,
+        "next_index": query.next_index,
+        "done": query.done,
+        "failure": None if query.failure is None else pack_error(query.failure),
+        "failure_told": query.failure_told,
+        "pending": [pack_answer(answer) for answer in query.pending],
+        "instants_passed": query.instants_passed,
+        "rows_told": query.rows_told,
+        "past_graphs": [[until, pack_graphs(graphs)] for until, graphs in query.past_graphs],
+        "previous": pack_rows(query.previous if not query.done and query.registration.output != "snapshot" else []),
+    }
+
+
+def unpack_query(state: Json, recompile: Recompile, known: ContinuousQuery | None = None) -> ContinuousQuery:
+    """The query of a state: a new one, or the known one when it is the same, put where the state stands."""
+    options = QueryOptions(
+        state["windows"],
+        state["conflicts"],
+        unpack_values(state["parameters"]),
+        state["now"],
+        state["text"],
+        state["file_name"],
+        state["source_name"],
+    )
+    if known is not None and identity(known.name, known.options) == identity(state["name"], options):
+        query = known
+        query.options = options
+    else:
+        query = ContinuousQuery(replace(recompile(options), name=state["name"]), options, state["order"])
+    _load_query(query, state)
+    return query
+
+
+def _load_query(query: ContinuousQuery, state: Json) -> None:
+    options, columns = query.options, query.registration.columns
+    query.order = state["order"]
+    query.bound_stream = state["bound_stream"]
+    query.instants = None
+    if state["starting_at"] is not None:
+        query.start(state["starting_at"])
+    query.first_index = state["first_index"]
+    query.resume(state["next_index"], unpack_rows(state["previous"]))
+    query.done = state["done"]
+    failure = state["failure"]
+    query.failure = None if failure is None else unpack_error(failure, options.text, options.file_name)
+    query.failure_told = state["failure_told"]
+    query.pending.clear()
+    query.pending.extend(unpack_answer(answer, query.name, columns) for answer in state["pending"])
+    query.instants_passed = state["instants_passed"]
+    query.rows_told = state["rows_told"]
+    # Versions need only differ from each other and from those of the present graphs, which count from one.
+    query.past_graphs = [
+        (until, {name: (-1 - place, unpack_graph(graph)) for name, graph in graphs.items()})
+        for place, (until, graphs) in enumerate(state["past_graphs"])
+    ]
+
+
+def identity(name: str, options: QueryOptions) -> Hashable:
+    """What makes two queries the same one, so that where the one stands can be said of the other."""
+    parameters = json.dumps(pack_values(options.parameters), sort_keys=True)
+    return (name, options.text, options.source_name, options.windows, options.conflicts, parameters)
 
 
 def pack_graph(graph: PropertyGraph) -> Json:
     return [_pack_nodes(graph.nodes.values()), _pack_relationships(graph.relationships.values())]
+
+
+def pack_graphs(graphs: Mapping[str, tuple[int, PropertyGraph]]) -> Json:
+    return {name: pack_graph(graph) for name, (_, graph) in graphs.items()}
 
 
 def unpack_graph(data: Json) -> PropertyGraph:
@@ -96,12 +210,12 @@ def unpack_rows(data: Json) -> list[Row]:
 
 
 def pack_answer(answer: Answer) -> Json:
-    return [answer.at, answer.op, answer.win_start, answer.win_end, pack_rows(answer.rows)]
+    return [answer.at, answer.op, answer.win_start, answer.win_end, pack_rows(answer.rows), answer.correction]
 
 
 def unpack_answer(data: Json, query: str, columns: tuple[str, ...]) -> Answer:
-    at, op, win_start, win_end, rows = data
-    return Answer.told(query, at, op, (win_start, win_end), columns, unpack_rows(rows))
+    at, op, win_start, win_end, rows, correction = data
+    return Answer.told(query, at, op, (win_start, win_end), columns, unpack_rows(rows), correction)
 
 
 def pack_error(error: QueryError) -> Json:
@@ -135,12 +249,12 @@ def unpack_values(data: Json) -> dict[str, Value]:
     return {name: from_typed_json(value) for name, value in data.items()}
 
 
-def _pack_event(event: Event) -> Json:
-    return [event.event_time, _pack_nodes(event.nodes), _pack_relationships(event.relationships)]
+def _pack_event(event: Event, split: str) -> Json:
+    return [split, event.event_time, _pack_nodes(event.nodes), _pack_relationships(event.relationships)]
 
 
 def _unpack_event(data: Json) -> Event:
-    event_time, nodes, relationships = data
+    _split, event_time, nodes, relationships = data
     return Event(event_time, tuple(_unpack_nodes(nodes)), tuple(_unpack_relationships(relationships)))
 
 

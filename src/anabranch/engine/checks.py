@@ -10,8 +10,9 @@ from typing import Protocol
 
 from anabranch.algebra.operators import Pattern, Registration, Source, Static, Window
 from anabranch.algebra.walk import walk
+from anabranch.engine.progress import BEGINNING
 from anabranch.engine.query import QueryOptions
-from anabranch.engine.stream import BEGINNING, StreamBuffer
+from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import Diagnostic, EngineError, QueryError, QueryNameError, QueryTypeError, Span, closest
 from anabranch.model.instants import format_instant
 from anabranch.model.union import CONFLICT_POLICIES

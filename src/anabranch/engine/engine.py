@@ -1,51 +1,46 @@
 """The engine: a set of continuous queries over streams, alive in one process.
 
-Streams come in by `push`, `advance` and `close_stream`; answers go out by `poll`. An instant w of a query is
-evaluated as soon as no event at or before w can come any more on any stream that the query reads. Queries are
-evaluated in the order of their instants, then of their registration.
+Streams come in by `push`, `advance` and `close_stream`; answers go out by `poll` of one query, or by `take` of all of
+them in one order. When an instant is evaluated, `schedule` says; how late events change what was told, `corrections`.
 
 Invariant: no clock, no file, no thread, no query language. What was pushed, in which order, determines every
-answer; how it was cut into pushes does not.
+answer; how it was cut into pushes does not, but for which answers had been told before a correction.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import Registration
-from anabranch.engine import checkpoint
+from anabranch.engine import checkpoint, corrections, reconcile
 from anabranch.engine.answers import Answer
-from anabranch.engine.checkpoint import Json
+from anabranch.engine.checkpoint import Json, Recompile
 from anabranch.engine.checks import check_registration, unknown_name
+from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
 from anabranch.engine.query import ContinuousQuery, QueryOptions, QueryWarning, Surroundings
-from anabranch.engine.stream import BEGINNING, END, StreamBuffer
-from anabranch.errors import EngineError
+from anabranch.engine.reconcile import Reconciled, Wanted
+from anabranch.engine.schedule import Ending, Schedule
+from anabranch.engine.stream import StreamBuffer
+from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
-from anabranch.model.temporal import Duration, parse_duration
+from anabranch.model.temporal import Duration
+
+__all__ = ["Engine", "LatePolicy", "Pushed", "Reconciled"]
 
 ONLY_STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What became of pushed events: how many were accepted, and those that came too late."""
+    """What became of pushed events: how many were accepted, those that came too late, and how many of the accepted
+    were late and have been taken in as corrections."""
 
     accepted: int
     late: tuple[Event, ...] = ()
-
-
-@dataclass(slots=True)
-class _Ending:
-    """How far queries go on after their input has ended."""
-
-    until: int | None = None
-    drain: bool = False
-
-
-Recompile = Callable[[QueryOptions], Registration]
+    corrected: int = 0
 
 
 @dataclass(slots=True)
@@ -54,12 +49,20 @@ class Engine:
 
     lateness: Duration | None = None
     fixed_streams: bool = False  # only declared streams exist; else a stream begins to exist when it is first named
-    _around: Surroundings = field(default_factory=Surroundings)
-    _queries: dict[str, ContinuousQuery] = field(default_factory=dict)
+    late: LatePolicy = field(default_factory=LatePolicy)
+    _schedule: Schedule = field(default_factory=Schedule)
     _registered: int = 0
-    _advanced_to: int = BEGINNING
-    _ending: _Ending = field(default_factory=_Ending)
-    _once_read: set[str] = field(default_factory=set)
+
+    @property
+    def _around(self) -> Surroundings:
+        return self._schedule.around
+
+    @property
+    def _queries(self) -> dict[str, ContinuousQuery]:
+        return self._schedule.queries
+
+    def _run(self) -> None:
+        self._schedule.run(self.late)
 
     # --- streams and graphs -------------------------------------------------------------------------------------------
 
@@ -81,18 +84,28 @@ class Engine:
     def declare_stream(self, name: str, lateness: Duration | None = None) -> None:
         if name in self._around.streams:
             raise EngineError(f"stream `{name}` exists already")
-        stream = StreamBuffer(name, self.lateness if lateness is None else lateness)
-        if self._advanced_to > BEGINNING:
-            stream.advance(self._advanced_to)
+        stream = StreamBuffer(name, self.lateness if lateness is None else lateness, self.late)
+        if self._schedule.advanced_to > BEGINNING:
+            stream.advance(self._schedule.advanced_to)
         self._around.streams[name] = stream
         for query in self._queries.values():
             if not query.is_bound:
                 query.bound_stream = name
-                self._once_read.add(name)
+                self._schedule.once_read.add(name)
+
+    def _named_stream(self, name: str) -> StreamBuffer:
+        """A stream that somebody names: where streams are not fixed, it exists from now on."""
+        if name not in self._around.streams and not self.fixed_streams:
+            self.declare_stream(name)
+        return self.stream(name)
 
     def add_static_graph(self, name: str, graph: PropertyGraph) -> None:
         """Name a graph that does not move, or put another in its place: seen from the next evaluation on."""
         version, _ = self._around.static_graphs.get(name, (0, graph))
+        if version and self.late.corrects:
+            for query in self._queries.values():
+                if name in query.static_names:
+                    query.remember_graphs(self._around.static_graphs)
         self._around.static_graphs[name] = (version + 1, graph)
 
     # --- queries ------------------------------------------------------------------------------------------------------
@@ -111,19 +124,42 @@ class Engine:
         """Add a query; on running streams it starts from what the buffers hold. Refusals are QueryErrors."""
         options = options or QueryOptions()
         check_registration(registration, options, self, self.fixed_streams)
-        query = ContinuousQuery(registration, options, self._registered)
-        self._bind(query)
-        self._fix_start(query)
-        self._registered += 1
-        self._queries[registration.name] = query
-        self._once_read.update(query.stream_names())
+        query = self._add(registration, options)
         self._run()
         return query
 
     def unregister(self, name: str) -> None:
         self.query(name)
         del self._queries[name]
-        self._let_go()
+        self._schedule.let_go(self.late)
+
+    def reconcile(self, registrations: Wanted) -> Reconciled:
+        """Make the registered queries those of the list, in its order. One that is there with the same name, meaning,
+        policies and parameters stays where it is; others are dropped; new and changed ones start from what the
+        buffers hold. When one is refused, nothing changes."""
+        change = reconcile.compare(self._queries, registrations, self, self.fixed_streams)
+        kept = {name: self._queries[name] for name in change.kept}
+        self._queries.clear()
+        self._registered = 0
+        for registration, options in registrations:
+            query = kept.get(registration.name)
+            if query is None:
+                self._add(registration, options)
+            else:
+                query.order = self._registered
+                self._registered += 1
+                self._queries[query.name] = query
+        self._run()
+        return change
+
+    def _add(self, registration: Registration, options: QueryOptions) -> ContinuousQuery:
+        query = ContinuousQuery(registration, options, self._registered)
+        self._bind(query)
+        self._fix_start(query)
+        self._registered += 1
+        self._queries[registration.name] = query
+        self._schedule.once_read.update(query.stream_names())
+        return query
 
     def _bind(self, query: ContinuousQuery) -> None:
         for window in query.windows:
@@ -138,7 +174,7 @@ class Engine:
         starting_at = query.registration.starting_at
         if starting_at is None:
             starting_at = query.options.now
-        streams = self._streams_of(query)
+        streams = self._schedule.streams_of(query)
         if starting_at is None:
             seen = [stream.last_event_time for stream in streams if stream.last_event_time is not None]
             starting_at = max(seen, default=None)
@@ -147,28 +183,40 @@ class Engine:
 
     # --- input --------------------------------------------------------------------------------------------------------
 
-    def push(self, stream: str, events: Iterable[Event]) -> Pushed:
-        """Take in events of a stream, in their order of arrival, and evaluate the instants that they complete."""
-        if stream not in self._around.streams:
-            if self.fixed_streams:
-                raise unknown_name("stream", stream, self._around.streams)
-            self.declare_stream(stream)
-        buffer = self._around.streams[stream]
+    def push(self, stream: str, events: Iterable[Event], split: str = ONLY_SPLIT) -> Pushed:
+        """Take in events of a split of a stream, in their order of arrival, and evaluate the instants that they
+        complete. Late events are handed back or, under the policy `correct`, corrected all together."""
+        buffer = self._named_stream(stream)
         accepted = 0
-        late = []
-        for event in events:
-            if buffer.push(event):
-                accepted += 1
-            else:
+        late: list[Event] = []
+        corrects: list[Event] = []
+        for event in list(events):
+            admission, held = buffer.admit(event, split)
+            if admission == "late":
                 late.append(event)
+                continue
+            accepted += 1
+            if admission == "corrects":
+                corrects.append(held)
+        if corrects:
+            corrections.correct(self._queries.values(), self._around, buffer, split, corrects)
         self._run()
-        return Pushed(accepted, tuple(late))
+        return Pushed(accepted, tuple(late), len(corrects))
 
-    def advance(self, instant: int) -> None:
-        """Say that no event at or before the instant will come any more, on any stream."""
-        self._advanced_to = max(self._advanced_to, instant)
-        for stream in self._around.streams.values():
-            stream.advance(instant)
+    def set_splits(self, stream: str, names: Iterable[str]) -> None:
+        """Say which splits a stream has. One without events holds the stream back until it has one, is advanced or is
+        removed; what a removed one has brought stays."""
+        self._named_stream(stream).set_splits(names)
+        self._run()
+
+    def advance(self, instant: int, stream: str | None = None) -> None:
+        """Say that no event at or before the instant will come any more, on any stream or on one."""
+        if stream is not None:
+            self._named_stream(stream).advance(instant)
+        else:
+            self._schedule.advanced_to = max(self._schedule.advanced_to, instant)
+            for buffer in self._around.streams.values():
+                buffer.advance(instant)
         self._run()
 
     def close_stream(self, name: str) -> None:
@@ -180,7 +228,7 @@ class Engine:
 
         With `until`, evaluate exactly the instants up to then; with `drain`, go on until the windows are empty.
         """
-        self._ending = _Ending(until, drain)
+        self._schedule.ending = Ending(until, drain)
         if not self._around.streams:
             self.declare_stream(ONLY_STREAM)
         for stream in self._around.streams.values():
@@ -188,6 +236,40 @@ class Engine:
         self._run()
 
     # --- output -------------------------------------------------------------------------------------------------------
+
+    @property
+    def frontier(self) -> int:
+        """Every living query has been evaluated at all of its instants before this one; END when none goes on.
+
+        Answers from before it can still come of corrections, and of a query that is registered after its start.
+        """
+        return self._schedule.frontier
+
+    def take(self, before: int | None = None) -> list[Answer]:
+        """The pending answers of all queries, up to an instant, in the order of instants, then of registration.
+
+        Corrections stand behind the answers of their instant. What is taken is no longer pending.
+        """
+        taken: list[tuple[int, bool, int, Answer]] = []
+        for query in self._queries.values():
+            kept: deque[Answer] = deque()
+            for answer in query.pending:
+                if before is None or answer.at < before:
+                    taken.append((answer.at, answer.correction != "", query.order, answer))
+                else:
+                    kept.append(answer)
+            query.pending = kept
+        taken.sort(key=lambda item: item[:3])
+        return [answer for *_, answer in taken]
+
+    def failures(self) -> list[tuple[str, QueryError]]:
+        """The queries that have failed since the last call and why, in the order of registration."""
+        found = []
+        for query in self._queries.values():
+            if query.failure is not None and not query.failure_told:
+                query.failure_told = True
+                found.append((query.name, query.failure))
+        return found
 
     def poll(self, name: str) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
@@ -204,84 +286,27 @@ class Engine:
         query.warnings.clear()
         return found
 
-    # --- evaluation ---------------------------------------------------------------------------------------------------
-
-    def _streams_of(self, query: ContinuousQuery) -> list[StreamBuffer]:
-        """The streams whose progress moves the query: those it reads, or all when it reads none."""
-        names = query.stream_names() if query.windows else self.streams
-        return [self._around.streams[name] for name in names]
-
-    def _run(self) -> None:
-        """Evaluate what can be evaluated, over all queries in the order of time."""
-        waiting: list[tuple[int, int, int, ContinuousQuery]] = []
-        for query in self._queries.values():
-            last = self._last_index(query)
-            if last is not None and query.next_index <= last:
-                heapq.heappush(waiting, (query.next_instant, query.order, last, query))
-        while waiting:
-            _, order, last, query = heapq.heappop(waiting)
-            query.step(self._around, last)
-            if not query.done and query.next_index <= last:
-                heapq.heappush(waiting, (query.next_instant, order, last, query))
-        self._let_go()
-
-    def _last_index(self, query: ContinuousQuery) -> int | None:
-        """The last index that may be evaluated now."""
-        if query.done or not query.is_bound:
-            return None
-        streams = self._streams_of(query)
-        open_from = min((stream.open_from for stream in streams), default=self._advanced_to + 1)
-        if query.instants is None:
-            first = min((s.first_event_time for s in streams if s.first_event_time is not None), default=None)
-            if first is None or first >= open_from:
-                return None
-            query.start(first)
-        assert query.instants is not None
-        if streams and all(stream.closed for stream in streams):
-            return self._ending_index(query, streams)
-        if query.next_instant >= open_from:
-            return None
-        return query.instants.index_at_or_after(open_from) - 1
-
-    def _ending_index(self, query: ContinuousQuery, streams: list[StreamBuffer]) -> int:
-        assert query.instants is not None
-        if self._ending.until is not None:
-            return query.instants.index_at_or_after(self._ending.until + 1) - 1
-        last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
-        if self._ending.drain:
-            return query.drained_end(last_event_times)
-        return query.natural_end(max(last_event_times.values(), default=None))
-
-    def _let_go(self) -> None:
-        """Forget the events and the unions that no query needs any more.
-
-        A stream that no query has read yet keeps everything: whoever registers after pushing finds the events.
-        """
-        for name, stream in self._around.streams.items():
-            if name in self._once_read:
-                readers = (query for query in self._queries.values() if name in query.stream_names())
-                stream.forget_before(min((query.needs_from(name) for query in readers), default=END))
-        living = [query for query in self._queries.values() if not query.done and query.instants is not None]
-        if len(self._around.contents) > 0:
-            self._around.contents.keep_only(key for query in living for key in query.content_keys())
-
     # --- checkpoint ---------------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> bytes:
         """Everything that the next answers depend on. Queries need their text to come back."""
         return checkpoint.pack(self.state())
 
-    def state(self) -> Json:
+    def state(self, events: bool = True) -> Json:
+        """What a checkpoint holds, as JSON. Without events, who asks keeps those and the static graphs himself, and
+        puts them back by `refill` and `add_static_graph`."""
+        schedule = self._schedule
         return {
-            "lateness": None if self.lateness is None else str(self.lateness),
+            "lateness": checkpoint.pack_duration(self.lateness),
             "fixed_streams": self.fixed_streams,
-            "advanced_to": self._advanced_to,
-            "ending": [self._ending.until, self._ending.drain],
-            "once_read": sorted(self._once_read),
-            "streams": [checkpoint.pack_stream(stream.state()) for stream in self._around.streams.values()],
-            "graphs": {n: checkpoint.pack_graph(graph) for n, (_, graph) in self._around.static_graphs.items()},
+            "late": checkpoint.pack_late(self.late),
+            "advanced_to": schedule.advanced_to,
+            "ending": [schedule.ending.until, schedule.ending.drain],
+            "once_read": sorted(schedule.once_read),
+            "streams": [checkpoint.pack_stream(stream.state(events)) for stream in self._around.streams.values()],
+            "graphs": checkpoint.pack_graphs(self._around.static_graphs if events else {}),
             "registered": self._registered,
-            "queries": [query.state() for query in self._queries.values()],
+            "queries": [checkpoint.pack_query(query) for query in self._queries.values()],
         }
 
     @classmethod
@@ -291,18 +316,45 @@ class Engine:
 
     @classmethod
     def from_state(cls, state: Json, recompile: Recompile) -> Engine:
-        lateness = state["lateness"]
-        engine = cls(None if lateness is None else parse_duration(lateness), state["fixed_streams"])
-        engine._advanced_to = state["advanced_to"]
-        engine._ending = _Ending(*state["ending"])
-        engine._once_read = set(state["once_read"])
-        engine._registered = state["registered"]
-        for packed in state["streams"]:
-            stream = StreamBuffer.from_state(checkpoint.unpack_stream(packed))
-            engine._around.streams[stream.name] = stream
-        for name, packed in state["graphs"].items():
-            engine.add_static_graph(name, checkpoint.unpack_graph(packed))
-        for packed in state["queries"]:
-            query = ContinuousQuery.from_state(packed, recompile)
-            engine._queries[query.name] = query
+        engine = cls()
+        engine.load(state, recompile)
         return engine
+
+    def load(self, state: Json, recompile: Recompile) -> None:
+        """Stand where a state stands. Streams without events in the state keep those that their buffers hold; a query
+        that is the same keeps its plan. An engine that has gone further than the state is refused."""
+        schedule = self._schedule
+        known = dict(self._around.streams)
+        packed_streams = [checkpoint.unpack_stream(packed) for packed in state["streams"]]
+        for packed in packed_streams:
+            if packed.events is not None:
+                self._around.contents.drop_stream(packed.name)
+            elif packed.name in known:
+                known[packed.name].require_behind(packed)
+        self.lateness = checkpoint.unpack_duration(state["lateness"])
+        self.fixed_streams = state["fixed_streams"]
+        self.late = checkpoint.unpack_late(state["late"])
+        schedule.advanced_to = state["advanced_to"]
+        schedule.ending = Ending(*state["ending"])
+        schedule.once_read = set(state["once_read"])
+        self._around.streams.clear()
+        for packed in packed_streams:
+            stream = known.pop(packed.name, None) or StreamBuffer(packed.name)
+            stream.load(packed, self.late)
+            self._around.streams[packed.name] = stream
+        self._around.streams.update(known)
+        for name, graph in state["graphs"].items():
+            version, _ = self._around.static_graphs.get(name, (0, None))
+            self._around.static_graphs[name] = (version + 1, checkpoint.unpack_graph(graph))
+        self._registered = state["registered"]
+        queries = [checkpoint.unpack_query(one, recompile, self._queries.get(one["name"])) for one in state["queries"]]
+        self._queries.clear()
+        self._queries.update({query.name: query for query in queries})
+
+    def refill(self, stream: str, split: str, first_sequence: int, events: Sequence[Event]) -> None:
+        """Put events back that were accepted before, in the order of their pushes: no test, no evaluation. They go
+        into a state's engine, or into one that is about to catch up with a newer state by `load`."""
+        buffer = self._named_stream(stream)
+        if any(event.event_time < buffer.open_from for event in events):
+            self._around.contents.drop_stream(stream)
+        buffer.refill(split, first_sequence, events)

@@ -3,8 +3,8 @@
 A node's id comes from its MERGE keys (`Bike(id: 5)`), so the same bike is the same node in every event; what CREATE
 makes is new with each record.
 
-Invariant: an event depends on its record and the record's sequence number alone; a record that cannot be mapped raises
-`MalformedEventError` with the reason and leaves nothing behind.
+Invariant: an event depends on its record and the record's place in its stream alone; a record that cannot be mapped
+raises `MalformedEventError` with the reason and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _StepRun = Callable[["_Draft", Rows], Rows]
 class _Draft:
     """The event while it is being written."""
 
-    def __init__(self, sequence: int, context: Context) -> None:
+    def __init__(self, sequence: int | str, context: Context) -> None:
         self.sequence = sequence
         self.context = context
         self.nodes: dict[ElementId, Node] = {}
@@ -81,7 +81,7 @@ class RecordMapping:
                 case Assign(assignments):
                     self._steps.append(_assign(assignments, columns))
 
-    def event(self, record: Mapping[str, Any], sequence: int) -> Event | None:
+    def event(self, record: Mapping[str, Any], sequence: int | str) -> Event | None:
         """The event that a record writes; None when its rows were all filtered away."""
         if not isinstance(record, Mapping):
             raise MalformedEventError("a record is an object with named fields")
@@ -92,7 +92,7 @@ class RecordMapping:
             raise MalformedEventError(error.diagnostic.message) from error
         return self.event_of(value, event_time, sequence)
 
-    def event_of(self, value: Value, event_time: int, sequence: int) -> Event | None:
+    def event_of(self, value: Value, event_time: int, sequence: int | str) -> Event | None:
         """The same for a record that is a value already and whose instant is known."""
         draft = _Draft(sequence, Context(lambda _source: EMPTY_GRAPH, clock=event_time))
         rows: Rows = [(value,)]

@@ -5,23 +5,24 @@ Two short cuts keep it. Where no event entered or left a window since the last e
 unless the plan reads the clock or a random number. And where such instants would tell nothing (a difference, or an
 empty snapshot), the query goes straight on to the next instant at which an event enters or leaves.
 
-Invariant: the state is the next instant's index and the previous rows; all else can be computed again.
+Invariant: the state is the first and the next instant's index and the previous rows; all else can be computed again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field
 from random import Random
 
-from anabranch.algebra.operators import Registration, Source, Static, Window
-from anabranch.algebra.walk import is_empty_without_events, is_volatile, static_graphs, windows
-from anabranch.engine import checkpoint
+from anabranch.algebra.operators import Order, Registration, Source, Static, Window
+from anabranch.algebra.walk import is_empty_without_events, is_volatile, static_graphs, walk, windows
 from anabranch.engine.answers import Answer, Row, bag_difference, row_key
-from anabranch.engine.contents import Contents
-from anabranch.engine.stream import BEGINNING, END, StreamBuffer
-from anabranch.errors import EngineError, EvaluationError, InternalError, QueryError
+from anabranch.engine.contents import ContentKey, Contents
+from anabranch.engine.progress import BEGINNING, END
+from anabranch.engine.stream import StreamBuffer
+from anabranch.errors import EvaluationError, InternalError, QueryError
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.instants import add_duration
 from anabranch.model.temporal import Duration
@@ -58,12 +59,16 @@ class QueryWarning:
         return str(self.conflict)
 
 
+StaticGraphs = dict[str, tuple[int, PropertyGraph]]
+"""By name, with a version that differs when the graph does."""
+
+
 @dataclass(slots=True)
 class Surroundings:
     """What queries of one engine have in common."""
 
     streams: dict[str, StreamBuffer] = field(default_factory=dict)
-    static_graphs: dict[str, tuple[int, PropertyGraph]] = field(default_factory=dict)
+    static_graphs: StaticGraphs = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
 
 
@@ -92,24 +97,33 @@ class ContinuousQuery:
         self._compiled: CompiledPlan = compile_plan(registration.plan)
         self.bound_stream: str | None = None  # what the unnamed stream is
         self.instants: EvaluationInstants | None = None
+        self.first_index = 0  # of the first instant that was or will be evaluated
         self.next_index = 0
         self.done = False
         self.failure: QueryError | None = None
+        self.failure_told = False
         self.pending: deque[Answer] = deque()
         self.warnings: deque[QueryWarning] = deque(maxlen=MAX_WARNINGS)
         self.instants_passed = 0
         self.evaluations = 0
         self.rows_told = 0
+        self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
         self.previous: list[Row] = []
         self._previous_keys: list[Hashable] | None = None
         self._signature: Hashable = None
         self._last_conflict: Conflict | None = None
         self._needs: tuple[int, dict[str | None, int]] | None = None
-        self._keys: list[Hashable] = []
+        self._keys: list[ContentKey] = []
 
     @property
     def name(self) -> str:
         return self.registration.name
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of its rows is part of what it tells; a difference has none."""
+        plan = self.registration.plan
+        return self.registration.output == "snapshot" and any(isinstance(node, Order) for node in walk(plan))
 
     # --- streams and instants ---------------------------------------------------------------------------------------
 
@@ -127,7 +141,7 @@ class ContinuousQuery:
     def start(self, starting_at: int, complete_from: int = BEGINNING) -> None:
         """Fix the first instant; instants from before the buffers' memory begins are not evaluated."""
         self.instants = EvaluationInstants(starting_at, self.registration.every)
-        self.next_index = self.instants.index_at_or_after(complete_from)
+        self.first_index = self.next_index = self.instants.index_at_or_after(complete_from)
 
     @property
     def next_instant(self) -> int:
@@ -152,7 +166,7 @@ class ContinuousQuery:
             return 0
         index = instants.index_at_or_after(last_event_time)
         for window in self.windows:
-            index = self._enters(window, last_event_time, index)
+            index = self.enters(window, last_event_time, index)
         return index
 
     def drained_end(self, last_event_times: Mapping[str, int]) -> int:
@@ -162,33 +176,31 @@ class ContinuousQuery:
             for window in self.windows:
                 last_event_time = last_event_times.get(self.stream_name(window) or "")
                 if last_event_time is not None:
-                    index = self._leaves(window, last_event_time, index)
+                    index = self.leaves(window, last_event_time, index)
         return index
 
-    def _enters(self, window: Window, event_time: int, low: int) -> int:
+    def enters(self, window: Window, event_time: int, low: int) -> int:
         """The first index from `low` on whose window does not end before the event."""
         instants = self._instants()
         guess = instants.index_at_or_after(event_time)
         return instants.search(lambda index: self.bounds_at(window, index).stop > event_time, low, guess)
 
-    def _leaves(self, window: Window, event_time: int, low: int) -> int:
+    def leaves(self, window: Window, event_time: int, low: int) -> int:
         """The first index from `low` on whose window begins after the event."""
         instants = self._instants()
         guess = instants.index_at_or_after(add_duration(event_time, window.width or Duration()))
         return instants.search(lambda index: self.bounds_at(window, index).first > event_time, low, guess)
 
-    def needs_from(self, stream_name: str) -> int:
-        """The smallest event time of a stream that this query may still look at."""
-        if self.done:
-            return END
+    def needs_from(self, stream_name: str, index: int) -> int:
+        """The smallest event time of a stream that this query looks at from an index on."""
         if self.instants is None:
             return BEGINNING
-        if self._needs is None or self._needs[0] != self.next_index:
+        if self._needs is None or self._needs[0] != index:
             needs: dict[str | None, int] = {}
             for window in self.windows:
                 name = self.stream_name(window)
-                needs[name] = min(needs.get(name, END), self.bounds_at(window, self.next_index).first)
-            self._needs = (self.next_index, needs)
+                needs[name] = min(needs.get(name, END), self.bounds_at(window, index).first)
+            self._needs = (index, needs)
         return self._needs[1].get(stream_name, END)
 
     def _instants(self) -> EvaluationInstants:
@@ -226,24 +238,21 @@ class ContinuousQuery:
             self.next_index = min([last_index + 1, *(self._next_change(*item, index) for item in views.items())])
         self.instants_passed += self.next_index - index
 
-    def content_keys(self) -> list[Hashable]:
+    def content_keys(self) -> list[ContentKey]:
         """The shared unions that this query reads."""
         if not self._keys:
             self._keys = [self._content_key(window) for window in self.windows]
         return self._keys
 
-    def _content_key(self, window: Window) -> Hashable:
-        # Queries over the same set of streams come to the same instant together, so their windows never step back.
-        alignment = (
-            (self._instants().starting_at, self.registration.every) if self.options.windows == "formal" else None
-        )
-        return (
+    def _content_key(self, window: Window) -> ContentKey:
+        instants = self._instants()
+        return ContentKey(
+            self.stream_name(window) or "",
             self.stream_names(),
-            self.stream_name(window),
             window.width,
             self.options.windows,
             self.options.conflicts,
-            alignment,
+            (instants.starting_at, instants.every) if self.options.windows == "formal" else None,
         )
 
     def _view(self, window: Window, index: int, around: Surroundings) -> _View:
@@ -256,9 +265,9 @@ class ContinuousQuery:
         """The first later index at which an event may enter or leave the window; far away when there is none."""
         first, stop = view.positions
         entering = view.stream.time_at(stop)
-        found = END if entering is None else self._enters(window, entering, index + 1)
+        found = END if entering is None else self.enters(window, entering, index + 1)
         leaving = None if view.is_empty else view.stream.time_at(first)
-        return found if leaving is None else min(found, self._leaves(window, leaving, index + 1))
+        return found if leaving is None else min(found, self.leaves(window, leaving, index + 1))
 
     def _evaluate(self, at: int, index: int, views: Mapping[Window, _View], around: Surroundings) -> list[Row]:
         def graph(source: Source) -> PropertyGraph:
@@ -267,7 +276,7 @@ class ContinuousQuery:
             view = views[source]
             if view.is_empty:
                 return EMPTY_GRAPH
-            sliding = around.contents.get(self._content_key(source), self.options.conflicts)
+            sliding = around.contents.get(self._content_key(source))
             content = sliding.slide(view.stream, view.positions)
             result = content.graph()
             conflict = content.conflict()
@@ -307,60 +316,38 @@ class ContinuousQuery:
             columns = self.registration.columns
             self.pending.append(Answer.told(self.name, at, output, (win_start, win_end), columns, told))
 
-    # --- checkpoint -------------------------------------------------------------------------------------------------
+    # --- going back -------------------------------------------------------------------------------------------------
 
-    def state(self) -> checkpoint.Json:
-        if not self.options.text:
-            raise EngineError(f"query `{self.name}` was registered without its text and cannot be checkpointed")
-        return {
-            "name": self.name,
-            "windows": self.options.windows,
-            "conflicts": self.options.conflicts,
-            "parameters": checkpoint.pack_values(self.options.parameters),
-            "now": self.options.now,
-            "text": self.options.text,
-            "file_name": self.options.file_name,
-            "source_name": self.options.source_name,
-            "order": self.order,
-            "bound_stream": self.bound_stream,
-            "starting_at": None if self.instants is None else self.instants.starting_at,
-            "next_index": self.next_index,
-            "done": self.done,
-            "failure": None if self.failure is None else checkpoint.pack_error(self.failure),
-            "pending": [checkpoint.pack_answer(answer) for answer in self.pending],
-            "instants_passed": self.instants_passed,
-            "rows_told": self.rows_told,
-            "previous": checkpoint.pack_rows(self.previous if self._tells_differences() else []),
-        }
+    def resume(self, next_index: int, previous: list[Row]) -> None:
+        """Stand before an instant, with the rows of the one before; whatever was seen is looked at again."""
+        self.next_index = next_index
+        self.previous = previous
+        self._previous_keys = None
+        self._signature = None
+        self._needs = None
+        self._keys = []
 
-    def _tells_differences(self) -> bool:
-        return not self.done and self.registration.output != "snapshot"
+    def rewound(self, index: int) -> ContinuousQuery:
+        """A copy that stands before an instant which this query has passed, and has told nothing yet."""
+        other = copy(self)
+        other.done = False
+        other.pending = deque()
+        other.warnings = deque(maxlen=MAX_WARNINGS)
+        other.evaluations = 0
+        other._last_conflict = None
+        other.resume(index, [])
+        return other
 
-    @classmethod
-    def from_state(cls, state: checkpoint.Json, recompile: Callable[[QueryOptions], Registration]) -> ContinuousQuery:
-        options = QueryOptions(
-            state["windows"],
-            state["conflicts"],
-            checkpoint.unpack_values(state["parameters"]),
-            state["now"],
-            state["text"],
-            state["file_name"],
-            state["source_name"],
-        )
-        query = cls(replace(recompile(options), name=state["name"]), options, state["order"])
-        query.bound_stream = state["bound_stream"]
-        if state["starting_at"] is not None:
-            query.start(state["starting_at"])
-        query.next_index = state["next_index"]
-        query.done = state["done"]
-        if state["failure"] is not None:
-            query.failure = checkpoint.unpack_error(state["failure"], options.text, options.file_name)
-        columns = query.registration.columns
-        query.pending.extend(checkpoint.unpack_answer(answer, query.name, columns) for answer in state["pending"])
-        query.instants_passed = state["instants_passed"]
-        query.rows_told = state["rows_told"]
-        query.previous = checkpoint.unpack_rows(state["previous"])
-        return query
+    def remember_graphs(self, graphs: StaticGraphs) -> None:
+        """The static graphs are about to change: the instants that have passed saw these."""
+        seen_until = self.past_graphs[-1][0] if self.past_graphs else self.first_index
+        if self.next_index > seen_until and self.failure is None:
+            self.past_graphs.append((self.next_index, {name: graphs[name] for name in self.static_names}))
+
+    def graphs_over_time(self, present: StaticGraphs) -> Iterator[tuple[int, StaticGraphs]]:
+        """The static graphs as instants saw them, each with the index before which it did."""
+        yield from self.past_graphs
+        yield END, present
 
 
 def _placed(error: QueryError, options: QueryOptions) -> QueryError:

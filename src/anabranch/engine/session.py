@@ -19,6 +19,7 @@ from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine, Pushed
+from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query import QueryOptions, QueryWarning
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, events_from, graph_from, micros_of, value_from_json
@@ -58,8 +59,9 @@ class Query:
 
     @property
     def done(self) -> bool:
-        """Whether no answer will come any more: RETURN has answered, or the query failed."""
-        return self._engine.query(self.name).done
+        """Whether no answer will come any more: RETURN has answered and is not to be corrected, or the query failed."""
+        query = self._engine.query(self.name)
+        return query.failure is not None or (query.done and not self._engine.late.corrects)
 
     @property
     def instants(self) -> int:
@@ -103,10 +105,13 @@ class Session:
         lateness: DurationLike | None = None,
         windows: WindowPolicy = "trailing",
         conflicts: ConflictPolicy = "latest",
+        late: LatePolicyName | LatePolicy = "drop",
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
-        stream begins to exist when a query or a push first names it."""
-        engine = Engine(_duration(lateness), fixed_streams=streams is not None)
+        stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
+        their instant: handed back, or taken in, and the answers that they change corrected."""
+        policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
+        engine = Engine(_duration(lateness), fixed_streams=streams is not None, late=policy)
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
@@ -196,20 +201,29 @@ class Session:
         """How many events came too late, by stream."""
         return {name: self._engine.stream(name).late for name in self._engine.streams}
 
+    @property
+    def corrected(self) -> dict[str, int]:
+        """How many events were late and have been taken in all the same, by stream."""
+        return {name: self._engine.stream(name).corrected for name in self._engine.streams}
+
     def graph(self, name: str, graph: GraphLike) -> None:
         """Name a static graph for `ON GRAPH name`: a PropertyGraph, nodes and relationships as JSON, or events."""
         self._engine.add_static_graph(name, graph_from(graph))
 
-    def push(self, stream: str, events: EventLike | Iterable[EventLike]) -> Pushed:
+    def push(self, stream: str, events: EventLike | Iterable[EventLike], split: str = ONLY_SPLIT) -> Pushed:
         """Give events to a stream: Event objects or their JSON objects, many or one. Late ones are handed back.
 
         A malformed event raises MalformedEventError before any event of the call is taken in.
         """
-        return self._engine.push(stream, events_from(events))
+        return self._engine.push(stream, events_from(events), split)
 
-    def advance(self, instant: InstantLike) -> None:
-        """Say that no event at or before the instant will come any more, on any stream."""
-        self._engine.advance(micros(instant))
+    def set_splits(self, stream: str, names: Iterable[str]) -> None:
+        """Say which parts with an order of their own a stream has, such as a topic's partitions; `push` names them."""
+        self._engine.set_splits(stream, _names(names))
+
+    def advance(self, instant: InstantLike, stream: str | None = None) -> None:
+        """Say that no event at or before the instant will come any more, on any stream or on one."""
+        self._engine.advance(micros(instant), stream)
 
     def close_stream(self, name: str) -> None:
         self._engine.close_stream(name)
@@ -217,6 +231,21 @@ class Session:
     def finish(self, until: InstantLike | None = None, drain: bool = False) -> None:
         """The input has ended: evaluate until every event was seen, until an instant, or until windows are empty."""
         self._engine.finish(None if until is None else micros(until), drain)
+
+    # --- answers of all queries ---------------------------------------------------------------------------------------
+
+    @property
+    def frontier(self) -> int:
+        """Every living query has been evaluated at all of its instants before this one."""
+        return self._engine.frontier
+
+    def take(self, before: InstantLike | None = None) -> list[Answer]:
+        """The answers of all queries, up to an instant, that nobody has asked for yet, in the order of time."""
+        return self._engine.take(None if before is None else micros(before))
+
+    def failures(self) -> list[tuple[str, QueryError]]:
+        """The queries that have failed since the last call, and why."""
+        return self._engine.failures()
 
     # --- checkpoint ---------------------------------------------------------------------------------------------------
 
@@ -231,10 +260,11 @@ class Session:
         state = checkpoint.unpack(data)
         if "engine" not in state:
             raise EngineError("this is the checkpoint of an engine, not of a session")
-        return cls(Engine.from_state(state["engine"], _recompile), state["windows"], state["conflicts"])
+        return cls(Engine.from_state(state["engine"], recompile), state["windows"], state["conflicts"])
 
 
-def _recompile(options: QueryOptions) -> Registration:
+def recompile(options: QueryOptions) -> Registration:
+    """The registration of a query's text, under its name there."""
     for registration in seraph.registrations(options.text, file_name=options.file_name):
         if registration.name == options.source_name:
             return registration

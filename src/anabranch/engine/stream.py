@@ -1,127 +1,211 @@
 """One stream's buffer: the single copy of its events that all queries of an engine look at.
 
-The buffer is sorted by event time; events of one instant keep the order of their arrival. `open_from` is the
-watermark: the smallest event time that may still come. What lies before it never changes again, so a query may look
-there; an event that arrives below it is late: counted, handed back, never lost in silence. A lateness holds the
-watermark back behind the newest event, and the buffer then is the reorder buffer too.
+The buffer is sorted by event time; events of one instant stand in the order of their splits, and those of one split in
+the order of their arrival, so that nothing depends on how splits were interleaved. How far the stream is, and which
+event is late, `progress` says. What lies before `open_from` never changes again, but for corrections, so a query may
+look there. A late event is counted and handed back, never lost in silence. A lateness holds the watermark back
+behind the newest event, and the buffer then is the reorder buffer too.
 
-Invariant: positions (counted from the first event that was ever accepted) of events before `open_from` are final.
-Everything at or after `complete_from` that was accepted is still here.
+Invariant: positions (counted from the first event that was ever accepted) of events before `open_from` are final until
+a correction is put in between. Everything at or after `complete_from` that was accepted is still here.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, Progress, Split, rank
 from anabranch.errors import EngineError
 from anabranch.model.event import Event
-from anabranch.model.instants import subtract_duration
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import Bounds
 
-BEGINNING = -(2**63)
-END = 2**63 - 1
+__all__ = ["BEGINNING", "END", "StreamBuffer", "StreamState"]
+
+_FEW = 200  # insertions into the middle of a list cost less than a sort up to about here
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """All that a checkpoint keeps of a stream."""
+    """All that a checkpoint keeps of a stream. `events` is None when they are kept elsewhere."""
 
     name: str
     lateness: Duration | None
-    sequence: int
+    splits: tuple[Split, ...]
     open_from: int
+    reach: int
     complete_from: int
     closed: bool
     late: int
+    corrected: int
     first_event_time: int | None
     last_event_time: int | None
-    events: tuple[Event, ...]
+    events: tuple[Event, ...] | None
+    event_splits: tuple[str, ...] = ()  # whence each event came
 
 
 class StreamBuffer:
-    def __init__(self, name: str, lateness: Duration | None = None) -> None:
+    def __init__(self, name: str, lateness: Duration | None = None, late_policy: LatePolicy | None = None) -> None:
         self.name = name
-        self.lateness = lateness
-        self.sequence = 0
-        self.open_from = BEGINNING
         self.complete_from = BEGINNING
-        self.closed = False
         self.late = 0
+        self.corrected = 0
         self.first_event_time: int | None = None
         self.last_event_time: int | None = None
+        self._progress = Progress(name, lateness, late_policy or LatePolicy())
         self._events: list[Event] = []
         self._times: list[int] = []
+        self._splits: list[str] = []
         self._start = 0  # events before this index are forgotten; the lists are cut now and then
         self._base = 0  # the position of index 0
+        self._waiting: list[tuple[int, str, Event]] = []  # for their places before other events, until somebody looks
 
     def __len__(self) -> int:
-        return len(self._times) - self._start
+        return len(self._times) - self._start + len(self._waiting)
+
+    @property
+    def lateness(self) -> Duration | None:
+        return self._progress.lateness
+
+    @property
+    def open_from(self) -> int:
+        """The watermark: the smallest event time that may still come without being late."""
+        return self._progress.open_from
+
+    @property
+    def reach(self) -> int:
+        """The smallest event time that a correction may still bring; meaningful under `correct`."""
+        return self._progress.reach
+
+    @property
+    def closed(self) -> bool:
+        return self._progress.closed
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that count."""
+        return tuple(split.name for split in self._progress.splits.values() if split.counts)
+
+    @property
+    def sequences(self) -> dict[str, int]:
+        """By split, the sequence number that its next accepted event gets."""
+        return {split.name: split.sequence for split in self._progress.splits.values()}
 
     # --- input ------------------------------------------------------------------------------------------------------
 
-    def push(self, event: Event) -> bool:
+    def push(self, event: Event, split: str = ONLY_SPLIT) -> bool:
         """Take an event in; False when it is late."""
+        admission, event = self.admit(event, split)
+        if admission == "corrects":
+            self.insert(event, split)
+        return admission != "late"
+
+    def admit(self, event: Event, split: str = ONLY_SPLIT) -> tuple[Admission, Event]:
+        """Say what becomes of an event, and the event as the buffer holds it. One that corrects is still to insert."""
         if self.closed:
             raise EngineError(f"stream `{self.name}` is closed: its input has ended")
+        source = self._progress.split(split)
         event_time = event.event_time
-        if event_time < self.open_from:
+        admission = self._progress.admit(source, event_time)
+        if admission == "late":
             self.late += 1
-            return False
-        event = self._with_ids(event)
-        self.sequence += 1
-        if not self._times or event_time >= self._times[-1]:
-            self._times.append(event_time)
-            self._events.append(event)
-        else:
-            place = bisect_right(self._times, event_time, self._start)
-            self._times.insert(place, event_time)
-            self._events.insert(place, event)
+            return admission, event
+        event = _with_ids(event, split, source.sequence)
+        source.sequence += 1
         if self.first_event_time is None or event_time < self.first_event_time:
             self.first_event_time = event_time
         if self.last_event_time is None or event_time > self.last_event_time:
             self.last_event_time = event_time
-            watermark = event_time if self.lateness is None else subtract_duration(event_time, self.lateness)
-            self.open_from = max(self.open_from, watermark)
-        return True
+        if admission == "corrects":
+            self.corrected += 1
+        else:
+            self.insert(event, split)
+        return admission, event
 
-    def _with_ids(self, event: Event) -> Event:
-        """Each relationship without an id is one of its own: give it an id that a rerun gives again."""
-        if all(relationship.id is not None for relationship in event.relationships):
-            return event
-        named = tuple(
-            replace(relationship, id=f"~{self.sequence}.{index}") if relationship.id is None else relationship
-            for index, relationship in enumerate(event.relationships)
+    def insert(self, event: Event, split: str) -> None:
+        """Take an event to its place, at the latest when somebody looks; from before the buffer's memory it is gone."""
+        event_time = event.event_time
+        if event_time < self.complete_from:
+            return
+        times, splits = self._times, self._splits
+        if self._waiting or (
+            times and event_time <= times[-1] and (event_time < times[-1] or rank(split) < rank(splits[-1]))
+        ):
+            self._waiting.append((event_time, split, event))
+        else:
+            times.append(event_time)
+            splits.append(split)
+            self._events.append(event)
+
+    def refill(self, split: str, first_sequence: int, events: Sequence[Event]) -> None:
+        """Put back events that were accepted before, in their order; nothing moves."""
+        self._waiting += (
+            (event.event_time, split, _with_ids(event, split, sequence))
+            for sequence, event in enumerate(events, first_sequence)
+            if event.event_time >= self.complete_from
         )
-        return replace(event, relationships=named)
+        source = self._progress.splits.setdefault(split, Split(split, counts=False))
+        source.sequence = max(source.sequence, first_sequence + len(events))
+
+    def _settle(self) -> None:
+        """Give the events that wait their places: few one by one, many by one stable sort of what lies behind them."""
+        times, splits, events = self._times, self._splits, self._events
+        if len(self._waiting) < _FEW:
+            for event_time, split, event in self._waiting:
+                stop = bisect_right(times, event_time, self._start)
+                first = bisect_left(times, event_time, self._start, stop)
+                place = bisect_right(splits, rank(split), first, stop, key=rank)
+                times.insert(place, event_time)
+                splits.insert(place, split)
+                events.insert(place, event)
+        else:
+            place = bisect_left(times, min(item[0] for item in self._waiting), self._start)
+            behind = zip(times[place:], splits[place:], events[place:], strict=True)
+            tail = sorted([*behind, *self._waiting], key=lambda item: (item[0], rank(item[1])))
+            times[place:] = [item[0] for item in tail]
+            splits[place:] = [item[1] for item in tail]
+            events[place:] = [item[2] for item in tail]
+        self._waiting.clear()
+
+    def set_splits(self, names: Iterable[str]) -> None:
+        """Say which splits exist. One without events holds the watermark back; a removed one no longer counts."""
+        self._progress.set_splits(names)
 
     def advance(self, instant: int) -> None:
         """No event at or before the instant will come any more."""
-        self.open_from = max(self.open_from, instant + 1)
+        self._progress.advance(instant)
 
     def close(self) -> None:
-        self.closed = True
-        self.open_from = END
+        self._progress.close()
 
     # --- what queries look at ---------------------------------------------------------------------------------------
 
     def positions(self, bounds: Bounds) -> tuple[int, int]:
         """Where the events of a window stand, as a half-open range of positions."""
+        if self._waiting:
+            self._settle()
         first = bisect_left(self._times, bounds.first, self._start)
         stop = bisect_left(self._times, bounds.stop, first)
         return self._base + first, self._base + stop
 
     def between(self, first: int, stop: int) -> list[Event]:
+        if self._waiting:
+            self._settle()
         return self._events[max(self._start, first - self._base) : max(self._start, stop - self._base)]
 
     def time_at(self, position: int) -> int | None:
         """The event time at a position, None after the last event."""
+        if self._waiting:
+            self._settle()
         index = position - self._base
         return self._times[index] if index < len(self._times) else None
 
     def forget_before(self, instant: int) -> None:
         """Let go of all events before an instant that no query will ask for again."""
+        if self._waiting:
+            self._settle()
         keep = bisect_left(self._times, instant, self._start)
         if keep == self._start:
             return
@@ -130,35 +214,73 @@ class StreamBuffer:
         if keep * 2 > len(self._times):
             del self._times[:keep]
             del self._events[:keep]
+            del self._splits[:keep]
             self._base += keep
             self._start = 0
 
     # --- checkpoint -------------------------------------------------------------------------------------------------
 
-    def state(self) -> StreamState:
+    def state(self, events: bool = True) -> StreamState:
+        if self._waiting:
+            self._settle()
         return StreamState(
             self.name,
             self.lateness,
-            self.sequence,
+            self._progress.copies(),
             self.open_from,
+            self.reach,
             self.complete_from,
             self.closed,
             self.late,
+            self.corrected,
             self.first_event_time,
             self.last_event_time,
-            tuple(self._events[self._start :]),
+            tuple(self._events[self._start :]) if events else None,
+            tuple(self._splits[self._start :]) if events else (),
         )
 
+    def load(self, state: StreamState, late_policy: LatePolicy) -> None:
+        """Stand where the state stands. Without events in it those that are here stay, but for what it forgot."""
+        if state.events is not None:
+            self._waiting.clear()
+            self._events = list(state.events)
+            self._times = [event.event_time for event in state.events]
+            self._splits = list(state.event_splits)
+            self._start = self._base = 0
+        else:
+            self.require_behind(state)
+            self.forget_before(state.complete_from)
+        self._progress = Progress(self.name, state.lateness, late_policy)
+        self._progress.load(state.splits, state.open_from, state.reach, state.closed)
+        self.complete_from = state.complete_from
+        self.late = state.late
+        self.corrected = state.corrected
+        self.first_event_time = state.first_event_time
+        self.last_event_time = state.last_event_time
+
+    def require_behind(self, state: StreamState) -> None:
+        """Refuse a state of an earlier time: what happened since cannot be taken back."""
+        known = {split.name: split.sequence for split in state.splits}
+        ahead = [name for name, sequence in self.sequences.items() if sequence > known.get(name, 0)]
+        if ahead or self.complete_from > state.complete_from:
+            raise EngineError(
+                f"stream `{self.name}` of this engine is ahead of the state; load the state into a new engine"
+            )
+
     @classmethod
-    def from_state(cls, state: StreamState) -> StreamBuffer:
-        stream = cls(state.name, state.lateness)
-        stream.sequence = state.sequence
-        stream.open_from = state.open_from
-        stream.complete_from = state.complete_from
-        stream.closed = state.closed
-        stream.late = state.late
-        stream.first_event_time = state.first_event_time
-        stream.last_event_time = state.last_event_time
-        stream._events = list(state.events)
-        stream._times = [event.event_time for event in state.events]
+    def from_state(cls, state: StreamState, late_policy: LatePolicy | None = None) -> StreamBuffer:
+        stream = cls(state.name)
+        stream.load(state, late_policy or LatePolicy())
         return stream
+
+
+def _with_ids(event: Event, split: str, sequence: int) -> Event:
+    """Each relationship without an id is one of its own: give it an id that a rerun gives again."""
+    if all(relationship.id is not None for relationship in event.relationships):
+        return event
+    label = f"~{sequence}" if split == ONLY_SPLIT else f"~{split}:{sequence}"
+    named = tuple(
+        replace(relationship, id=f"{label}.{index}") if relationship.id is None else relationship
+        for index, relationship in enumerate(event.relationships)
+    )
+    return replace(event, relationships=named)

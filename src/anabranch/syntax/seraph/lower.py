@@ -239,6 +239,7 @@ def lower_query(query: t.QueryTree, problems: Problems) -> Operator:
 
 def lower_registration(register: t.RegisterTree, problems: Problems) -> Registration:
     """A REGISTER QUERY statement."""
+    problems.next_statement()
     lowering = Lowering(problems, continuous=True)
     plan = lowering.query(register.query)
     outputs = [option for option in register.options if option.kind != "every"]

@@ -73,6 +73,10 @@ class Problems:
         if diagnostic not in self.found:
             self.found.append(diagnostic)
 
+    def next_statement(self) -> None:
+        """Fresh names begin anew: a statement means the same wherever it stands in a text."""
+        self._fresh = 0
+
     def fresh(self, stem: str) -> str:
         self._fresh += 1
         return f" {stem}{self._fresh}"

@@ -1,0 +1,171 @@
+"""Corrections: late events are taken in, and the answers that they change are retracted and told again.
+
+A late event at t touches a query at the instants whose windows hold t and, where differences are told, at the one
+after. Those that have passed are told once more over the buffer without and with the late events, by copies of the
+query that step as it did; instants whose rows differ give an answer `retracted` and an answer `corrected`.
+
+Law: at every instant, what was told less what was retracted plus what was corrected are, as bags, the rows that the
+query would have told had all events come in the order of time.
+
+Work: that of evaluating the touched instants twice; events far apart touch instants far apart, and those in between
+are left alone, as are stretches in which no event enters or leaves. Two answers are the same when their rows are, as
+bags; of snapshots that ask for an order, when they stand in the same order too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from anabranch.engine.answers import Answer, row_key
+from anabranch.engine.contents import Contents
+from anabranch.engine.query import ContinuousQuery, Surroundings
+from anabranch.engine.stream import StreamBuffer
+from anabranch.errors import QueryError
+from anabranch.model.event import Event
+
+Range = tuple[int, int]
+"""Indices of instants, from the first up to and including the last."""
+
+
+def correct(
+    queries: Iterable[ContinuousQuery], around: Surroundings, stream: StreamBuffer, split: str, late: Sequence[Event]
+) -> None:
+    """Insert late events that were admitted, and let every query tell again what they change."""
+    readers = [query for query in queries if stream.name in query.stream_names()]
+    event_times = sorted({event.event_time for event in late if event.event_time >= stream.complete_from})
+    touched = [(query, found) for query in readers if (found := list(_touched(query, stream.name, event_times)))]
+    before = [[_Retelling.of(query, around, *one) for one in found] for query, found in touched]
+    for event in late:
+        stream.insert(event, split)
+    around.contents.drop_stream(stream.name)
+    for query in readers:
+        query.resume(query.next_index, query.previous)
+    for (query, found), tellings in zip(touched, before, strict=True):
+        for one, told in zip(found, tellings, strict=True):
+            if query.failure is None:
+                _tell_again(query, told, _Retelling.of(query, around, *one))
+
+
+def reachable(queries: Iterable[ContinuousQuery], streams: Mapping[str, StreamBuffer]) -> dict[str, int]:
+    """By query, the first index that it may still have to evaluate, for a correction or for the first time."""
+    found = {}
+    for query in queries:
+        index = _reachable_index(query, streams)
+        if index is not None:
+            found[query.name] = index
+            query.past_graphs = [past for past in query.past_graphs if past[0] > index]
+    return found
+
+
+def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> int | None:
+    if query.failure is not None:
+        return None
+    if query.instants is None:
+        return query.next_index
+    reaches = [
+        (window, stream.reach)
+        for window in query.windows
+        if (stream := streams.get(query.stream_name(window) or "")) is not None and not stream.closed
+    ]
+    if query.instants.every is None:
+        open_to_correction = any(query.bounds_at(window, 0).stop > reach for window, reach in reaches)
+        return 0 if open_to_correction or not query.done else None
+    first = query.first_index
+    entered = min((query.enters(window, reach, first) for window, reach in reaches), default=query.next_index)
+    # A difference at the first instant that may change looks one back.
+    return min(query.next_index, max(first, entered - 1))
+
+
+def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[Range]:
+    """The ranges of passed instants whose answers the events may change, apart from each other and in order."""
+    last = query.next_index - 1
+    if query.failure is not None or query.instants is None or last < query.first_index:
+        return
+    windows = [window for window in query.windows if query.stream_name(window) == stream_name]
+    if query.instants.every is None:
+        if any(query.bounds_at(window, 0).contains(time) for window in windows for time in event_times):
+            yield 0, 0
+        return
+    looks_back = 0 if query.registration.output == "snapshot" else 1
+    ranges = []
+    for window in windows:
+        for time in event_times:
+            enters = query.enters(window, time, query.first_index)
+            if enters <= last:
+                leaves = query.leaves(window, time, enters)
+                if leaves > enters:
+                    ranges.append((enters, min(last, leaves - 1 + looks_back)))
+    yield from _joined(sorted(ranges))
+
+
+def _joined(ranges: Sequence[Range]) -> Iterator[Range]:
+    """Ranges that overlap or touch made one; they come sorted."""
+    if not ranges:
+        return
+    first, last = ranges[0]
+    for begin, end in ranges[1:]:
+        if begin > last + 1:
+            yield first, last
+            first, last = begin, end
+        else:
+            last = max(last, end)
+    yield first, last
+
+
+@dataclass(frozen=True, slots=True)
+class _Retelling:
+    """What a copy of a query tells over a range of instants that the query has passed."""
+
+    copy: ContinuousQuery
+    range: Range
+    answers: Mapping[int, Answer]
+
+    @classmethod
+    def of(cls, query: ContinuousQuery, around: Surroundings, first: int, last: int) -> _Retelling:
+        assert query.instants is not None, "a query that has passed instants has begun"
+        begin = first if query.registration.output == "snapshot" else max(query.first_index, first - 1)
+        copy = query.rewound(begin)
+        contents = Contents()
+        for until, graphs in query.graphs_over_time(around.static_graphs):
+            stop = min(last, until - 1)
+            while not copy.done and copy.next_index <= stop:
+                copy.step(Surroundings(around.streams, graphs, contents), stop)
+        begins_at = query.instants.instant(first)
+        return cls(copy, (first, last), {answer.at: answer for answer in copy.pending if answer.at >= begins_at})
+
+    @property
+    def failure(self) -> QueryError | None:
+        return self.copy.failure
+
+
+def _tell_again(query: ContinuousQuery, before: _Retelling, after: _Retelling) -> None:
+    """Emit the differences, and put the query where it would stand. One that fails on the way has failed."""
+    assert query.instants is not None
+    stop = query.instants.instant(after.copy.next_index) if after.failure is not None else None
+    for at in sorted({*before.answers, *after.answers}):
+        if stop is None or at < stop:
+            _correct_answer(query, before.answers.get(at), after.answers.get(at))
+    query.evaluations += before.copy.evaluations + after.copy.evaluations
+    query.warnings.extend(warning for warning in after.copy.warnings if warning not in before.copy.warnings)
+    if after.failure is not None:
+        query.failure, query.done = after.failure, True
+    elif after.range[1] == query.next_index - 1:
+        query.resume(query.next_index, after.copy.previous)
+
+
+def _correct_answer(query: ContinuousQuery, before: Answer | None, after: Answer | None) -> None:
+    keys_before, keys_after = _keys(before), _keys(after)
+    if keys_before == keys_after or (not query.is_ordered and Counter(keys_before) == Counter(keys_after)):
+        return
+    once = query.registration.every is None  # RETURN tells its one answer, with or without rows
+    if before is not None and (before.rows or once):
+        query.pending.append(replace(before, correction="retracted"))
+    if after is not None and (after.rows or once):
+        query.rows_told += len(after.rows)
+        query.pending.append(replace(after, correction="corrected"))
+
+
+def _keys(answer: Answer | None) -> list[Hashable]:
+    return [] if answer is None else [row_key(row) for row in answer.rows]

@@ -1,0 +1,182 @@
+"""How far a stream is: the watermarks of its splits, the stream's own, and what becomes of events below them.
+
+A split (a partition of a Kafka topic, say) is a part of a stream with an order of its own. Its watermark is the time of
+its newest event less the stream's lateness. The stream's watermark, `open_from`, is the least of its splits'; `advance`
+raises them all, and none ever goes back. A split that was declared and has no event yet holds its stream back.
+
+An event is late when it lies below its own split's watermark. To accept every other is safe: an instant is evaluated
+only when it lies before `open_from`, which is at most the watermark of each split that counts; and a split that is
+declared on a running stream begins with the stream's watermark as its own. Under `correct` a late event is taken in all
+the same, unless it lies further back than the horizon, counted from its split's newest event (or the last advance).
+
+Invariant: what becomes of an event depends on what its own split brought before it, on advances and on when its split
+was declared; never on how far the other splits are, so not on how the input is cut into pushes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, get_args
+
+from anabranch.errors import EngineError
+from anabranch.model.instants import subtract_duration
+from anabranch.model.temporal import Duration
+from anabranch.model.windows import require_positive
+
+BEGINNING = -(2**63)
+END = 2**63 - 1
+ONLY_SPLIT = ""
+
+LatePolicyName = Literal["drop", "correct"]
+LATE_POLICIES: tuple[str, ...] = get_args(LatePolicyName)
+
+Admission = Literal["in time", "corrects", "late"]
+
+
+@dataclass(frozen=True, slots=True)
+class LatePolicy:
+    """What becomes of late events: handed back, or taken in, and the answers that they change told again.
+
+    With a horizon, events that lie further back are handed back under `correct` too, and buffers may forget.
+    """
+
+    policy: LatePolicyName = "drop"
+    horizon: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in LATE_POLICIES:
+            raise EngineError(f"no policy `{self.policy}` for late events; there are {', '.join(LATE_POLICIES)}")
+        if self.horizon is not None:
+            if not self.corrects:
+                raise EngineError("a horizon says how far back corrections go; it needs the policy `correct`")
+            try:
+                require_positive(self.horizon, "the horizon of corrections")
+            except ValueError as error:
+                raise EngineError(str(error)) from None
+
+    def __str__(self) -> str:
+        return self.policy if self.horizon is None else f"{self.policy} within {self.horizon}"
+
+    @property
+    def corrects(self) -> bool:
+        return self.policy == "correct"
+
+
+@dataclass(slots=True)
+class Split:
+    """Where one split stands. One that was removed no longer counts, and keeps its place should it come back."""
+
+    name: str
+    sequence: int = 0  # of the next event that is accepted
+    newest: int | None = None
+    watermark: int = BEGINNING
+    reach: int = BEGINNING  # late events from here on are taken in under `correct`
+    counts: bool = True
+
+
+@lru_cache(maxsize=4096)
+def rank(split: str) -> tuple[int, int, str]:
+    """The order of splits whose events share an instant: numbers as numbers, before other names."""
+    return (0, int(split), split) if split.isascii() and split.isdecimal() else (1, 0, split)
+
+
+class Progress:
+    def __init__(self, stream: str, lateness: Duration | None, late: LatePolicy) -> None:
+        self._stream = stream
+        self.lateness = lateness
+        self.late = late
+        self.closed = False
+        self.splits: dict[str, Split] = {ONLY_SPLIT: Split(ONLY_SPLIT)}
+        self._open_from = BEGINNING
+        self._reach = BEGINNING
+        self._settled = True  # else a split has moved since the two above were computed
+
+    @property
+    def open_from(self) -> int:
+        """The stream's watermark: instants before it are final, but for corrections."""
+        self._settle()
+        return self._open_from
+
+    @property
+    def reach(self) -> int:
+        """The smallest event time that a correction may still bring."""
+        self._settle()
+        return self._reach
+
+    def _settle(self) -> None:
+        if not self._settled:
+            counting = [split for split in self.splits.values() if split.counts]
+            self._open_from = max(self._open_from, min((one.watermark for one in counting), default=BEGINNING))
+            self._reach = max(self._reach, min((one.reach for one in counting), default=BEGINNING))
+            self._settled = True
+
+    # --- what moves it ------------------------------------------------------------------------------------------------
+
+    def split(self, name: str) -> Split:
+        found = self.splits.get(name)
+        if found is None or not found.counts:
+            names = ", ".join(repr(one.name) for one in self.splits.values() if one.counts) or "none"
+            raise EngineError(
+                f"stream `{self._stream}` has no split {name!r}; declare it with set_splits() before its events come; "
+                f"splits: {names}"
+            )
+        return found
+
+    def admit(self, split: Split, event_time: int) -> Admission:
+        """Say what becomes of an event, and let it move its split."""
+        if event_time < split.watermark:
+            return "corrects" if self.late.corrects and event_time >= split.reach else "late"
+        if split.newest is None or event_time > split.newest:
+            split.newest = event_time
+            split.watermark = max(split.watermark, self._less(event_time, self.lateness))
+            split.reach = max(split.reach, self._reach_from(event_time))
+            self._settled = False
+        return "in time"
+
+    def set_splits(self, names: Iterable[str]) -> None:
+        wanted = dict.fromkeys(names)
+        self._settle()
+        for split in self.splits.values():
+            split.counts = split.counts and split.name in wanted
+        for name in wanted:
+            split = self.splits.setdefault(name, Split(name))
+            if not split.counts or split.newest is None:
+                split.counts = True
+                split.watermark = max(split.watermark, self._open_from)
+                split.reach = max(split.reach, self._reach)
+        self._settled = False
+
+    def advance(self, instant: int) -> None:
+        """No event at or before the instant will come any more."""
+        self._settle()
+        reach = self._reach_from(instant)
+        for split in self.splits.values():
+            split.watermark = max(split.watermark, instant + 1)
+            split.reach = max(split.reach, reach)
+        self._open_from = max(self._open_from, instant + 1)
+        self._settled = False
+
+    def close(self) -> None:
+        self.closed = True
+        self._open_from = self._reach = END
+
+    def _reach_from(self, instant: int) -> int:
+        return BEGINNING if self.late.horizon is None else self._less(instant, self.late.horizon)
+
+    @staticmethod
+    def _less(instant: int, duration: Duration | None) -> int:
+        return instant if duration is None else subtract_duration(instant, duration)
+
+    # --- checkpoint ---------------------------------------------------------------------------------------------------
+
+    def copies(self) -> tuple[Split, ...]:
+        return tuple(replace(split) for split in self.splits.values())
+
+    def load(self, splits: Iterable[Split], open_from: int, reach: int, closed: bool) -> None:
+        self.splits = {split.name: replace(split) for split in splits}
+        self._open_from = open_from
+        self._reach = reach
+        self.closed = closed
+        self._settled = True
