@@ -5,11 +5,10 @@ Invariant: a cell is one text without line breaks of its own making; the JSON ou
 
 from __future__ import annotations
 
-import json
-
 from rich.text import Text
 
-from anabranch.formats.values import cypher_text, to_json
+from anabranch.formats.answers import csv_cell as csv_cell
+from anabranch.formats.values import cypher_text
 from anabranch.model.instants import format_instant
 from anabranch.model.temporal import TEMPORAL_TYPES
 from anabranch.model.values import Value
@@ -30,14 +29,6 @@ def cell(value: Value) -> Text:
     if isinstance(value, TEMPORAL_TYPES):
         return Text(str(value))
     return Text(cypher_text(value))
-
-
-def csv_cell(value: Value) -> str:
-    """A value in CSV: null is empty, lists, maps and elements are JSON."""
-    plain = to_json(value)
-    if plain is None:
-        return ""
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def day(micros: int) -> str:

@@ -9,6 +9,9 @@ import json
 from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
+from anabranch.formats.events import event_to_dict
+from anabranch.model.event import Event
+from anabranch.model.instants import format_instant
 
 
 class MalformedRecord(MalformedEventError):
@@ -19,8 +22,20 @@ class MalformedRecord(MalformedEventError):
         self.raw = raw
 
 
+def letter(error: MalformedEventError) -> bytes:
+    """The line of a record that was set aside: {"line", "reason", "raw"}."""
+    raw = error.raw if isinstance(error, MalformedRecord) else ""
+    return json.dumps({"line": error.line, "reason": error.reason, "raw": raw}, ensure_ascii=False).encode() + b"\n"
+
+
+def late(event: Event) -> MalformedRecord:
+    """The record of an event that came too late."""
+    reason = f"late: {format_instant(event.event_time)} was over when the event came"
+    return MalformedRecord(reason, None, json.dumps(event_to_dict(event), ensure_ascii=False))
+
+
 class DeadLetters:
-    """Writes malformed records as NDJSON: {"line", "reason", "raw"}. Without a file it only counts."""
+    """Writes malformed records as NDJSON. Without a file it only counts."""
 
     def __init__(self, file: BinaryIO | None = None) -> None:
         self._file = file
@@ -29,6 +44,4 @@ class DeadLetters:
     def write(self, error: MalformedEventError) -> None:
         self.count += 1
         if self._file is not None:
-            raw = error.raw if isinstance(error, MalformedRecord) else ""
-            record = {"line": error.line, "reason": error.reason, "raw": raw}
-            self._file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+            self._file.write(letter(error))

@@ -162,7 +162,7 @@ def _node(data: Json, index: int) -> Node:
         labels = [data["label"]]
     names = () if not labels else _labels(labels, f"nodes[{index}].labels")
     properties = data.get("properties")
-    return Node(node_id, names, _properties(properties, f"nodes[{index}].properties") if properties else {})
+    return Node(node_id, names, properties_from_json(properties, f"nodes[{index}].properties") if properties else {})
 
 
 def _relationship(data: Json, place: str) -> Relationship:
@@ -178,7 +178,7 @@ def _relationship(data: Json, place: str) -> Relationship:
     target = _end(data, _END_NAMES, place)
     properties = data.get("properties")
     return Relationship(
-        element_id, kind, source, target, _properties(properties, f"{place}.properties") if properties else {}
+        element_id, kind, source, target, properties_from_json(properties, f"{place}.properties") if properties else {}
     )
 
 
@@ -204,7 +204,8 @@ def _labels(labels: Json, place: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def _properties(properties: Json, place: str) -> dict[str, Value]:
+def properties_from_json(properties: Json, place: str) -> dict[str, Value]:
+    """The properties of an element; a null one is absent."""
     if not isinstance(properties, Mapping):
         raise _malformed(place, f"properties are an object, not {_kind(properties)}")
     read: dict[str, Value] = {}

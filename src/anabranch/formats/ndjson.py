@@ -36,21 +36,22 @@ def read_ndjson_as(
             line = line[len(_BOM) :]
         if line.isspace() or not line:
             continue
-        record = _read_line(line, number, decode)
+        record = read_line_as(line, number, decode)
         if record is not None:
             yield number, record
 
 
 def read_line(line: bytes | str, number: int = 1) -> Event | MalformedRecord:
     """The event of one line, or why it is none."""
-    record = _read_line(line, number, lambda data, _number: event_from_dict(data))
+    record = read_line_as(line, number, lambda data, _number: event_from_dict(data))
     assert record is not None
     return record
 
 
-def _read_line(
+def read_line_as(
     line: bytes | str, number: int, decode: Callable[[Any, int], Read | None]
 ) -> Read | MalformedRecord | None:
+    """The same for a record of any shape: what `decode` makes of the JSON and the number; None is what it skips."""
     try:
         return decode(_DECODER.decode(line.decode() if isinstance(line, bytes) else line), number)
     except MalformedEventError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -21,26 +22,44 @@ from anabranch.formats.events import event_from_dict
 from anabranch.formats.values import to_typed_json
 from anabranch.model.event import Event
 
-_ROWS_PER_BATCH = 4096
+_ROWS_PER_BATCH = 8192
 _FIELDS = ("at", "nodes", "relationships", "edges")
 
 
 def read_parquet(file: BinaryIO | str) -> Iterator[tuple[int, Event | MalformedRecord]]:
     """Row numbers (from one) with their events."""
+    number = 0
+    with opened_parquet(file) as parquet:
+        for batch in event_batches(parquet):
+            for record in read_batch(batch, number):
+                number += 1
+                yield number, record
+
+
+@contextmanager
+def opened_parquet(file: BinaryIO | str) -> Iterator[Any]:
     try:
         parquet = pq.ParquetFile(file)
     except pa.ArrowInvalid as error:
         raise StreamError(f"not a Parquet file: {error}") from None
     with parquet:
-        columns = [name for name in parquet.schema_arrow.names if name in _FIELDS]
-        if "at" not in columns:
-            raise StreamError(f"no column `at`; the file has {', '.join(parquet.schema_arrow.names)}")
-        number = 0
-        for batch in parquet.iter_batches(_ROWS_PER_BATCH, columns=columns):
-            micros = _micros(batch.column("at"))
-            for index, row in enumerate(batch.drop_columns(["at"]).to_pylist() or [{} for _ in range(len(batch))]):
-                number += 1
-                yield number, _read_row(row, batch.column("at"), micros, index, number)
+        yield parquet
+
+
+def event_batches(parquet: Any, row_groups: Iterable[int] | None = None) -> Iterator[Any]:
+    """The columns of events, in batches."""
+    columns = [name for name in parquet.schema_arrow.names if name in _FIELDS]
+    if "at" not in columns:
+        raise StreamError(f"no column `at`; the file has {', '.join(parquet.schema_arrow.names)}")
+    groups = None if row_groups is None else list(row_groups)
+    yield from parquet.iter_batches(_ROWS_PER_BATCH, row_groups=groups, columns=columns)
+
+
+def read_batch(batch: Any, rows_before: int) -> Iterator[Event | MalformedRecord]:
+    """The events of a batch, one by one."""
+    micros = _micros(batch.column("at"))
+    for index, row in enumerate(batch.drop_columns(["at"]).to_pylist() or [{} for _ in range(len(batch))]):
+        yield _read_row(row, batch.column("at"), micros, index, rows_before + index + 1)
 
 
 def _micros(column: Any) -> list[int | None] | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
 from anabranch.errors import StreamError
 
@@ -23,21 +23,15 @@ def read_csv(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, {key: value or None for key, value in row.items() if key is not None}
 
 
-def read_parquet_rows(file: BinaryIO | str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by column name; instants, dates and times become ISO 8601 texts, decimals floats."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        parquet = pq.ParquetFile(file)
-    except pa.ArrowInvalid as error:
-        raise StreamError(f"not a Parquet file: {error}") from None
-    number = 0
-    with parquet:
-        for batch in parquet.iter_batches(_ROWS_PER_BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, {key: _json_like(value) for key, value in row.items()}
+def read_parquet_rows(
+    parquet: Any, row_groups: Iterable[int], rows_before: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of some row groups by column name; instants, dates and times become ISO 8601 texts, decimals floats."""
+    number = rows_before
+    for batch in parquet.iter_batches(_ROWS_PER_BATCH, row_groups=list(row_groups)):
+        for row in batch.to_pylist():
+            number += 1
+            yield number, {key: _json_like(value) for key, value in row.items()}
 
 
 def _json_like(value: Any) -> Any:

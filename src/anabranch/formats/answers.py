@@ -1,0 +1,185 @@
+"""Answers as bytes: JSON lines, CSV lines, and typed JSON from which the whole answer comes back.
+
+An answer is taken in plain parts, always in the order of `AnswerParts`, so that `json_lines(*parts)` works.
+
+Invariant: `from_typed(to_typed(*parts))` are the parts again; the lines are to the byte those that
+`anabranch run --output json|csv` prints.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from anabranch.formats.values import Json, from_typed_json, to_json, to_typed_json
+from anabranch.model.instants import format_instant
+from anabranch.model.values import Value
+
+# The parts of an answer that stand beside its rows; a column of a query that has one of these names must give way.
+RESERVED = ("query", "number", "at", "op", "correction", "win_start", "win_end")
+
+# `json.dumps` would build this anew for every row, which costs more than most rows.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class AnswerParts(NamedTuple):
+    """An answer without the engine: instants are UTC microseconds, values are those of the model."""
+
+    query: str
+    at: int
+    op: str
+    correction: str
+    win_start: int
+    win_end: int
+    columns: tuple[str, ...]
+    rows: list[tuple[Value, ...]]
+
+
+def head(query: str, at: int, op: str, correction: str, win_start: int, win_end: int) -> dict[str, Json]:
+    """What an answer says beside its rows, ready for JSON. A correction is named only where there is one."""
+    return {
+        "query": query,
+        "at": format_instant(at),
+        "op": op,
+        **({"correction": correction} if correction else {}),
+        "win_start": format_instant(win_start),
+        "win_end": format_instant(win_end),
+    }
+
+
+def json_text(plain: Json) -> bytes:
+    """JSON as people read it, in UTF-8. Half a surrogate pair, which UTF-8 cannot hold, stays a JSON escape."""
+    return _encode(plain).encode("utf-8", "backslashreplace")
+
+
+def json_lines(
+    query: str,
+    at: int,
+    op: str,
+    correction: str,
+    win_start: int,
+    win_end: int,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Value]],
+) -> bytes:
+    """One object a row: the head of the answer and its `row`."""
+    start = json_text(head(query, at, op, correction, win_start, win_end))[:-1] + b', "row": '
+    lines = []
+    for row in rows:
+        plain = {name: to_json(value) for name, value in zip(columns, row, strict=True)}
+        lines.append(start + json_text(plain) + b"}\n")
+    return b"".join(lines)
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def csv_cell(value: Value) -> str:
+    """A value in CSV: null is empty, lists, maps and elements are JSON."""
+    plain = to_json(value)
+    if plain is None:
+        return ""
+    return plain if isinstance(plain, str) else _encode(plain)
+
+
+def csv_columns(columns: Iterable[Sequence[str]]) -> list[str]:
+    """The columns that several queries share a CSV with: those of all of them, in order, each once."""
+    return list(dict.fromkeys(name for names in columns for name in names))
+
+
+def csv_header(columns_of_all: Sequence[str], several: bool = False, corrections: bool = False) -> bytes:
+    """The first line. `several` adds the query's name, `corrections` whether a row was taken back."""
+    names = ["query"] if several else []
+    names += ["at", "op", *(["correction"] if corrections else []), "win_start", "win_end", *columns_of_all]
+    return _csv([names])
+
+
+def csv_lines(
+    query: str,
+    at: int,
+    op: str,
+    correction: str,
+    win_start: int,
+    win_end: int,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Value]],
+    columns_of_all: Sequence[str] | None = None,
+    several: bool = False,
+    corrections: bool = False,
+) -> bytes:
+    """One line a row under `csv_header` of the same settings; a column that the query does not have stays empty."""
+    start = [query] if several else []
+    start += [format_instant(at), op, *([correction] if corrections else [])]
+    start += [format_instant(win_start), format_instant(win_end)]
+    place = {name: index for index, name in enumerate(columns)}
+    places = [place.get(name) for name in (columns if columns_of_all is None else columns_of_all)]
+    return _csv([*start, *("" if index is None else csv_cell(row[index]) for index in places)] for row in rows)
+
+
+def _csv(rows: Iterable[Sequence[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+# --- typed ------------------------------------------------------------------------------------------------------------
+
+
+def to_typed(
+    query: str,
+    at: int,
+    op: str,
+    correction: str,
+    win_start: int,
+    win_end: int,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Value]],
+) -> bytes:
+    """The whole answer in one line of JSON that loses nothing."""
+    whole = {
+        "query": query,
+        "at": int(at),
+        "op": op,
+        "correction": correction,
+        "win_start": int(win_start),
+        "win_end": int(win_end),
+        "columns": list(columns),
+        "rows": [[to_typed_json(value) for value in row] for row in rows],
+    }
+    return json.dumps(whole, allow_nan=False, separators=(",", ":")).encode()
+
+
+def from_typed(data: bytes) -> AnswerParts:
+    """The answer that `to_typed` wrote."""
+    whole = json.loads(data)
+    return AnswerParts(
+        whole["query"],
+        whole["at"],
+        whole["op"],
+        whole["correction"],
+        whole["win_start"],
+        whole["win_end"],
+        tuple(whole["columns"]),
+        [tuple(from_typed_json(value) for value in row) for row in whole["rows"]],
+    )
+
+
+def beside(columns: Sequence[str], reserved: Sequence[str] = RESERVED) -> list[str]:
+    """The columns' names where they stand in one table with the reserved ones: a name that clashes gets an underscore.
+
+    Case does not tell names apart: Spark and DuckDB would see one column twice.
+    """
+    taken = {name.casefold() for name in reserved}
+    given = {name.casefold() for name in columns}
+    names = []
+    for name in columns:
+        if name.casefold() in taken:
+            name += "_"
+            while name.casefold() in taken or name.casefold() in given:
+                name += "_"
+            taken.add(name.casefold())
+        names.append(name)
+    return names
