@@ -1,0 +1,135 @@
+"""A source: where one stream's records come from, in pieces that a worker can read on its own.
+
+The one who plans (a driver) asks `ahead` how far one may go from an offset; `pieces` cuts what lies between two offsets
+into parts that tasks read side by side. Offsets are JSON and are all that a restart needs.
+
+Invariant: the pieces between two offsets give the same records whenever and wherever they are read; records of one
+split come in the split's order, and every record belongs to exactly one pair of neighbouring offsets.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.events import event_from_dict
+from anabranch.model.event import Event
+
+Offset: TypeAlias = dict[str, Any]
+Decode: TypeAlias = Callable[[Any, str], Event | None]
+"""What a JSON-like record and its sequence (its place in the stream, such as `17` or `2-17`) are read as; None is a
+record that writes nothing. Raises MalformedEventError."""
+
+ONLY_SPLIT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much one batch may read of one stream."""
+
+    records: int | None = None
+    size: int = 64 << 20  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one task reads. Pieces of a split stand in the order of `order`; `where` is the source's own business."""
+
+    stream: str
+    split: str
+    order: int
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much of a source was read at an offset, in bytes or records; a total of None means that nobody knows."""
+
+    done: int = 0
+    total: int | None = None
+
+
+class Source(ABC):
+    """One stream's origin. A source is pickled to the workers: it holds settings, never open files or connections."""
+
+    stream: str
+
+    @property
+    @abstractmethod
+    def finite(self) -> bool:
+        """Whether the input ends by itself."""
+
+    @abstractmethod
+    def begin(self) -> Offset:
+        """Where a first run begins."""
+
+    @abstractmethod
+    def ahead(self, start: Offset, limit: Limit) -> Offset:
+        """How far one batch may go from `start`: `start` itself when nothing has come. Called by the planner only."""
+
+    @abstractmethod
+    def pieces(self, start: Offset, end: Offset) -> list[Piece]:
+        """What lies between two offsets, whose `end` came from `ahead`."""
+
+    @abstractmethod
+    def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
+        """The events of a piece, in order; a record that cannot be read comes out as a MalformedRecord in its place."""
+
+    def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
+        """The same, where runs of events may come as chunks (formats.chunks) that were never events."""
+        return self.read(piece, decode)
+
+    def ended(self, offset: Offset) -> bool:
+        """Whether nothing lies behind the offset and nothing will."""
+        return False
+
+    def splits(self, offset: Offset) -> list[str]:
+        """The splits that exist at an offset. Each has its own order and its own watermark."""
+        return [ONLY_SPLIT]
+
+    def commit(self, offset: Offset) -> None:  # noqa: B027  most sources need not know
+        """Everything before the offset has been answered and will not be asked for again."""
+
+    def backlog(self, offset: Offset) -> Backlog:
+        return Backlog()
+
+    def close(self) -> None:  # noqa: B027  most sources hold nothing open
+        """Let go of what `ahead` opened."""
+
+
+def as_event(data: Any, _sequence: str) -> Event:
+    """The decoder of streams whose records are events already."""
+    return event_from_dict(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How a stream's records are read, as data that travels: the text of its LOAD STREAM, or none for events."""
+
+    stream: str
+    text: str = ""
+    file_name: str = "<query>"
+
+    def decoder(self) -> Decode:
+        if not self.text:
+            return as_event
+        # A planner, and a stream of events, need no grammar.
+        from anabranch.engine.ingestion import mappings
+
+        return next(one for one in mappings(self.text, self.file_name) if one.stream == self.stream).event
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedStream:
+    """A stream as a run reads it: its source, how its records are read, and the address that the user gave."""
+
+    source: Source
+    decoding: Decoding
+    address: str
+
+    @property
+    def name(self) -> str:
+        return self.source.stream

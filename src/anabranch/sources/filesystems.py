@@ -1,0 +1,198 @@
+"""What lies behind a path: a file, the files of a directory or of a pattern, on this machine or in a remote store.
+
+Everything goes through pyarrow's file systems, so that `s3://`, `gs://`, `hdfs://` and `abfs://` are read as local
+paths are. A directory is not searched below its own files; a pattern goes as deep as its slashes.
+
+Invariant: a name is the file's path below `root`, and stays the same however many files come or go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, BinaryIO, Literal, cast
+
+from anabranch.errors import StreamError, closest
+
+REMOTE_SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
+"""File systems that pyarrow opens by their address."""
+
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_WILD, _REMOTE_WILD = re.compile(r"[*?[]"), re.compile(r"[*[]")  # `?` begins the settings of an address
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    name: str
+    size: int
+    modified: int  # nanoseconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path that was looked up: `base` is the part without wildcards, `root` the absolute directory of the names."""
+
+    text: str
+    kind: Literal["file", "directory", "pattern"]
+    base: str
+    root: str
+    parts: tuple[str, ...] = ()
+
+    def path(self, name: str) -> str:
+        """Where a file is in its file system. Absolute: a worker may stand in another directory than the planner."""
+        return _joined(self.root, name)
+
+    def shown(self, name: str) -> str:
+        """A file as the user would write it."""
+        if self.kind == "file":
+            return self.text
+        base = self.base.partition("?")[0] if _REMOTE.match(self.base) else self.base
+        return name if base == "." else _joined(base, name)
+
+
+def locate(path: str) -> Place:
+    """What a path is; one that leads nowhere is refused, with what it may have meant."""
+    base, parts = _before_wildcards(path)
+    with _explained(path):
+        system, root = _open(base)
+        whole = _joined(root, *parts)
+        info = system.get_file_info(whole)
+        if parts and info.type.name == "NotFound":
+            if "**" in parts:
+                raise StreamError(f"{path}: `**` is not understood\nhint: write one * for each directory")
+            return Place(path, "pattern", base, root, parts)
+        match info.type.name:
+            case "NotFound":
+                raise StreamError(f"there is no file {path}{_meant(system, path, whole)}")
+            case "Directory":
+                return Place(path, "directory", path, whole)
+            case "File":
+                parent, _, name = whole.rpartition("/")
+                return Place(path, "file", base, parent or "/", (name,))
+    hint = "send it through stdin: ... | anabranch run --stream name=-"
+    raise StreamError(f"{path} is a pipe or a device, which cannot be read twice\nhint: {hint}")
+
+
+def entries(place: Place, suffixes: Sequence[str]) -> list[FileEntry]:
+    """The files behind a place, by name. A directory gives those that have one of the suffixes, perhaps with .gz."""
+    with _explained(place.text):
+        system, _ = _open(place.base)
+        match place.kind:
+            case "file":
+                found = [(place.parts[0], system.get_file_info(place.path(place.parts[0])))]
+            case "directory":
+                found = [
+                    (info.base_name, info)
+                    for info in _children(system, place.root)
+                    if info.base_name.removesuffix(".gz").endswith(tuple(suffixes)) and not _hidden(info.base_name)
+                ]
+            case "pattern":
+                found = list(_matching(system, place.root, "", place.parts))
+    files = [FileEntry(name, info.size, info.mtime_ns or 0) for name, info in found if info.type.name == "File"]
+    return sorted(files, key=lambda file: file.name)
+
+
+@contextmanager
+def opened(base: str, path: str, shown: str) -> Iterator[BinaryIO]:
+    """A file for reading: the place's base tells the file system; a failure while reading names the file."""
+    with _explained(shown):
+        try:
+            file = _open(base)[0].open_input_file(path)
+        except FileNotFoundError:
+            raise StreamError(f"{shown} was there and has gone\nhint: leave files until a run has read them") from None
+    try:
+        with file:
+            yield cast(BinaryIO, file)
+    except OSError as error:
+        raise StreamError(f"{shown}: {_reason(error)}") from None
+
+
+def _before_wildcards(path: str) -> tuple[str, tuple[str, ...]]:
+    """The part of a path before its first component with a wildcard, and the components from there on."""
+    remote = _REMOTE.match(path) is not None
+    head, mark, settings = path.partition("?") if remote else (path, "", "")
+    components = head.replace(os.sep, "/").split("/")
+    wild = _REMOTE_WILD if remote else _WILD
+    first = next((index for index, component in enumerate(components) if wild.search(component)), None)
+    if first is None:
+        return path, ()
+    base = "." if first == 0 else "/".join(components[:first]) or "/"
+    return base + mark + settings, tuple(components[first:])
+
+
+def _open(base: str) -> tuple[Any, str]:
+    """The file system of a path or an address, and the absolute path in it."""
+    if _REMOTE.match(base):
+        return _remote_system(base)
+    return _local_system(), os.path.abspath(base).replace(os.sep, "/")
+
+
+@lru_cache(maxsize=64)
+def _remote_system(address: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    system, path = fs.FileSystem.from_uri(address)
+    return system, path
+
+
+@lru_cache(maxsize=1)
+def _local_system() -> Any:
+    from pyarrow import fs
+
+    return fs.LocalFileSystem()
+
+
+def _children(system: Any, directory: str) -> list[Any]:
+    from pyarrow import fs
+
+    return list(system.get_file_info(fs.FileSelector(directory, allow_not_found=True)))
+
+
+def _matching(system: Any, directory: str, prefix: str, parts: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The files whose components match the parts, one by one. As in a shell, * finds no hidden file."""
+    part, rest = parts[0], parts[1:]
+    for info in _children(system, directory):
+        name = info.base_name
+        if not fnmatchcase(name, part) or (_hidden(name) and not _hidden(part)):
+            continue
+        if not rest:
+            yield prefix + name, info
+        elif info.type.name == "Directory":
+            yield from _matching(system, _joined(directory, name), f"{prefix}{name}/", rest)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _joined(*parts: str) -> str:
+    head, *rest = parts
+    return "/".join((head.rstrip("/"), *rest)) if rest else head
+
+
+def _meant(system: Any, path: str, whole: str) -> str:
+    parent, _, name = whole.rstrip("/").rpartition("/")
+    near = closest(name, sorted(info.base_name for info in _children(system, parent or "/")), limit=1)
+    return f"\nhint: did you mean {path.rstrip('/').removesuffix(name)}{near[0]}?" if near else ""
+
+
+@contextmanager
+def _explained(shown: str) -> Iterator[None]:
+    """A failure of the file system, in the user's words."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise StreamError(f"{shown}: a name that is not UTF-8: {error.object!r}") from None
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise StreamError(f"{shown}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,208 @@
+"""Lines of files: where a file may be cut, and what its lines say. Shared by every source that keeps NDJSON.
+
+Plain NDJSON is cut at line ends without looking into the lines; what cannot be cut (gzip, CSV, a JSON list) is read
+whole.
+
+Invariant: a cut depends on the bytes before it and on the limits alone, and a record's number is its line (or its place
+in the list or table), wherever the file was cut.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
+
+import numpy as np
+
+from anabranch.errors import MalformedEventError, StreamError
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.ndjson import read_line_as, read_ndjson_as
+from anabranch.formats.records import read_csv, read_json_list
+from anabranch.model.event import Event
+from anabranch.sources.base import Decode
+
+PIECE = 16 << 20
+"""How many bytes of lines one task reads at most, unless one line is longer."""
+
+Records: TypeAlias = Iterator[Event | MalformedRecord]
+SequenceOf: TypeAlias = Callable[[int], str]
+"""The sequence of the record with a number."""
+
+Whole: TypeAlias = Literal["gzip", "list", "csv"]
+
+_BOM = b"\xef\xbb\xbf"
+_GZIP_MAGIC = b"\x1f\x8b"
+_HEAD = 64
+_FEWEST_BYTES, _BYTES_PER_LINE = 64 << 10, 1 << 10
+_NEWLINE = ord("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place between two lines: the byte where the next line begins and the number of lines before it."""
+
+    at: int = 0
+    line: int = 0
+
+
+def cut_lines(
+    file: BinaryIO,
+    start: Cut,
+    stop: int,
+    size: int,
+    records: int | None = None,
+    *,
+    growing: bool = False,
+    at_least_one: bool = True,
+) -> list[Cut]:
+    """Cuts from `start` on, which comes first; neighbours hold one piece each.
+
+    All pieces together have at most `size` bytes and `records` lines, except that a first line which is longer is taken
+    whole (unless `at_least_one` is False: then nothing is). The file is read up to `stop`; a last line without its
+    newline is complete unless the file is still `growing`.
+    """
+    cuts = [start]
+    at, line, left = start.at, start.line, records
+    budget_end = min(stop, at + max(size, 0))
+    while at < stop and (left is None or left > 0):
+        must = at_least_one and len(cuts) == 1
+        if at >= budget_end and not must:
+            break
+        # A small number of lines needs no large look ahead.
+        window = PIECE if left is None else min(PIECE, max(_FEWEST_BYTES, left * _BYTES_PER_LINE))
+        data = exactly(file, at, min(window, budget_end - at))
+        end = data.rfind(b"\n") + 1
+        if at + len(data) == stop and not growing:
+            end = len(data)
+        if end == 0:
+            line_end = _line_end(file, at + len(data), stop, growing)
+            if line_end is None or (line_end > budget_end and not must):
+                break
+            at, count = line_end, 1
+        else:
+            count = data.count(b"\n", 0, end) + (data[end - 1] != _NEWLINE)
+            if left is not None and count > left:
+                count, end = left, _end_of_line(data, left)
+            at += end
+        line += count
+        left = None if left is None else left - count
+        cuts.append(Cut(at, line))
+    return cuts
+
+
+def exactly(file: BinaryIO, at: int, size: int) -> bytes:
+    """Bytes that are known to be there."""
+    file.seek(at)
+    data = file.read(size)
+    while len(data) < size:
+        more = file.read(size - len(data))
+        if not more:
+            raise StreamError(
+                f"the file has become shorter: it ends at byte {at + len(data)}, and was read to {at + size}"
+            )
+        data += more
+    return data
+
+
+def _line_end(file: BinaryIO, at: int, stop: int, growing: bool) -> int | None:
+    """Behind the first newline from `at` on: the end of a line longer than one look."""
+    while at < stop:
+        data = exactly(file, at, min(PIECE, stop - at))
+        found = data.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += len(data)
+    return None if growing else stop
+
+
+def _end_of_line(data: bytes, number: int) -> int:
+    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    return int(newlines[number - 1]) + 1
+
+
+def read_range(
+    file: BinaryIO, start: int, stop: int, first_line: int, decode: Decode, sequence_of: SequenceOf = str
+) -> Records:
+    """The records of the lines between two cuts; `first_line` is the number of the first line, from one."""
+    data = exactly(file, start, stop - start)
+    if start == 0 and data.startswith(_BOM):
+        data = data[len(_BOM) :]
+
+    def numbered(record: Any, number: int) -> Event | None:
+        return decode(record, sequence_of(number))
+
+    for number, line in enumerate(data.split(b"\n"), first_line):
+        if line and not line.isspace():
+            event = read_line_as(line, number, numbered)
+            if event is not None:
+                yield event
+
+
+def whole_kind(file: BinaryIO, name: str) -> Whole | None:
+    """How a file that cannot be cut is read, told by its first bytes and its name; None for plain lines."""
+    if name.endswith((".csv", ".csv.gz")):
+        return "csv"
+    file.seek(0)
+    head = file.read(_HEAD)
+    zipped = head.startswith(_GZIP_MAGIC)
+    if name.endswith((".json", ".json.gz")):
+        if zipped:
+            with _readable():
+                head = _unpacked(file).read(_HEAD)
+        if head.removeprefix(_BOM).lstrip().startswith(b"["):
+            return "list"
+    return "gzip" if zipped else None
+
+
+def read_whole(file: BinaryIO, kind: Whole, decode: Decode, sequence_of: SequenceOf = str) -> Records:
+    """The records of a file that cannot be cut."""
+    file.seek(0)
+    with _readable():
+        match kind:
+            case "gzip":
+                for _, record in read_ndjson_as(file, lambda data, number: decode(data, sequence_of(number))):
+                    yield record
+            case "list":
+                yield from decoded(read_json_list(_unpacked(file).read()), decode, sequence_of)
+            case "csv":
+                with io.TextIOWrapper(cast(Any, _unpacked(file)), encoding="utf-8-sig", newline="") as text:
+                    yield from decoded(read_csv(text), decode, sequence_of)
+
+
+def decoded(records: Iterable[tuple[int, Any]], decode: Decode, sequence_of: SequenceOf = str) -> Records:
+    """What numbered records are read as; one that is refused comes out in its place."""
+    for number, record in records:
+        try:
+            event = decode(record, sequence_of(number))
+        except MalformedEventError as error:
+            yield MalformedRecord(error.reason, number, json.dumps(record, ensure_ascii=False, default=str))
+        else:
+            if event is not None:
+                yield event
+
+
+def _unpacked(file: BinaryIO) -> BinaryIO:
+    file.seek(0)
+    zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    file.seek(0)
+    return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if zipped else file
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Turns what the unpacking libraries raise into one error."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise StreamError(f"not a whole gzip file: {error}") from None
+    except UnicodeDecodeError as error:
+        raise StreamError(f"not UTF-8 text: {error.reason}") from None
+    except csv.Error as error:
+        raise StreamError(f"not CSV: {error}") from None

@@ -1,0 +1,164 @@
+"""From an address to its receiver, and what each kind lets one say about it.
+
+Invariant: an option that does nothing is refused, with those that do something.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import BinaryIO, Protocol
+from urllib.parse import quote, urlsplit
+
+from anabranch.errors import EvaluationError, StreamError
+from anabranch.model.temporal.parse import parse_duration
+from anabranch.sources.address import refuse_unknown
+from anabranch.sources.receivers.base import OnState, Receiver
+from anabranch.sources.receivers.mqtt import MqttReceiver
+from anabranch.sources.receivers.polling import EVERY, HttpPollReceiver
+from anabranch.sources.receivers.sockets import ListeningReceiver, SocketReceiver
+from anabranch.sources.receivers.sse import SseReceiver
+from anabranch.sources.receivers.stdin import StdinReceiver
+from anabranch.sources.receivers.websocket import WebSocketReceiver
+
+_LOGIN = {"user": "who asks", "password": "the password of user"}
+_QUERY = {"query": "what is asked of the server, percent-encoded: query=limit%3D100%26sort%3Dnew"}
+_SOCKET = {
+    "listen": "1 to listen at this address instead of connecting to it",
+    "reconnect": "1 to connect again when the server closes, instead of ending",
+}
+_WEBSOCKET = {"subscribe": "the text to send when connected", **_QUERY, **_LOGIN}
+_SSE = {**_QUERY, **_LOGIN}
+_POLL = {
+    "every": "the time between two questions, such as PT5S or 5 (seconds)",
+    "items": "where the list is in the answer, such as data.items",
+    "key": "the field that tells records apart, such as id; without it the whole record does",
+    **_QUERY,
+    **_LOGIN,
+}
+_MQTT = {
+    "qos": "1 (each message at least once) or 0",
+    "client_id": "the name of the session at the broker",
+    "tls": "1 to encrypt",
+    **_LOGIN,
+}
+
+
+class Address(Protocol):
+    """What is needed of an address: `anabranch.sources.address.Address` has it."""
+
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int | None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def options(self) -> Mapping[str, str]: ...
+    @property
+    def text(self) -> str: ...
+
+
+def open_receiver(
+    address: Address, on_state: OnState | None = None, seed: int = 0, stdin: BinaryIO | None = None
+) -> Receiver:
+    """The receiver for an address, not started yet. `stdin` is what `-` reads, standard input unless given."""
+    match address.scheme:
+        case "-":
+            return StdinReceiver(sys.stdin.buffer if stdin is None else stdin, on_state, seed)
+        case "socket":
+            return _socket(address, on_state, seed)
+        case "ws" | "wss" as scheme:
+            options = _known(address, _WEBSOCKET)
+            return WebSocketReceiver(_url(address, scheme), options.get("subscribe"), on_state, seed)
+        case "http+sse" | "https+sse" as scheme:
+            _known(address, _SSE)
+            return SseReceiver(_url(address, scheme.removesuffix("+sse")), on_state, seed)
+        case "http+poll" | "https+poll" as scheme:
+            options = _known(address, _POLL)
+            every = _seconds(address, options["every"]) if "every" in options else EVERY
+            url = _url(address, scheme.removesuffix("+poll"))
+            return HttpPollReceiver(url, every, options.get("items"), options.get("key"), on_state, seed)
+        case "mqtt" | "mqtts":
+            return _mqtt(address, on_state, seed)
+        case scheme:
+            raise StreamError(f"{_shown(address)}: {scheme}:// sends nothing by itself")
+
+
+def _socket(address: Address, on_state: OnState | None, seed: int) -> Receiver:
+    _known(address, _SOCKET)
+    if address.port is None:
+        raise StreamError(f"{_shown(address)} names no port\nhint: write it like socket://localhost:9999")
+    if _flag(address, "listen"):
+        if _flag(address, "reconnect"):
+            raise StreamError(f"{_shown(address)}: who listens does not reconnect\nhint: leave one of the two")
+        return ListeningReceiver(address.host, address.port, on_state, seed)
+    return SocketReceiver(address.host, address.port, _flag(address, "reconnect"), on_state, seed)
+
+
+def _mqtt(address: Address, on_state: OnState | None, seed: int) -> Receiver:
+    options = _known(address, _MQTT)
+    tls = address.scheme == "mqtts" or _flag(address, "tls")
+    qos = options.get("qos", "1")
+    if qos not in ("0", "1"):
+        raise StreamError(f"{_shown(address)}: qos={qos}\nhint: qos is {_MQTT['qos']}")
+    return MqttReceiver(
+        address.host,
+        address.port or (8883 if tls else 1883),
+        address.path,
+        int(qos),
+        options.get("client_id"),
+        options.get("user"),
+        options.get("password"),
+        tls,
+        on_state,
+        seed,
+    )
+
+
+def _url(address: Address, scheme: str) -> str:
+    """The address that the server knows: without our options, with its own query."""
+    options = address.options
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    login = quote(options.get("user", ""), "")
+    if "password" in options:
+        login += f":{quote(options['password'], '')}"
+    port = "" if address.port is None else f":{address.port}"
+    query = f"?{options['query']}" if "query" in options else ""
+    return f"{scheme}://{login}{'@' if login else ''}{host}{port}{address.path or '/'}{query}"
+
+
+def _known(address: Address, known: Mapping[str, str]) -> Mapping[str, str]:
+    refuse_unknown(_shown(address), address.options, known)
+    return address.options
+
+
+def _flag(address: Address, name: str) -> bool:
+    value = address.options.get(name, "0").lower()
+    if value not in ("0", "1", "false", "true"):
+        raise StreamError(f"{_shown(address)}: {name}={value}\nhint: {name} is 1 or 0")
+    return value in ("1", "true")
+
+
+def _seconds(address: Address, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            duration = parse_duration(text)
+        except EvaluationError:
+            duration = None
+        if duration is None or duration.months:
+            raise StreamError(
+                f"{_shown(address)}: every={text} is no pause\nhint: give seconds, or a duration like PT5S or PT1M"
+            ) from None
+        seconds = duration.days * 86_400 + duration.seconds + duration.nanoseconds / 1e9
+    return seconds
+
+
+def _shown(address: Address) -> str:
+    """The address without its options, where passwords may stand."""
+    parts = urlsplit(address.text.partition("?")[0])
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,165 @@
+"""HTTP polling: an address is asked again and again, and what was not there before is a record.
+
+What was seen is remembered by a hash of 8 bytes, the last 100,000 of them, in the spool's cursor together with the
+validators of the last answer (ETag, Last-Modified): a restart brings no record twice.
+
+Invariant: memory, validators and records enter the spool in one step.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import math
+import time
+from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+from typing import Any
+
+from anabranch.errors import StreamError
+from anabranch.sources.receivers.base import OnState, Receiver
+from anabranch.sources.receivers.bodies import at_path, body_records, read_body
+from anabranch.sources.receivers.http import ask, check_status, shown
+
+EVERY = 5.0  # seconds
+REMEMBERED = 100_000
+_HASH_SIZE = 8
+_MOST_PAUSE = 3600.0
+
+
+class Seen:
+    """The hashes of the last records, oldest first. At least one whole answer is remembered, however long it is."""
+
+    def __init__(self, hashes: Iterable[bytes] = (), most: int = REMEMBERED) -> None:
+        self._hashes = dict.fromkeys(hashes)
+        self._most = most
+
+    def unseen(self, records: Iterable[bytes], key: str | None) -> list[bytes]:
+        """Those of an answer's records that were not there before; they are now."""
+        found: dict[bytes, bytes] = {}
+        hashes = []
+        for record in records:
+            digest = _digest(record, key)
+            hashes.append(digest)
+            if digest not in self._hashes:
+                found.setdefault(digest, record)
+        for digest in hashes:  # what is still there is the last to be forgotten
+            self._hashes.pop(digest, None)
+            self._hashes[digest] = None
+        excess = len(self._hashes) - max(self._most, len(set(hashes)))
+        for digest in list(self._hashes)[: max(0, excess)]:
+            del self._hashes[digest]
+        return list(found.values())
+
+    def packed(self) -> str:
+        return base64.b64encode(b"".join(self._hashes)).decode()
+
+    @classmethod
+    def unpacked(cls, text: str) -> Seen:
+        data = base64.b64decode(text)
+        return cls(data[at : at + _HASH_SIZE] for at in range(0, len(data), _HASH_SIZE))
+
+
+def _digest(record: bytes, key: str | None) -> bytes:
+    if key is not None:
+        try:
+            value = at_path(json.loads(record), key)
+            record = b"key " + json.dumps(value, sort_keys=True).encode()
+        except (ValueError, LookupError, RecursionError):
+            pass  # a record without the key is known by its content
+    return blake2b(record, digest_size=_HASH_SIZE).digest()
+
+
+class HttpPollReceiver(Receiver):
+    """Asks an http:// or https:// address every so many seconds. `items` says where in the answer its list is, `key`
+    which field tells records apart; both may be paths such as `data.id`."""
+
+    def __init__(
+        self,
+        url: str,
+        every: float = EVERY,
+        items: str | None = None,
+        key: str | None = None,
+        on_state: OnState | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(shown(url), on_state, seed)
+        if not (0 < every < math.inf):
+            raise StreamError(f"{self.name}: every={every} is no pause\nhint: give seconds, or a duration like PT5S")
+        self._url = url
+        self._every = every
+        self._items = items
+        self._key = key
+        self._retry_after: float | None = None
+        self._seen = Seen()
+        self._validators: dict[str, str] = {}
+
+    def _receive(self) -> None:
+        cursor = self.spool.cursor or {}
+        if cursor.get("address") == self.name:
+            self._seen = Seen.unpacked(cursor["seen"])
+            # Another question needs another answer, even when the server says that nothing has changed.
+            self._validators = cursor["validators"] if cursor["asked"] == self._asked() else {}
+        self._keep_connected(self._poll_while_it_works, self._least_pause)
+
+    def _asked(self) -> list[str | None]:
+        return [blake2b(self._url.encode(), digest_size=_HASH_SIZE).hexdigest(), self._items]
+
+    def _least_pause(self) -> float:
+        pause, self._retry_after = self._retry_after or 0.0, None
+        return pause
+
+    def _poll_while_it_works(self) -> bool:
+        going_on = True
+        while going_on:
+            began = time.monotonic()
+            self._poll()
+            self._backoff.reset()
+            going_on = self._pause(max(0.0, began + self._every - time.monotonic()))
+        return False
+
+    def _poll(self) -> None:
+        headers = {"Accept": "application/json, application/x-ndjson, */*;q=0.5", "Accept-Encoding": "gzip"}
+        with ask(self._dialer, self._url, {**headers, **self._validators}) as response:
+            if response.status == 304:
+                self._accepted(f"{self.name}: nothing new")
+                return
+            if response.status in (429, 503):
+                self._retry_after = _retry_after(response)
+            check_status(response, self._url)
+            body = read_body(response, self.name)
+            validators = _validators(response)
+        records = body_records(body, self._items, self.name)
+        unseen = self._seen.unseen(records, self._key)
+        self._validators = validators
+        if unseen or validators != (self.spool.cursor or {}).get("validators"):
+            self._take(unseen, self._new_cursor())
+        self._accepted(f"{self.name}: {len(unseen)} new of {len(records)}")
+
+    def _new_cursor(self) -> dict[str, Any]:
+        return {
+            "address": self.name,
+            "asked": self._asked(),
+            "validators": self._validators,
+            "seen": self._seen.packed(),
+        }
+
+
+def _validators(response: http.client.HTTPResponse) -> dict[str, str]:
+    """The headers that ask whether this answer still holds."""
+    pairs = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
+    return {ask: response.headers[told] for ask, told in pairs if response.headers[told]}
+
+
+def _retry_after(response: http.client.HTTPResponse) -> float | None:
+    text = (response.headers["Retry-After"] or "").strip()
+    if text.isascii() and text.isdigit():
+        seconds = float(text[:9])
+    else:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except (ValueError, TypeError):
+            return None
+    return min(max(seconds, 0.0), _MOST_PAUSE)

@@ -1,0 +1,84 @@
+"""Parquet files in parts: row groups are to them what lines are to NDJSON.
+
+Invariant: a row is read as the formats read it, and its number counts from the file's first row, wherever reading
+began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.records import read_parquet_rows
+from anabranch.model.event import Event
+from anabranch.sources.base import Decode
+from anabranch.sources.lines import PIECE, Cut, Records, SequenceOf, decoded
+
+
+def cut_row_groups(file: BinaryIO, start: Cut, size: int, records: int | None) -> tuple[list[Cut], int, int]:
+    """Cuts between row groups from `start` on, until a limit is passed; the number of all groups, and the bytes taken.
+
+    A cut's `at` counts row groups and its `line` rows. The first row group is taken whatever its size.
+    """
+    with _parquet(file) as parquet:
+        metadata = parquet.metadata
+        cuts, group, rows = [start], start.at, start.line
+        taken = in_piece = 0
+        while group < metadata.num_row_groups:
+            enough = taken >= size or (records is not None and rows - start.line >= records)
+            if enough and group > start.at:
+                break
+            about = metadata.row_group(group)
+            if in_piece and in_piece + about.total_byte_size > PIECE:
+                cuts.append(Cut(group, rows))
+                in_piece = 0
+            group, rows = group + 1, rows + about.num_rows
+            in_piece += about.total_byte_size
+            taken += about.total_byte_size
+        if group > start.at:
+            cuts.append(Cut(group, rows))
+        return cuts, metadata.num_row_groups, taken
+
+
+def read_row_groups(
+    file: BinaryIO, start: Cut, stop: int, decode: Decode, sequence_of: SequenceOf, *, events: bool
+) -> Records:
+    """The records of the row groups from `start` to `stop`. Rows that are `events` need no decoder."""
+    from anabranch.formats.parquet import event_batches, read_batch
+
+    groups = range(start.at, stop)
+    with _parquet(file) as parquet:
+        if events:
+            rows = start.line
+            for batch in event_batches(parquet, groups):
+                yield from read_batch(batch, rows)
+                rows += len(batch)
+        else:
+            yield from decoded(read_parquet_rows(parquet, groups, start.line), decode, sequence_of)
+
+
+def pack_row_groups(file: BinaryIO, start: Cut, stop: int) -> Iterator[bytes | Event | MalformedRecord]:
+    """The events of row groups as chunks; those of a batch that cannot be packed by columns come one by one."""
+    from anabranch.formats.arrow_chunks import pack_arrow
+    from anabranch.formats.parquet import event_batches, read_batch
+
+    rows = start.line
+    with _parquet(file) as parquet:
+        for batch in event_batches(parquet, range(start.at, stop)):
+            chunk = pack_arrow(batch)
+            if chunk is None:
+                yield from read_batch(batch, rows)
+            else:
+                yield chunk
+            rows += len(batch)
+
+
+@contextmanager
+def _parquet(file: BinaryIO) -> Iterator[Any]:
+    from anabranch.formats.parquet import opened_parquet
+
+    file.seek(0)
+    with opened_parquet(file) as parquet:
+        yield parquet

@@ -1,0 +1,157 @@
+"""A cell without Spark: its state in dictionaries, its batches drawn at random, its worker as forgetful as wanted."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from anabranch.engine.engine import LatePolicy
+from anabranch.engine.query import QueryOptions
+from anabranch.formats import answers as answer_formats
+from anabranch.formats import chunks
+from anabranch.model.event import Event
+from anabranch.sources.base import Decoding, OpenedStream
+from anabranch.sources.generators import GeneratorSource
+from anabranch.spark import cell as cells
+from anabranch.spark.cell import Cell
+from anabranch.spark.job import Job
+from anabranch.spark.rows import CellRow, Packed
+from anabranch.syntax import seraph
+from anabranch.testing.case_file import Case
+
+CONTROL: dict[str, Any] = {"splits": {}, "idle": {}, "closed": [], "end": False}
+
+
+@dataclass(slots=True)
+class DictState:
+    """A cell's state as Spark would keep it."""
+
+    the_head: bytes | None = None
+    the_chunks: dict[int, bytes] = field(default_factory=dict)
+    the_parts: dict[str, bytes] = field(default_factory=dict)
+
+    def head(self) -> bytes | None:
+        return self.the_head
+
+    def put_head(self, data: bytes) -> None:
+        self.the_head = data
+
+    def chunk(self, number: int) -> bytes | None:
+        return self.the_chunks.get(number)
+
+    def chunks(self) -> Iterable[tuple[int, bytes]]:
+        return list(self.the_chunks.items())
+
+    def put_chunk(self, number: int, data: bytes) -> None:
+        self.the_chunks[number] = data
+
+    def remove_chunk(self, number: int) -> None:
+        self.the_chunks.pop(number, None)
+
+    def parts(self) -> Iterable[tuple[str, bytes]]:
+        return list(self.the_parts.items())
+
+    def put_part(self, name: str, data: bytes) -> None:
+        self.the_parts[name] = data
+
+    def remove_part(self, name: str) -> None:
+        self.the_parts.pop(name, None)
+
+
+def job_of(case: Case, late: LatePolicy | None = None) -> Job:
+    """The job that runs a case."""
+    registrations = seraph.registrations(case.query, file_name=case.path.name)
+    names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else []
+    names = names or list(case.streams) or ["stream"]
+    streams = tuple(OpenedStream(GeneratorSource(name, "graph", {"count": "0"}), Decoding(name), "") for name in names)
+    options = QueryOptions(
+        case.options.get("windows", "trailing"),  # type: ignore[arg-type]
+        case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
+        case.parameters,
+        case.now,
+        case.query,
+        case.path.name,
+    )
+    return Job(
+        streams,
+        tuple(replace(options, source_name=one.name) for one in registrations),
+        case.graphs,
+        case.lateness,
+        late or LatePolicy(),
+        case.until,
+        case.drain,
+        ordered=True,
+        forms=("typed",),
+    )
+
+
+def control(**said: Any) -> Packed:
+    return Packed("0", "control", json.dumps({**CONTROL, **said}).encode())
+
+
+def packed(stream: str, events: Sequence[Event], split: str = "", place: int = 0) -> list[Packed]:
+    return [
+        Packed("0", "chunk", data, stream, split, place, number) for number, data in enumerate(chunks.pack_all(events))
+    ]
+
+
+def answers_of(rows: Iterable[CellRow]) -> list[answer_formats.AnswerParts]:
+    return [answer_formats.from_typed(row.typed) for row in rows if row.kind == "answer"]
+
+
+class Worker:
+    """Runs a cell's batches; between them it forgets, remembers something old, or has a batch taken back."""
+
+    def __init__(self, job: Job, random: Random | None = None, name: str = "cell") -> None:
+        self.job = job
+        self.state = DictState()
+        self.rows: list[CellRow] = []
+        self._random = random
+        self._name = name
+        self._old: Any = None
+        cells.forget_everything()
+
+    def batch(self, rows: Sequence[Packed]) -> list[CellRow]:
+        if self._random is not None and self._random.random() < 0.2:
+            self._try_in_vain(rows)
+        told = list(Cell(self.job, self._name, self.state).process(rows))
+        self.rows += told
+        if self._random is not None:
+            self._misremember(self._random)
+        return told
+
+    def _try_in_vain(self, rows: Sequence[Packed]) -> None:
+        """A task that was done and whose result was lost: the worker remembers it, the state does not."""
+        state = copy.deepcopy(self.state)
+        list(Cell(self.job, self._name, state).process(rows))
+
+    def _misremember(self, random: Random) -> None:
+        match random.randrange(5):
+            case 0:
+                cells.forget_everything()
+            case 1:
+                self._old = copy.deepcopy(cells._living[self._name])
+            case 2 if self._old is not None:
+                cells._living[self._name] = copy.deepcopy(self._old)
+
+
+def play(case: Case, random: Random, late: LatePolicy | None = None) -> list[CellRow]:
+    """All events of a case in drawn batches, to the end."""
+    job = job_of(case, late)
+    worker = Worker(job, random)
+    waiting = {name: list(events) for name, events in case.streams.items()}
+    while any(waiting.values()):
+        rows: list[Packed] = []
+        for name, events in waiting.items():
+            count = random.choice([0, 1, 1, 2, 3, 8])
+            cut = random.randint(0, count)
+            rows += packed(name, events[cut:count], place=1) + packed(name, events[:cut], place=0)
+            del events[:count]
+        random.shuffle(rows)
+        worker.batch([*rows, control()])
+    worker.batch([control(end=True, closed=[stream.name for stream in job.streams])])
+    return worker.rows
