@@ -1,0 +1,57 @@
+"""A sink takes the answers of one batch after the other.
+
+A batch that was written but not committed comes again after a crash, with the same number and the same answers; a sink
+makes of it the same output once: files and tables go back to where the batch before ended, the rest sends keys by which
+a receiver can tell what it has already.
+
+Invariant: `write` of the same batch, any number of times, cut off anywhere, leaves what one undisturbed write leaves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Form = Literal["json", "csv", "typed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One answer as it comes out of the engine's worker, rendered there in the forms that the sinks asked for.
+
+    `number` counts the answers of a query from zero: (query, number) names an answer for ever. `rows` is how many rows
+    it has. `json` is one line per row as `--output json` prints it; `csv` the same for CSV, without a header; `typed`
+    is `formats.answers.to_typed` of the answer.
+    """
+
+    query: str
+    number: int
+    at: int
+    rows: int
+    json: bytes = b""
+    csv: bytes = b""
+    typed: bytes = b""
+
+
+class Ledger(Protocol):
+    """What a sink remembers between runs: small JSON values that are safe on disk when `put` returns."""
+
+    def get(self, key: str) -> object: ...
+
+    def put(self, key: str, value: object) -> None: ...
+
+
+class Sink(ABC):
+    forms: tuple[Form, ...] = ("json",)
+
+    def open(self, ledger: Ledger) -> None:  # noqa: B027  a sink need not remember anything
+        """Called once before the first write of a run."""
+
+    @abstractmethod
+    def write(self, batch: int, answers: Sequence[Told]) -> None:
+        """Write the answers of a batch, in their order. Batches come in order; the last one may come again."""
+
+    def close(self) -> None:  # noqa: B027  nor hold anything open
+        """The run is over, in whatever way."""

@@ -1,0 +1,107 @@
+"""Answers as lines on stdout.
+
+A batch that was printed and not committed comes again. Into a regular file (`>> out.ndjson`) it is printed once: before
+it is printed the ledger notes which file stdout is, its length, and the length that it will have; the same batch into
+the same file first cuts it back, unless something else was written behind it. What went into a pipe or to a terminal
+cannot be taken back: a batch that the ledger notes as done is not printed again, one that was only begun is, so that
+its lines come at least once.
+
+Invariant: no line is missing; into a file that nothing else writes to, none stands twice.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from anabranch.errors import InternalError
+from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.durable import refusing, write_all
+from anabranch.sinks.files import LineForm, lines_of
+
+_HEADER = "console header"
+_BATCH = "console batch"
+_STDOUT = 1
+
+
+class _Note(NamedTuple):
+    """One print: its batch, whether it came to its end, and the file it went to with its lengths before and after."""
+
+    batch: int
+    done: bool
+    device: int | None = None
+    inode: int | None = None
+    start: int = 0
+    end: int = 0
+
+
+class Console(Sink):
+    """Lines on a file descriptor, each batch at once. `header` is the first line of CSV."""
+
+    def __init__(self, form: LineForm = "json", header: bytes = b"", descriptor: int = _STDOUT) -> None:
+        self.forms = (form,)
+        self._form: LineForm = form
+        self._header = header
+        self._descriptor = descriptor
+        self._ledger: Ledger | None = None
+
+    def open(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        if self._descriptor == _STDOUT:
+            sys.stdout.flush()  # what Python still holds comes before the answers
+        if self._header and not self._has_header():
+            self._print(_HEADER, 0, [self._header])
+
+    def write(self, batch: int, answers: Sequence[Told]) -> None:
+        chunks = lines_of(answers, self._form)
+        if not chunks:
+            return
+        last = self._last(_BATCH)
+        if last is None or last.batch != batch or not last.done:
+            self._print(_BATCH, batch, chunks)
+
+    def _has_header(self) -> bool:
+        """Whether stdout is the file that a run before began with its header."""
+        here = os.fstat(self._descriptor)
+        last = self._last(_HEADER)
+        return last is not None and last.done and _same_file(last, here) and here.st_size >= last.end
+
+    def _print(self, key: str, batch: int, chunks: Sequence[bytes]) -> None:
+        with refusing("print the answers"):
+            here = os.fstat(self._descriptor)
+            note = _Note(batch, False)
+            if stat.S_ISREG(here.st_mode):
+                start = self._start(here, key, batch)
+                note = _Note(batch, False, here.st_dev, here.st_ino, start, start + sum(map(len, chunks)))
+            self._put(key, note)
+            write_all(self._descriptor, chunks)
+            if note.inode is not None:
+                os.fsync(self._descriptor)
+        self._put(key, note._replace(done=True))
+
+    def _start(self, here: os.stat_result, key: str, batch: int) -> int:
+        """Where the lines go in a regular file: its end, after what a cut-off print of the same batch has left."""
+        last = self._last(key)
+        torn = last is not None and last.batch == batch and not last.done
+        if last is not None and torn and _same_file(last, here) and last.start <= here.st_size <= last.end:
+            os.ftruncate(self._descriptor, last.start)
+        return os.lseek(self._descriptor, 0, os.SEEK_END)
+
+    def _last(self, key: str) -> _Note | None:
+        noted: Any = self._opened().get(key)
+        return None if noted is None else _Note(**noted)
+
+    def _put(self, key: str, note: _Note) -> None:
+        self._opened().put(key, note._asdict())
+
+    def _opened(self) -> Ledger:
+        if self._ledger is None:
+            raise InternalError("a sink was written to before it was opened")
+        return self._ledger
+
+
+def _same_file(note: _Note, here: os.stat_result) -> bool:
+    return stat.S_ISREG(here.st_mode) and (note.device, note.inode) == (here.st_dev, here.st_ino)
