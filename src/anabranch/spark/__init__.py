@@ -1,0 +1,1 @@
+"""Spark carries it: the only room that knows pyspark."""

@@ -1,0 +1,388 @@
+"""A cell: the engine of some streams and queries, kept alive from batch to batch by what its state holds.
+
+The state is the window's chunks and, apart from them, where every query and stream stands. The engine itself (buffers,
+unions, compiled plans) is a cache in the worker, named by the token of the state that it agrees with. A cache that
+missed some batches takes in the chunks that it has not seen; one that is missing is built again from all of them.
+
+State: O(window) in chunks, written once each; per batch the new chunks and what changed of the rest.
+
+Law: the rows that a cell tells depend on the packed rows it was given, in whatever batches, and not on which cache it
+found. What the window holds determines everything, so recovery is replay.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from anabranch.engine import checkpoint
+from anabranch.engine.answers import Answer
+from anabranch.engine.engine import Engine
+from anabranch.engine.progress import rank
+from anabranch.engine.session import recompile
+from anabranch.errors import EngineError
+from anabranch.formats import answers as answer_formats
+from anabranch.formats import chunks, deadletter
+from anabranch.model.event import Event
+from anabranch.model.instants import subtract_duration
+from anabranch.spark.job import Job
+from anabranch.spark.rows import CellRow, Packed
+
+FORMAT = 1
+_SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
+_SMALL_EVENTS = 4096
+_ANCESTORS = 16  # batches after which a cache that missed them is built anew
+_ENGINE = "engine"
+_QUERY = "query:"
+
+
+class CellState(Protocol):
+    """Where a cell keeps what must survive. Values are bytes of any size."""
+
+    def head(self) -> bytes | None: ...
+
+    def put_head(self, data: bytes) -> None: ...
+
+    def chunk(self, number: int) -> bytes | None: ...
+
+    def chunks(self) -> Iterable[tuple[int, bytes]]: ...
+
+    def put_chunk(self, number: int, data: bytes) -> None: ...
+
+    def remove_chunk(self, number: int) -> None: ...
+
+    def parts(self) -> Iterable[tuple[str, bytes]]: ...
+
+    def put_part(self, name: str, data: bytes) -> None: ...
+
+    def remove_part(self, name: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A stored chunk, as the catalogue knows it."""
+
+    number: int
+    stream: str
+    split: str
+    first_sequence: int
+    events: int
+    last: int
+    size: int
+
+
+@dataclass(slots=True)
+class _Living:
+    """What a worker keeps between batches."""
+
+    engine: Engine
+    token: str = ""
+    ancestors: list[str] = field(default_factory=list)
+    queries: str = ""
+    next_chunk: int = 0
+    entries: dict[int, _Entry] = field(default_factory=dict)
+    tails: dict[tuple[str, str], tuple[int, list[Event]]] = field(default_factory=dict)  # of the newest small chunk
+    parts: dict[str, bytes] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+
+
+_living: dict[str, _Living] = {}
+"""By the cell's name in its run. A worker holds few cells, and forgets the oldest."""
+_MOST_LIVING = 8
+
+
+def forget_everything() -> None:
+    """Drop all caches, as a new worker would have none."""
+    _living.clear()
+
+
+class Cell:
+    """One cell at one batch."""
+
+    def __init__(self, job: Job, name: str, state: CellState) -> None:
+        self._job = job
+        self._name = name
+        self._state = state
+
+    def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
+        """Take in a batch; the state is written when the first row comes out."""
+        living = self._enliven()
+        told = [*self._reconcile(living), *self._take_in(living, rows)]
+        self._save(living)
+        yield from told
+
+    # --- the cache ------------------------------------------------------------------------------------------------
+
+    def _enliven(self) -> _Living:
+        """The engine that agrees with the state. It leaves the cache until the batch is through."""
+        cached = _living.pop(self._name, None)
+        data = self._state.head()
+        if data is None:
+            return _Living(self._job.engine())
+        head = json.loads(data)
+        if head["format"] != FORMAT:
+            raise EngineError(f"the state has format {head['format']}; this version of Anabranch reads {FORMAT}")
+        if cached is not None and cached.token == head["token"]:
+            return cached
+        if cached is not None and cached.token in head["ancestors"]:
+            living = cached
+            grown = [number for number, _ in living.tails.values()]
+            missed = [*grown, *range(living.next_chunk, head["next_chunk"])]
+            found = ((number, self._state.chunk(number)) for number in missed)
+            self._refill(living, ((number, chunk) for number, chunk in found if chunk is not None))
+            self._load(living, head)
+        else:
+            living = _Living(self._job.engine())
+            self._load(living, head)
+            self._refill(living, sorted(self._state.chunks()))
+        return living
+
+    def _load(self, living: _Living, head: dict[str, Any]) -> None:
+        living.parts = dict(self._state.parts())
+        state = _unpack(living.parts[_ENGINE])
+        state["queries"] = [_unpack(living.parts[_QUERY + name]) for name in state["queries"]]
+        living.engine.load(state, recompile)
+        living.engine.failures()  # told when they happened
+        living.token = head["token"]
+        living.ancestors = head["ancestors"]
+        living.queries = head["queries"]
+        living.next_chunk = head["next_chunk"]
+        living.numbers = head["numbers"]
+        living.totals = head["totals"]
+
+    def _refill(self, living: _Living, stored: Iterable[tuple[int, bytes]]) -> None:
+        for number, data in stored:
+            entry, packed = _open(number, data)
+            known = living.entries.get(number)
+            living.entries[number] = entry
+            skipped = 0 if known is None else known.events
+            if skipped < entry.events:
+                events = chunks.unpack(packed)
+                living.engine.refill(entry.stream, entry.split, entry.first_sequence + skipped, events[skipped:])
+                if entry.size < _SMALL:
+                    living.tails[entry.stream, entry.split] = (number, events)
+
+    # --- one batch ------------------------------------------------------------------------------------------------
+
+    def _reconcile(self, living: _Living) -> Iterator[CellRow]:
+        if living.queries == self._job.fingerprint:
+            return
+        began = living.queries
+        found = living.engine.reconcile(self._job.registrations())
+        living.queries = self._job.fingerprint
+        if began:
+            yield _status({"new": found.new, "dropped": found.dropped, "kept": found.kept})
+
+    def _take_in(self, living: _Living, rows: Sequence[Packed]) -> Iterator[CellRow]:
+        engine = living.engine
+        control = _control(rows)
+        streams = {stream.name: place for place, stream in enumerate(self._job.streams)}
+        for name, splits in control["splits"].items():
+            if name in streams:
+                engine.set_splits(name, splits)
+        arrived = [row for row in rows if row.kind != "control" and row.stream in streams]
+        arrived.sort(key=lambda row: (streams[row.stream], rank(row.split), row.place, row.number))
+        for row in arrived:
+            if row.kind == "malformed":
+                _count(living, malformed=row.count)
+                yield CellRow("malformed", row.stream, rows=row.count, data=row.data)
+            else:
+                yield from self._push(living, row)
+        self._pass_over_silence(engine, control)
+        for name in control["closed"]:
+            if not engine.stream(name).closed:
+                engine.close_stream(name)
+        if control["end"]:
+            engine.finish(self._job.until, self._job.drain)
+        yield from self._tell(living, bool(control["end"]))
+
+    def _push(self, living: _Living, row: Packed) -> Iterator[CellRow]:
+        engine = living.engine
+        events = chunks.unpack(row.data)
+        buffer = engine.stream(row.stream)
+        first = buffer.sequences.get(row.split, 0)
+        pushed = engine.push(row.stream, events, row.split)
+        data = row.data
+        if pushed.late:
+            late = {id(event) for event in pushed.late}
+            events = [event for event in events if id(event) not in late]
+            data = chunks.pack(events)
+            letters = b"".join(deadletter.letter(deadletter.late(event)) for event in pushed.late)
+            yield CellRow("late", row.stream, rows=len(pushed.late), data=letters)
+        _count(living, events=len(events), late=len(pushed.late), corrected=pushed.corrected)
+        if events:
+            self._store(living, row.stream, row.split, first, events, data)
+
+    def _pass_over_silence(self, engine: Engine, control: dict[str, Any]) -> None:
+        """A silent stream goes on with its fellows, and at the clock's pace when all are silent."""
+        idle = control["idle"]
+        awake = [engine.stream(one.name) for one in self._job.streams if one.name not in idle]
+        fellows = [stream.open_from for stream in awake if not stream.closed]
+        for name, silent in idle.items():
+            stream = engine.stream(name)
+            reached = [min(fellows) - 1] if fellows else []
+            if stream.last_event_time is not None:
+                now = stream.last_event_time + silent
+                reached.append(now if stream.lateness is None else subtract_duration(now, stream.lateness))
+            if reached and not stream.closed:
+                engine.advance(max(reached), name)
+
+    # --- telling --------------------------------------------------------------------------------------------------
+
+    def _tell(self, living: _Living, ended: bool) -> Iterator[CellRow]:
+        engine = living.engine
+        for name in engine.queries:
+            for warning in engine.warnings(name):
+                yield CellRow("warning", name, at=warning.at, data=str(warning).encode())
+        for answer in engine.take(engine.frontier if self._job.ordered and not ended else None):
+            yield self._told(living, answer)
+        for name, failure in engine.failures():
+            asked = engine.query(name).options
+            said = {"text": asked.text, "file_name": asked.file_name, "diagnostics": checkpoint.pack_error(failure)}
+            yield CellRow("failure", name, data=json.dumps(said).encode())
+        queries = [engine.query(name) for name in engine.queries]
+        yield _status(
+            {
+                **living.totals,
+                "instants": sum(query.instants_passed for query in queries),
+                "evaluations": sum(query.evaluations for query in queries),
+                "ended": ended,
+                "done": bool(queries) and all(query.done for query in queries),
+                "chunks": len(living.entries),
+                "bytes": sum(entry.size for entry in living.entries.values()),
+                "streams": {
+                    name: {
+                        "watermark": engine.stream(name).open_from,
+                        "newest": engine.stream(name).last_event_time,
+                        "held": len(engine.stream(name)),
+                        "closed": engine.stream(name).closed,
+                    }
+                    for name in engine.streams
+                },
+            }
+        )
+
+    def _told(self, living: _Living, answer: Answer) -> CellRow:
+        number = living.numbers.get(answer.query, 0)
+        living.numbers[answer.query] = number + 1
+        _count(living, rows=len(answer.rows))
+        forms = self._job.forms
+        said = (
+            answer.query,
+            answer.at,
+            answer.op,
+            answer.correction,
+            answer.win_start,
+            answer.win_end,
+            answer.columns,
+            answer.rows,
+        )
+        return CellRow(
+            "answer",
+            answer.query,
+            number,
+            int(answer.at),
+            len(answer.rows),
+            answer_formats.json_lines(*said) if "json" in forms else b"",
+            answer_formats.csv_lines(*said, *self._job.csv_form()) if "csv" in forms else b"",
+            answer_formats.to_typed(*said) if "typed" in forms else b"",
+        )
+
+    # --- the state ------------------------------------------------------------------------------------------------
+
+    def _store(self, living: _Living, stream: str, split: str, first: int, events: list[Event], data: bytes) -> None:
+        """Put a chunk away; a small one is joined to the small one before it, so that few are many events."""
+        key = (stream, split)
+        number, tail = living.tails.pop(key, (-1, []))
+        entry = living.entries.get(number)
+        if entry is not None and entry.size + len(data) < _SMALL and entry.events + len(events) <= _SMALL_EVENTS:
+            events = [*tail, *events]
+            data = chunks.pack(events)
+            first = entry.first_sequence
+        else:
+            number = living.next_chunk
+            living.next_chunk += 1
+        found = chunks.head(data)
+        entry = _Entry(number, stream, split, first, found.events, found.last, len(data))
+        living.entries[number] = entry
+        self._state.put_chunk(number, _closed(entry, data))
+        if len(data) < _SMALL and len(events) < _SMALL_EVENTS:
+            living.tails[key] = (number, events)
+
+    def _save(self, living: _Living) -> None:
+        engine = living.engine
+        for entry in list(living.entries.values()):
+            if entry.last < engine.stream(entry.stream).complete_from:
+                del living.entries[entry.number]
+                self._state.remove_chunk(entry.number)
+        state = engine.state(events=False)
+        queries = {_QUERY + query["name"]: query for query in state["queries"]}
+        state["queries"] = [query["name"] for query in state["queries"]]
+        parts = {name: _pack(query) for name, query in queries.items()}
+        parts[_ENGINE] = _pack(state)
+        for name, data in parts.items():
+            if living.parts.get(name) != data:
+                self._state.put_part(name, data)
+        for name in living.parts.keys() - parts.keys():
+            self._state.remove_part(name)
+        living.parts = parts
+        living.ancestors = [*living.ancestors, living.token][-_ANCESTORS:]
+        living.token = uuid.uuid4().hex
+        head = {
+            "format": FORMAT,
+            "token": living.token,
+            "ancestors": living.ancestors,
+            "queries": living.queries,
+            "next_chunk": living.next_chunk,
+            "numbers": living.numbers,
+            "totals": living.totals,
+        }
+        self._state.put_head(json.dumps(head).encode())
+        while len(_living) >= _MOST_LIVING:
+            del _living[next(iter(_living))]
+        _living[self._name] = living
+
+
+def _status(detail: dict[str, Any]) -> CellRow:
+    return CellRow("status", data=json.dumps(detail).encode())
+
+
+def _control(rows: Sequence[Packed]) -> dict[str, Any]:
+    """What the planner says about this batch."""
+    found = [row for row in rows if row.kind == "control"]
+    if len(found) != 1:
+        raise EngineError(f"a batch carries one word of the planner, and this one carries {len(found)}")
+    control: dict[str, Any] = json.loads(found[0].data)
+    return control
+
+
+def _count(living: _Living, **more: int) -> None:
+    for name, number in more.items():
+        living.totals[name] = living.totals.get(name, 0) + number
+
+
+def _pack(value: Any) -> bytes:
+    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
+
+
+def _unpack(data: bytes) -> Any:
+    return json.loads(zlib.decompress(data))
+
+
+def _closed(entry: _Entry, data: bytes) -> bytes:
+    """A chunk with what the catalogue must know of it, as it lies in the state."""
+    label = json.dumps([entry.stream, entry.split, entry.first_sequence]).encode()
+    return len(label).to_bytes(4, "little") + label + data
+
+
+def _open(number: int, stored: bytes) -> tuple[_Entry, bytes]:
+    length = int.from_bytes(stored[:4], "little")
+    stream, split, first_sequence = json.loads(stored[4 : 4 + length])
+    data = stored[4 + length :]
+    found = chunks.head(data)
+    return _Entry(number, stream, split, first_sequence, found.events, found.last, len(data)), data

@@ -1,0 +1,189 @@
+"""The folder of a run: Spark's checkpoint, the sinks' ledger, the spools of push sources, and scratch space.
+
+    anabranch.json   format and options that a restart must repeat
+    lock             who is running
+    spark/           Spark's own checkpoint: offsets, commits, state
+    ledger/          how far each sink has got
+    spool/           records of push sources that no batch has answered yet
+    scratch/         emptied when a run begins and when it ends
+    spark.log        what Spark and its workers had to say
+
+Invariant: one run at a time; a folder that belongs to another job or another format is refused before anything is read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from anabranch.errors import EngineError
+from anabranch.sinks.durable import replacing
+from anabranch.sinks.ledger import FileLedger
+from anabranch.spark.job import Job
+
+FORMAT = 1
+_PATIENCE = 30.0  # seconds for the Java process of a killed run to end
+
+
+class RunFolder:
+    """Opened for one run. Without a path it lies among the system's temporary files and is removed at the end."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self.temporary = path is None
+        if path is not None and "://" in path:
+            raise EngineError(
+                f"--checkpoint {path}: a checkpoint is a folder that the driver and all workers can reach\n"
+                "hint: give a path, on a cluster one on a shared file system"
+            )
+        self.path = Path(path).absolute() if path is not None else Path(tempfile.mkdtemp(prefix="anabranch-"))
+        if self.path.exists() and not self.path.is_dir():
+            raise EngineError(f"{self.path} is a file; a checkpoint is a folder")
+        self._lock: TextIO | None = None
+
+    @property
+    def spark(self) -> Path:
+        return self.path / "spark"
+
+    @property
+    def scratch(self) -> Path:
+        return self.path / "scratch"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "spark.log"
+
+    def spool(self, stream: str) -> Path:
+        return self.path / "spool" / stream
+
+    def ledger(self) -> FileLedger:
+        return FileLedger(self.path / "ledger")
+
+    # --- opening --------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Take the folder for this run; scratch space is emptied."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        self._empty_scratch()
+        self.scratch.mkdir()
+
+    def _take_lock(self) -> None:
+        lock = (self.path / "lock").open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = _said(lock.read()).get("pid", "?")
+            lock.close()
+            raise EngineError(
+                f"the checkpoint {self.path} is in use by another run (process {owner})\n"
+                "hint: stop it first, or give this run a folder of its own"
+            ) from None
+        lock.seek(0)
+        jvm = _said(lock.read()).get("jvm")
+        self._lock = lock
+        # The lock of a killed driver is free at once; its Java process needs a moment to see that it is alone.
+        deadline = time.monotonic() + _PATIENCE
+        while jvm is not None and _is_java(jvm):
+            if time.monotonic() > deadline:
+                raise EngineError(f"the Java process {jvm} of an earlier run still works on {self.path}")
+            time.sleep(0.05)
+        self.note_jvm(None)
+
+    def note_jvm(self, pid: int | None) -> None:
+        assert self._lock is not None
+        self._lock.seek(0)
+        self._lock.truncate()
+        json.dump({"pid": os.getpid(), "jvm": pid}, self._lock)
+        self._lock.flush()
+
+    def check(self, job: Job) -> None:
+        """Refuse a folder of another job; note the options of a first run."""
+        options = json.loads(json.dumps(job.options()))
+        file = self.path / "anabranch.json"
+        if not file.exists():
+            if self.spark.exists():
+                raise EngineError(f"{self.path} holds a checkpoint of Spark that is not Anabranch's")
+            with replacing(file) as new:
+                new.write(json.dumps({"format": FORMAT, "options": options}, indent=1).encode())
+            return
+        said = _said(file.read_text())
+        if said.get("format") != FORMAT:
+            raise EngineError(
+                f"the checkpoint {self.path} has format {said.get('format')}; "
+                f"this version of Anabranch reads format {FORMAT}\n"
+                "hint: finish the run with the version that began it, or begin anew in another folder"
+            )
+        for name, value in options.items():
+            before = said["options"].get(name)
+            if before != value:
+                raise EngineError(
+                    f"the checkpoint {self.path} was made with other options: {_difference(name, before, value)}\n"
+                    "hint: repeat the options of the first run, or begin anew in another folder; queries may change"
+                )
+
+    def finished(self, queries: str) -> bool:
+        """Whether the run that the folder holds has answered the end of its input, for these queries."""
+        offsets = _numbers(self.spark / "offsets")
+        if not offsets or max(offsets) not in _numbers(self.spark / "commits"):
+            return False
+        lines = (self.spark / "offsets" / str(max(offsets))).read_text().splitlines()
+        offset: dict[str, Any] = json.loads(lines[-1])
+        return bool(offset.get("end")) and offset.get("queries") == queries
+
+    # --- closing --------------------------------------------------------------------------------------------------
+
+    def close(self, keep: bool = False) -> None:
+        """Empty the scratch space; a temporary folder goes altogether, unless its log is wanted."""
+        self._empty_scratch()
+        if self._lock is not None:
+            self.note_jvm(None)
+            self._lock.close()
+            self._lock = None
+        if self.temporary and not keep:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _empty_scratch(self) -> None:
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        for leftover in self.spark.glob("**/.*.tmp*") if self.spark.exists() else ():
+            leftover.unlink(missing_ok=True)
+
+
+def _said(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*before, *now]:
+            if before.get(key) != now.get(key):
+                return f"{name}: {key} was {_shown(before.get(key))} and is {_shown(now.get(key))}"
+    return f"{name} was {_shown(before)} and is {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

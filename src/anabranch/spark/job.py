@@ -1,0 +1,92 @@
+"""A job: everything that a run is made of, as data.
+
+The Spark plan is the same for every job; queries, streams and options travel in it as values.
+
+Invariant: a job can be pickled, and two jobs with the same `fingerprint` answer alike from the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from anabranch.algebra.operators import Registration
+from anabranch.engine.engine import Engine, LatePolicy
+from anabranch.engine.query import QueryOptions
+from anabranch.engine.session import recompile
+from anabranch.formats.values import to_typed_json
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.temporal import Duration
+from anabranch.sinks.base import Form
+from anabranch.sources.base import OpenedStream
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    streams: tuple[OpenedStream, ...]
+    queries: tuple[QueryOptions, ...]
+    graphs: Mapping[str, PropertyGraph] = field(default_factory=dict)
+    lateness: Duration | None = None
+    late: LatePolicy = field(default_factory=LatePolicy)
+    until: int | None = None
+    drain: bool = False
+    ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
+    forms: tuple[Form, ...] = ("json",)
+    records_per_batch: int | None = None
+    idle_timeout: int | None = None  # microseconds
+    csv_columns: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """What the queries are: it changes when a query is added, dropped or changed."""
+        said: list[object] = [self.until, self.drain]
+        for one in self.queries:
+            parameters = {key: to_typed_json(value) for key, value in one.parameters.items()}
+            said.append([repr(recompile(one)), one.windows, one.conflicts, parameters])
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+    def options(self) -> dict[str, object]:
+        """What a checkpoint belongs to besides queries: a restart must say the same."""
+        return {
+            "streams": {stream.name: stream.address for stream in self.streams},
+            "ingestion": {stream.name: stream.decoding.text for stream in self.streams if stream.decoding.text},
+            "lateness": None if self.lateness is None else str(self.lateness),
+            "late": str(self.late),
+        }
+
+    def csv_form(self) -> tuple[list[str], bool, bool]:
+        """What CSV lines must know: the columns of all queries, whether these are several, whether corrections come."""
+        columns = list(dict.fromkeys(name for names in self.csv_columns for name in names))
+        return columns, len(self.csv_columns) > 1, self.late.corrects
+
+    def registrations(self) -> list[tuple[Registration, QueryOptions]]:
+        return [(recompile(one), one) for one in self.queries]
+
+    def engine(self) -> Engine:
+        """A new engine for the job, with its streams and graphs and no query yet."""
+        engine = Engine(self.lateness, fixed_streams=True, late=self.late)
+        for stream in self.streams:
+            engine.declare_stream(stream.name)
+        self.set_graphs(engine)
+        return engine
+
+    def set_graphs(self, engine: Engine) -> None:
+        for name, graph in self.graphs.items():
+            engine.add_static_graph(name, graph)
+
+
+def save_job(job: Job, path: Path) -> None:
+    path.write_bytes(pickle.dumps(job))
+
+
+@lru_cache(maxsize=4)
+def load_job(path: str) -> Job:
+    """The job of a file that was sent to the workers; its name changes with its content."""
+    job = pickle.loads(Path(path).read_bytes())
+    assert isinstance(job, Job)
+    return job

@@ -1,0 +1,111 @@
+"""The planner: how far each batch goes, over all streams of a job, as one JSON offset.
+
+An offset holds where every stream stands and what the engine must know besides events: the splits that are awake, how
+long a stream has been silent, which streams have ended, which queries are asked. All of it is in Spark's offset log
+before the batch runs, so a batch that is run again is the same batch.
+
+Invariant: what lies between two offsets never depends on the clock; only which offset comes next does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
+
+Control = dict[str, Any]
+
+_IDLE_STEP = 1_000_000  # microseconds: how often a silent stream moves on
+
+
+class Planner:
+    def __init__(
+        self,
+        streams: Sequence[OpenedStream],
+        queries: str,
+        limit: Limit,
+        idle_timeout: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sources = {stream.name: stream.source for stream in streams}
+        self._queries = queries
+        self._limit = limit
+        self._idle_timeout = idle_timeout
+        self._clock = clock
+        self._seen: dict[tuple[str, str], float] = {}
+        self._begun_at = clock()
+
+    @staticmethod
+    def initial() -> Offset:
+        return {"streams": {}}
+
+    def ahead(self, start: Offset) -> Offset:
+        """The next offset, or `start` itself when there is nothing to do."""
+        now = self._clock()
+        moved = start.get("queries") != self._queries
+        end: Offset = {"streams": {}, "queries": self._queries, "begun": {}, "splits": {}, "idle": {}, "closed": []}
+        for name, source in self._sources.items():
+            at = start["streams"].get(name)
+            if at is None:
+                at = end["begun"][name] = source.begin()
+                moved = True
+            to = source.ahead(at, self._limit)
+            awake = {piece.split for piece in source.pieces(at, to)} if to != at else set()
+            for split in awake:
+                self._seen[name, split] = now
+            moved = moved or to != at
+            end["streams"][name] = to
+            if source.ended(to):
+                end["closed"].append(name)
+            else:
+                self._look_for_silence(name, source.splits(to), now, end)
+        end["end"] = len(end["closed"]) == len(self._sources)
+        moved = moved or end["end"] != start.get("end", False) or end["closed"] != start.get("closed", [])
+        return end if moved or self._silence_goes_on(start, end) else start
+
+    def _look_for_silence(self, name: str, splits: list[str], now: float, end: Offset) -> None:
+        """A split that has been silent for too long no longer holds its stream back; nor does a stream its fellows."""
+        end["splits"][name] = splits
+        if self._idle_timeout is None:
+            return
+        silent = {split: self._micros(now - self._seen.get((name, split), self._begun_at)) for split in splits}
+        awake = [split for split in splits if silent[split] < self._idle_timeout]
+        if awake:
+            end["splits"][name] = awake
+        else:
+            end["idle"][name] = min(silent.values(), default=self._micros(now - self._begun_at)) - self._idle_timeout
+
+    def _silence_goes_on(self, start: Offset, end: Offset) -> bool:
+        if start.get("splits") is not None and end["splits"] != start["splits"]:
+            return True
+        before = start.get("idle", {})
+        return any(idle - before.get(name, -_IDLE_STEP) >= _IDLE_STEP for name, idle in end["idle"].items())
+
+    @staticmethod
+    def _micros(seconds: float) -> int:
+        return int(seconds * 1_000_000)
+
+    def pieces(self, start: Offset, end: Offset) -> list[Piece]:
+        found: list[Piece] = []
+        for name, to in end["streams"].items():
+            source = self._sources.get(name)
+            at = start["streams"].get(name) or end["begun"].get(name)
+            if source is not None and at is not None and at != to:
+                found += source.pieces(at, to)
+        return found
+
+    @staticmethod
+    def control(end: Offset) -> Control:
+        """What the engine is told besides events."""
+        return {key: end[key] for key in ("splits", "idle", "closed", "end")}
+
+    def commit(self, end: Offset) -> None:
+        for name, offset in end["streams"].items():
+            if name in self._sources:
+                self._sources[name].commit(offset)
+
+    def close(self) -> None:
+        for source in self._sources.values():
+            source.close()

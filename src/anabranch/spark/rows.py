@@ -1,0 +1,100 @@
+"""The two tables of the pipeline: what the packers send to a cell, and what a cell tells.
+
+Invariant: the schemas are the same for every job, so that a restart with other queries finds the plan it left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+PACKED_SCHEMA = (
+    "cell string, kind string, stream string, split string, place long, number long, count long, data binary"
+)
+TOLD_SCHEMA = (
+    "kind string, place long, query string, number long, at long, rows long, "
+    "json binary, csv binary, typed binary, data binary"
+)
+
+CELL = "0"
+"""The one cell that holds all streams and queries."""
+
+PackedKind = Literal["chunk", "malformed", "control"]
+ToldKind = Literal["answer", "malformed", "late", "warning", "failure", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A row on its way to a cell: a chunk of events, dead letters of malformed records, or the planner's word.
+
+    `place` is the piece's order within its split, `number` the row's within the piece; of dead letters `count` is how
+    many there are.
+    """
+
+    cell: str
+    kind: PackedKind
+    data: bytes
+    stream: str = ""
+    split: str = ""
+    place: int = 0
+    number: int = 0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """A row that a cell tells. Of records set aside `query` is the stream and `rows` how many they are."""
+
+    kind: ToldKind
+    query: str = ""
+    number: int = 0
+    at: int = 0
+    rows: int = 0
+    json: bytes = b""
+    csv: bytes = b""
+    typed: bytes = b""
+    data: bytes = b""
+
+    def detail(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.data)
+        return found
+
+
+_PACKED_ARROW = pa.schema(
+    [
+        ("cell", pa.string()),
+        ("kind", pa.string()),
+        ("stream", pa.string()),
+        ("split", pa.string()),
+        ("place", pa.int64()),
+        ("number", pa.int64()),
+        ("count", pa.int64()),
+        ("data", pa.binary()),
+    ]
+)
+
+
+def packed_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
+    columns = {name: [getattr(row, name) for row in rows] for name in _PACKED_ARROW.names}
+    return pa.RecordBatch.from_pydict(columns, schema=_PACKED_ARROW)
+
+
+TOLD_COLUMNS = ("kind", "place", "query", "number", "at", "rows", "json", "csv", "typed", "data")
+
+
+def told_columns(rows: Sequence[CellRow], place: int) -> dict[str, list[Any]]:
+    """The rows as columns, numbered from `place` on."""
+    columns = {name: [getattr(row, name) for row in rows] for name in TOLD_COLUMNS if name != "place"}
+    columns["place"] = list(range(place, place + len(rows)))
+    return {name: columns[name] for name in TOLD_COLUMNS}
+
+
+def told_rows(table: pa.Table) -> list[CellRow]:
+    """The rows of a batch in their order."""
+    columns = [table.column(name).to_pylist() for name in TOLD_COLUMNS]
+    rows = sorted(zip(*columns, strict=True), key=lambda row: row[1])
+    return [CellRow(kind, *rest) for kind, _place, *rest in rows]

@@ -1,0 +1,244 @@
+"""One run of a job on Spark: the query is started, its batches go to the sinks, and it ends as its input does.
+
+    source of all streams -> chunks -> groupBy(cell).transformWithState -> rows of a batch -> sinks
+
+A worker that dies is Spark's business: its task is tried again. A batch that fails for other reasons, such as a
+planner that was killed, is started again from the checkpoint a few times, with pauses.
+
+Invariant: a batch is committed after every sink has it; an error of ours comes out as it is, one of Spark's with the
+place of its log.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from anabranch.engine import checkpoint
+from anabranch.errors import AnabranchError, EngineError, InternalError, QueryError
+from anabranch.sinks.base import Sink, Told
+from anabranch.sources.base import Limit
+from anabranch.spark import session as spark_session
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.job import Job, save_job
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.processor import CellProcessor
+from anabranch.spark.rows import TOLD_SCHEMA, CellRow, told_rows
+from anabranch.spark.session import RunningSpark, SparkSettings
+from anabranch.spark.source import FORMAT, AnabranchSource, SourceSettings
+
+_POLL = 0.05  # seconds between two looks at a running query
+_STARTS = 5  # of one run, in spite of failures that are not ours
+_PAUSE = 0.5
+
+
+@dataclass(slots=True)
+class Progress:
+    """How a run stands: the cell's last word, and Spark's own figures of the last batch."""
+
+    status: dict[str, Any] = field(default_factory=dict)
+    batch: int = -1
+    batch_seconds: float = 0.0
+    state_bytes: int = 0
+    offset: dict[str, Any] = field(default_factory=dict)
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class Observers:
+    """Whom a run tells what; each is called from the thread of the batch."""
+
+    on_warning: Callable[[str, int, str], None] = lambda query, at, text: None
+    on_failure: Callable[[QueryError], None] = lambda failure: None
+    on_note: Callable[[str], None] = lambda text: None
+    on_progress: Callable[[Progress], None] = lambda progress: None
+
+
+_RAISED = re.compile(r"anabranch\.\S+\.(EngineError|StreamError|InternalError|MalformedEventError): (.*)")
+_PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception): .")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A failure that Spark reports, and whether it is one of our own that no second try would mend."""
+
+    error: AnabranchError
+    is_ours: bool
+
+
+class SparkRun:
+    def __init__(
+        self,
+        job: Job,
+        folder: RunFolder,
+        sinks: Sequence[Sink],
+        letters: LetterFiles,
+        settings: SparkSettings | None = None,
+        observers: Observers | None = None,
+    ) -> None:
+        self._job = job
+        self._folder = folder
+        self._sinks = list(sinks)
+        self._letters = letters
+        self._settings = settings or SparkSettings()
+        self._observers = observers or Observers()
+        self._over_at: int | None = None  # the batch after which there is nothing more to tell
+        self._error: BaseException | None = None
+        self.progress = Progress()
+        self.failures: list[QueryError] = []
+
+    # --- from outside ---------------------------------------------------------------------------------------------
+
+    def run(self, should_stop: Callable[[], bool] = lambda: False, running: RunningSpark | None = None) -> None:
+        """Run to the end of the input, or until told to stop, in a session of its own or in one that is running
+        already. The folder is open."""
+        ledger = self._folder.ledger()
+        own = running is None
+        if running is None:
+            running = spark_session.start(self._settings, self._folder.scratch, self._folder.log)
+        try:
+            self._folder.note_jvm(running.jvm_pid)
+            for sink in self._sinks:
+                sink.open(ledger)
+            self._letters.open(ledger)
+            self._supervise(running, should_stop)
+        finally:
+            for sink in self._sinks:
+                sink.close()
+            self._letters.close()
+            if own:
+                spark_session.stop(running)
+
+    def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
+        job_file = self._send_job(running.session)
+        running.session.dataSource.register(AnabranchSource)
+        for attempt in range(1, _STARTS + 1):
+            batch = self.progress.batch
+            query: StreamingQuery | None = None
+            try:
+                query = self._start(running.session, job_file)
+                self._watch(query, should_stop)
+                return
+            except PySparkException as error:
+                if self._error is not None:
+                    raise self._error from None
+                failed = self._spark_failed(str(error))
+                if attempt == _STARTS or not isinstance(error, StreamingQueryException) or failed.is_ours:
+                    raise failed.error from None
+                progressed = self.progress.batch > batch
+            finally:
+                if query is not None:
+                    query.stop()
+            self.progress.restarts += 1
+            self._observers.on_note("a batch failed for reasons of Spark's; going on from the checkpoint")
+            time.sleep(_PAUSE if progressed else _PAUSE * 2**attempt)
+
+    # --- the query ------------------------------------------------------------------------------------------------
+
+    def _send_job(self, session: SparkSession) -> str:
+        path = self._folder.scratch / f"job-{time.time_ns()}.bin"
+        save_job(self._job, path)
+        session.sparkContext.addFile(str(path))
+        return path.name
+
+    def _start(self, session: SparkSession, job_file: str) -> StreamingQuery:
+        job = self._job
+        limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
+        settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout)
+        packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
+        told = packed.groupBy("cell").transformWithStateInPandas(
+            CellProcessor(job_file, f"{self._folder.path}#{job_file}"), TOLD_SCHEMA, "Update", "None"
+        )
+        return (
+            told.writeStream.outputMode("update")
+            .option("checkpointLocation", str(self._folder.spark))
+            .foreachBatch(self._batch)
+            .start()
+        )
+
+    def _watch(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
+        while not query.awaitTermination(_POLL):  # type: ignore[arg-type]  # seconds, also parts of one
+            self._look_at(query)
+            over = self._over_at is not None and self.progress.batch >= self._over_at
+            if over or should_stop():
+                query.stop()
+                return
+
+    def _look_at(self, query: StreamingQuery) -> None:
+        said = query.lastProgress
+        if said is None or said["batchId"] <= self.progress.batch:
+            return
+        self.progress.batch = said["batchId"]
+        self.progress.batch_seconds = said["durationMs"].get("triggerExecution", 0) / 1000
+        self.progress.state_bytes = sum(one["memoryUsedBytes"] for one in said["stateOperators"])
+        self._observers.on_progress(self.progress)
+
+    # --- one batch ------------------------------------------------------------------------------------------------
+
+    def _batch(self, frame: DataFrame, batch: int) -> None:
+        try:
+            self._take(frame.toArrow(), batch)
+        except BaseException as error:
+            if isinstance(error, AnabranchError | OSError):
+                self._error = error
+            raise
+
+    def _take(self, table: pa.Table, batch: int) -> None:
+        rows = told_rows(table)
+        told = [_told(row) for row in rows if row.kind == "answer"]
+        for row in rows:
+            self._note(row, batch)
+        for sink in self._sinks:
+            sink.write(batch, told)
+        self._letters.write_rows(batch, [row for row in rows if row.kind in ("malformed", "late")])
+        self._observers.on_progress(self.progress)
+
+    def _note(self, row: CellRow, batch: int) -> None:
+        match row.kind:
+            case "warning":
+                self._observers.on_warning(row.query, row.at, row.data.decode())
+            case "failure":
+                said = row.detail()
+                failure = checkpoint.unpack_error(said["diagnostics"], said["text"], said["file_name"])
+                if failure not in self.failures:
+                    self.failures.append(failure)
+                    self._observers.on_failure(failure)
+            case "status":
+                self._status(row.detail(), batch)
+
+    def _status(self, status: dict[str, Any], batch: int) -> None:
+        if "new" in status:
+            for name in status["new"]:
+                self._observers.on_note(f"query {name} is new: it starts from what the windows hold")
+            for name in status["dropped"]:
+                self._observers.on_note(f"query {name} is gone")
+            return
+        self.progress.status = status
+        if status["ended"] or status["done"]:
+            self._over_at = batch
+
+    # --- failures -------------------------------------------------------------------------------------------------
+
+    def _spark_failed(self, text: str) -> _Failed:
+        with self._folder.log.open("a") as log:
+            log.write(f"{text}\n")
+        for line in text.splitlines():
+            found = _RAISED.match(line.strip())
+            if found is not None:
+                ours = InternalError(found[2]) if found[1] == "InternalError" else EngineError(found[2])
+                return _Failed(ours, is_ours=True)
+        raised = [line for line in text.splitlines() if _PYTHON_ERROR.match(line)]
+        what = raised[-1] if raised else text.strip().splitlines()[0]
+        return _Failed(EngineError(f"Spark gave up: {what}\nhint: its log is {self._folder.log}"), is_ours=False)
+
+
+def _told(row: CellRow) -> Told:
+    return Told(row.query, row.number, row.at, row.rows, row.json, row.csv, row.typed)

@@ -1,0 +1,145 @@
+"""The Spark session: settings that make it quiet, quick to start, and clean behind itself.
+
+Invariant: everything that Spark writes besides checkpoints lies in the run's own folder for it, and its talk in a log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from anabranch.errors import EngineError
+from anabranch.spark.java import require_java
+
+_RETRIES = 4  # of a task whose worker died; Spark's local mode would not try again
+
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """`conf` are Spark properties of the user's own; they win over ours."""
+
+    master: str = "local[*]"
+    cells: int = 1
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
+    """The Spark properties of a run whose scratch folder is given."""
+    java = [
+        f"-Djava.io.tmpdir={scratch}",
+        f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}",
+        "-XX:-UsePerfData",
+    ]
+    if settings.is_local:
+        # One short-lived JVM: the quick compiler and the collector without threads start sooner.
+        java += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+    found = {
+        "spark.master": _with_retries(settings.master),
+        "spark.app.name": "anabranch",
+        "spark.local.dir": str(scratch),
+        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.driver.host": "127.0.0.1" if settings.is_local else "",
+        "spark.driver.bindAddress": "127.0.0.1" if settings.is_local else "",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "anabranch.spark.daemon",
+        "spark.sql.shuffle.partitions": str(settings.cells),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.minBatchesToRetain": "4",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        "spark.task.maxFailures": str(_RETRIES),
+    }
+    found.update(settings.conf)
+    return {key: value for key, value in found.items() if value}
+
+
+def _with_retries(master: str) -> str:
+    """`local[2]` as `local[2,4]`: a task whose worker was killed is tried again."""
+    if master == "local":
+        master = "local[1]"
+    if master.startswith("local[") and "," not in master:
+        return f"{master[:-1]},{_RETRIES}]"
+    return master
+
+
+@dataclass(slots=True)
+class RunningSpark:
+    session: SparkSession
+    jvm_pid: int | None
+
+
+def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
+    """A session of our own JVM. Its output goes to the log."""
+    require_java()
+    (scratch / "log4j2.properties").write_text(_LOG4J)
+    conf = SparkConf(loadDefaults=False).setAll(list(properties(settings, scratch).items()))
+    if SparkContext._active_spark_context is not None:
+        raise EngineError("a Spark session is running in this process already; stop it first")
+    # Spark asks the environment, not its properties, which Python its workers are.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    with log.open("ab") as talk, _environment(TMPDIR=str(scratch), SPARK_LOCAL_DIRS=str(scratch)):
+        gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
+    context = SparkContext(gateway=gateway, conf=conf)
+    session = SparkSession(context)
+    process = getattr(gateway, "proc", None)
+    return RunningSpark(session, None if process is None else process.pid)
+
+
+def stop(running: RunningSpark) -> None:
+    """End the session and its JVM, and wait until the JVM has gone."""
+    gateway = running.session.sparkContext._gateway
+    try:
+        running.session.stop()
+    finally:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        process = getattr(gateway, "proc", None)
+        if gateway is not None:
+            gateway.shutdown()
+        if process is not None:
+            process.stdin.close()
+            process.wait(timeout=60)
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Environment variables for the processes that are started inside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,242 @@
+"""A cell: caches, catching up, silence, late events, other queries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.cells import Worker, answers_of, control, job_of, packed
+from tests.support.spark_runs import queries_of
+
+from anabranch.engine.engine import LatePolicy
+from anabranch.errors import EngineError
+from anabranch.model.event import Event
+from anabranch.model.temporal import parse_duration
+from anabranch.model.values import Node, Relationship
+from anabranch.spark import cell as cells
+from anabranch.spark.job import Job
+from anabranch.spark.rows import CellRow
+from anabranch.testing.case_file import Case
+
+MINUTE = 60_000_000
+COUNT = (
+    "REGISTER QUERY {name} STARTING AT 1970-01-01T00:01:00Z "
+    "{{ MATCH (a) WITHIN {width} ON STREAM {stream} EMIT count(a) AS n {output} EVERY PT1M }}"
+)
+
+
+def count(name: str = "q", width: str = "PT2M", stream: str = "s", output: str = "SNAPSHOT") -> str:
+    return COUNT.format(name=name, width=width, stream=stream, output=output)
+
+
+def job(*queries: str, streams: tuple[str, ...] = ("s",), **more: object) -> Job:
+    case = Case(Path("q.case"), query="\n".join(queries or (count(),)), streams={name: [] for name in streams})
+    return replace(job_of(case), **more)
+
+
+def event(minute: float, *ids: int) -> Event:
+    return Event(int(minute * MINUTE), tuple(Node(one) for one in ids))
+
+
+def told(rows: list[CellRow]) -> list[tuple[float, object]]:
+    return [(parts.at / MINUTE, parts.rows[0][0]) for parts in answers_of(rows)]
+
+
+def status(rows: list[CellRow]) -> dict[str, object]:
+    return [row.detail() for row in rows if row.kind == "status"][-1]
+
+
+def test_an_instant_is_answered_in_the_batch_that_passes_it() -> None:
+    worker = Worker(job())
+    assert told(worker.batch([*packed("s", [event(0.5, 1), event(1, 2)]), control()])) == []
+    assert told(worker.batch([*packed("s", [event(1.5, 3)]), control()])) == [(1, 2)]
+    assert told(worker.batch([control(end=True, closed=["s"])])) == [(2, 3)]
+
+
+def test_chunks_that_no_window_needs_any_more_leave_the_state() -> None:
+    worker = Worker(job())
+    for minute in range(30):
+        worker.batch([*packed("s", [event(minute + index / 100, index) for index in range(99)] * 60), control()])
+    assert len(worker.state.the_chunks) <= 4
+    assert status(worker.rows)["chunks"] == len(worker.state.the_chunks)
+
+
+def test_small_chunks_are_put_together() -> None:
+    worker = Worker(job(count(width="PT10H")))
+    for index in range(200):
+        worker.batch([*packed("s", [event(index / 100, index)]), control()])
+    assert len(worker.state.the_chunks) == 1
+
+
+def test_a_worker_that_has_forgotten_everything_builds_its_engine_from_the_chunks() -> None:
+    worker = Worker(job())
+    worker.batch([*packed("s", [event(0.5, 1), event(1, 2)]), control()])
+    cells.forget_everything()
+    assert told(worker.batch([*packed("s", [event(1.5, 3)]), control()])) == [(1, 2)]
+
+
+def test_a_worker_that_missed_batches_takes_in_only_what_it_missed() -> None:
+    worker = Worker(job(count(width="PT1H")))
+    big = [event(index / 10_000, index) for index in range(5000)]
+    worker.batch([*packed("s", big), control()])
+    stale = cells._living.pop("cell")
+    worker.batch([*packed("s", [event(1.5, 6000)]), control()])
+    cells._living["cell"] = stale
+    del worker.state.the_chunks[0]  # the big one is in the cache
+    assert told(worker.batch([*packed("s", [event(2.5, 6001)]), control()])) == [(2, 5001)]
+
+
+def test_a_batch_whose_result_was_lost_is_told_again() -> None:
+    worker = Worker(job())
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    rows = [*packed("s", [event(1.5, 3)]), control()]
+    worker._try_in_vain(rows)
+    assert told(worker.batch(rows)) == [(1, 1)]
+
+
+def test_answers_are_numbered_by_query_for_ever() -> None:
+    worker = Worker(job(count("a"), count("b")))
+    worker.batch([*packed("s", [event(0.5, 1), event(2.5, 2)]), control()])
+    cells.forget_everything()
+    worker.batch([control(end=True, closed=["s"])])
+    numbers = [(row.query, row.number) for row in worker.rows if row.kind == "answer"]
+    assert numbers == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+
+
+def test_streams_that_end_are_told_in_the_order_of_time_over_all_queries() -> None:
+    fast, slow = count("fast", stream="f"), count("slow", stream="g")
+    worker = Worker(job(fast, slow, streams=("f", "g")))
+    worker.batch([*packed("f", [event(0.5, 1), event(3.5, 2)]), control()])
+    worker.batch([*packed("g", [event(0.5, 1), event(1.5, 2)]), control()])
+    worker.batch([*packed("g", [event(3.5, 3)]), control()])
+    assert [(parts.at // MINUTE, parts.query) for parts in answers_of(worker.rows)] == [
+        *((1, "fast"), (1, "slow"), (2, "fast"), (2, "slow"), (3, "fast"), (3, "slow")),
+    ]
+
+
+def test_live_streams_do_not_wait_for_each_other() -> None:
+    fast, slow = count("fast", stream="f"), count("slow", stream="g")
+    worker = Worker(job(fast, slow, streams=("f", "g"), ordered=False))
+    rows = worker.batch([*packed("f", [event(0.5, 1), event(3.5, 2)]), control()])
+    assert [parts.query for parts in answers_of(rows)] == ["fast", "fast", "fast"]
+
+
+def test_late_events_are_set_aside_and_counted_and_the_rest_survives_a_rebuild() -> None:
+    worker = Worker(job())
+    rows = worker.batch([*packed("s", [event(1, 1), event(0.2, 9), event(1.2, 2)]), control()])
+    late = [row for row in rows if row.kind == "late"]
+    assert [(row.query, row.rows) for row in late] == [("s", 1)]
+    assert json.loads(late[0].data)["reason"].startswith("late: 1970-01-01T00:00:12Z was over")
+    cells.forget_everything()
+    worker.batch([*packed("s", [event(3, 3)]), control()])
+    assert told(worker.rows) == [(1, 1), (2, 2)]
+    assert (status(worker.rows)["late"], status(worker.rows)["events"]) == (1, 3)
+
+
+def test_a_late_event_corrects_the_answers_that_it_changes_also_after_a_rebuild() -> None:
+    worker = Worker(job(late=LatePolicy("correct")))
+    worker.batch([*packed("s", [event(0.5, 1), event(2.5, 2)]), control()])
+    cells.forget_everything()
+    rows = worker.batch([*packed("s", [event(0.6, 9)]), control()])
+    corrections = [(parts.at // MINUTE, parts.correction, parts.rows[0][0]) for parts in answers_of(rows)]
+    assert corrections == [(1, "retracted", 1), (1, "corrected", 2), (2, "retracted", 1), (2, "corrected", 2)]
+    cells.forget_everything()
+    assert told(worker.batch([*packed("s", [event(3.5, 3)]), control()])) == [(3, 1)]
+
+
+def test_dead_letters_pass_through_in_the_batch_that_brought_them() -> None:
+    worker = Worker(job())
+    from anabranch.spark.rows import Packed
+
+    rows = worker.batch([Packed("0", "malformed", b'{"line": 1}\n', "s", count=1), control()])
+    assert [(row.query, row.rows, row.data) for row in rows if row.kind == "malformed"] == [("s", 1, b'{"line": 1}\n')]
+    assert status(rows)["malformed"] == 1
+
+
+def test_splits_are_taken_in_their_own_order_and_the_slowest_holds_back() -> None:
+    worker = Worker(job())
+    splits = {"s": ["0", "1"]}
+    rows = [*packed("s", [event(0.5, 1), event(3, 2)], "0"), *packed("s", [event(0.6, 3)], "1")]
+    assert told(worker.batch([*rows, control(splits=splits)])) == []
+    assert told(worker.batch([*packed("s", [event(1.5, 4)], "1"), control(splits=splits)])) == [(1, 2)]
+    assert told(worker.batch([control(splits={"s": ["0"]})])) == [(2, 3)], "split 1 fell silent"
+
+
+def test_a_silent_stream_goes_on_with_its_fellows() -> None:
+    both = count("both").replace("MATCH (a)", "MATCH (b) WITHIN PT2M ON STREAM t MATCH (a)")
+    worker = Worker(job(both, streams=("s", "t"), ordered=False))
+    worker.batch([*packed("s", [event(0.5, 1)]), *packed("t", [event(0.5, 1)]), control()])
+    assert told(worker.batch([*packed("s", [event(1.5, 2)]), control()])) == []
+    assert told(worker.batch([*packed("s", [event(1.6, 3)]), control(idle={"t": 0})])) == [(1, 1)]
+
+
+def test_time_goes_on_at_the_clock_s_pace_when_all_are_silent() -> None:
+    worker = Worker(job(count(output="ON EXIT"), ordered=False))
+    worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2)]), control()])
+    assert told(worker.batch([control(idle={"s": MINUTE})])) == []
+    assert told(worker.batch([control(idle={"s": 3 * MINUTE})])) == [(3, 2)]
+
+
+def test_a_silent_stream_keeps_its_lateness() -> None:
+    worker = Worker(job(ordered=False, lateness=parse_duration("PT30S")))
+    worker.batch([*packed("s", [event(0.9, 1)]), control()])
+    assert told(worker.batch([control(idle={"s": MINUTE // 2})])) == []
+    assert told(worker.batch([control(idle={"s": MINUTE})])) == [(1, 1)]
+
+
+def test_other_queries_on_a_restart_find_the_windows_of_the_streams() -> None:
+    kept, gone = count("kept", "PT10M"), count("gone")
+    worker = Worker(job(kept, gone))
+    worker.batch([*packed("s", [event(0.5, 1), event(1.5, 2), event(2.5, 3)]), control()])
+    # The new query stands before the kept one: that the text around a query changes does not make it another.
+    worker.job = replace(worker.job, queries=queries_of(f"{count('new', 'PT5M')}\n\n{kept}"))
+    cells.forget_everything()
+    rows = worker.batch([control()])
+    assert rows[0].detail() == {"new": ["new"], "dropped": ["gone"], "kept": ["kept"]}
+    rows = worker.batch([*packed("s", [event(3.5, 4)]), control()])
+    assert [(parts.query, parts.at // MINUTE, parts.rows[0][0]) for parts in answers_of(rows)][-2:] == [
+        ("new", 3, 3),
+        ("kept", 3, 3),
+    ]
+
+
+def test_a_failing_query_is_told_once_and_stops_alone() -> None:
+    failing = count("failing").replace("count(a) AS n", "1 / (count(a) - 2) AS n")
+    worker = Worker(job(failing, count("fine")))
+    worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2), event(1.5, 3)]), control()])
+    cells.forget_everything()
+    worker.batch([*packed("s", [event(2.5, 3)]), control()])
+    assert [row.query for row in worker.rows if row.kind == "failure"] == ["failing"]
+    assert told(worker.rows) == [(1, 2), (2, 3)]
+
+
+def test_a_state_of_another_format_is_refused() -> None:
+    worker = Worker(job())
+    worker.batch([control()])
+    assert worker.state.the_head is not None
+    worker.state.the_head = worker.state.the_head.replace(b'"format": 1', b'"format": 99')
+    cells.forget_everything()
+    with pytest.raises(EngineError, match="format 99"):
+        worker.batch([control()])
+
+
+def test_relationships_without_ids_keep_their_ids_over_a_rebuild() -> None:
+    text = (
+        "REGISTER QUERY q STARTING AT 1970-01-01T00:01:00Z { MATCH ()-[r]->() WITHIN PT10M ON STREAM s "
+        "EMIT collect(id(r)) AS ids SNAPSHOT EVERY PT1M }"
+    )
+    link = (Relationship(None, "R", 1, 2),)
+
+    def linked(minute: float) -> Event:
+        return Event(int(minute * MINUTE), (Node(1), Node(2)), link)
+
+    steady, forgetful = Worker(job(text), name="steady"), Worker(job(text), name="forgetful")
+    for minute in (0.1, 0.2, 1.5, 2.5, 3.5):
+        steady.batch([*packed("s", [linked(minute), linked(minute - 5), linked(minute)]), control()])
+    for minute in (0.1, 0.2, 1.5, 2.5, 3.5):
+        cells.forget_everything()
+        forgetful.batch([*packed("s", [linked(minute), linked(minute - 5), linked(minute)]), control()])
+    assert [row.typed for row in forgetful.rows] == [row.typed for row in steady.rows]
+    assert len(answers_of(steady.rows)) == 3

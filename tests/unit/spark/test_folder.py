@@ -1,0 +1,132 @@
+"""The folder of a run: one run at a time, of one job, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.spark_runs import job_for
+
+from anabranch.errors import EngineError
+from anabranch.model.temporal import parse_duration
+from anabranch.sources.generators import GeneratorSource
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.job import Job
+
+QUERY = "REGISTER QUERY q STARTING AT 2024-01-01T00:00 { MATCH (a) WITHIN PT1M EMIT count(a) AS n SNAPSHOT EVERY PT1M }"
+
+
+def job(text: str = QUERY) -> Job:
+    return job_for(text, {"s": GeneratorSource("s", "graph", {"count": "1"})})
+
+
+def opened(path: Path) -> RunFolder:
+    folder = RunFolder(str(path))
+    folder.open()
+    return folder
+
+
+def test_a_folder_without_a_path_is_temporary_and_goes_with_the_run() -> None:
+    folder = RunFolder()
+    folder.open()
+    assert folder.scratch.is_dir()
+    folder.close()
+    assert not folder.path.exists()
+
+
+def test_scratch_space_of_a_killed_run_is_emptied_when_the_next_begins(tmp_path: Path) -> None:
+    folder = opened(tmp_path / "run")
+    (folder.scratch / "spark-1234").mkdir()
+    (folder.scratch / "spark-1234" / "shuffle.bin").write_bytes(b"x")
+    folder._lock.close()  # type: ignore[union-attr]  # as a kill would
+    again = opened(tmp_path / "run")
+    assert list(again.scratch.iterdir()) == []
+    again.close()
+    assert not again.scratch.exists()
+
+
+def test_a_second_run_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    with pytest.raises(EngineError, match=f"in use by another run \\(process {os.getpid()}\\)"):
+        RunFolder(str(tmp_path)).open()
+    folder.close()
+    opened(tmp_path).close()
+
+
+def test_the_java_process_of_a_killed_run_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "java").symlink_to(sys.executable)
+    code = "import time; time.sleep(0.5)"
+    java = subprocess.Popen([str(tmp_path / "java"), "-c", code])
+    (tmp_path / "lock").write_text(json.dumps({"pid": 1, "jvm": java.pid}))
+    # The parent must see its child's end, or it stays a zombie whose command line is empty: the same to the folder.
+    folder = opened(tmp_path)
+    assert java.poll() is not None or not Path(f"/proc/{java.pid}/cmdline").read_bytes()
+    folder.close()
+    java.wait()
+
+
+def test_the_same_job_is_welcome_again_and_other_queries_too(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.check(job())
+    folder.check(job())
+    folder.check(job(QUERY.replace("count(a)", "sum(a.x)")))
+    folder.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (replace(job(), lateness=parse_duration("PT5S")), "lateness was not given and is PT5S"),
+        (replace(job(), streams=()), "streams: s was s and is not given"),
+    ],
+)
+def test_a_folder_of_other_options_is_refused_with_the_difference(tmp_path: Path, changed: Job, said: str) -> None:
+    folder = opened(tmp_path)
+    folder.check(job())
+    with pytest.raises(EngineError, match=said):
+        folder.check(changed)
+    folder.close()
+
+
+def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.check(job())
+    file = tmp_path / "anabranch.json"
+    file.write_text(file.read_text().replace('"format": 1', '"format": 0'))
+    with pytest.raises(EngineError, match="has format 0; this version of Anabranch reads format 1"):
+        folder.check(job())
+    folder.close()
+
+
+def test_a_checkpoint_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "spark").mkdir()
+    folder = opened(tmp_path)
+    with pytest.raises(EngineError, match="not Anabranch's"):
+        folder.check(job())
+    folder.close()
+
+
+def test_a_file_and_a_remote_address_are_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(EngineError, match="is a file"):
+        RunFolder(str(tmp_path / "file"))
+    with pytest.raises(EngineError, match="shared file system"):
+        RunFolder("s3://bucket/run")
+
+
+def test_a_run_is_finished_when_its_last_batch_is_committed_and_ended_the_same_queries(tmp_path: Path) -> None:
+    folder = RunFolder(str(tmp_path))
+    assert not folder.finished("q")
+    for name in ("offsets", "commits"):
+        (tmp_path / "spark" / name).mkdir(parents=True)
+    offset = {"streams": {}, "end": True, "queries": "q"}
+    (tmp_path / "spark" / "offsets" / "3").write_text("v1\n{}\n" + json.dumps(offset))
+    assert not folder.finished("q"), "the batch was planned and not committed"
+    (tmp_path / "spark" / "commits" / "3").write_text("v1\n{}")
+    assert folder.finished("q")
+    assert not folder.finished("other queries")
