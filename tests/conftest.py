@@ -12,6 +12,9 @@ from typing import Any
 from hypothesis import settings
 from tests.suites import tck
 
+# Spark takes seconds to start: a test that wants it says so.
+os.environ.setdefault("ANABRANCH_ENGINE", "local")
+
 settings.register_profile("ci", derandomize=True, database=None, deadline=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from anabranch.cli.failures import InputError
+from anabranch.engine.progress import LATE_POLICIES, LatePolicy, LatePolicyName
 from anabranch.errors import EvaluationError, closest
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
@@ -41,9 +42,11 @@ class Output(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+    none = "none"
 
 
 class Engine(StrEnum):
+    spark = "spark"
     local = "local"
 
 
@@ -129,6 +132,35 @@ def duration(value: str | None, option: str) -> Duration | None:
         return parse_duration(value)
     except EvaluationError as error:
         raise typer.BadParameter(f"{error.diagnostic.message}; write it like PT5S", param_hint=option) from None
+
+
+def micros(length: Duration | None, option: str) -> int | None:
+    """A duration of the clock in microseconds; months have no length there."""
+    if length is None:
+        return None
+    if length.months:
+        raise typer.BadParameter(f"{length} has no fixed length; write it like PT30S", param_hint=option)
+    return length.days * 86_400_000_000 + length.seconds * 1_000_000 + length.nanoseconds // 1000
+
+
+def late_policy(value: str) -> LatePolicy:
+    """`drop`, `correct`, or `correct:PT1H` for corrections that go back an hour."""
+    policy, _, horizon = value.partition(":")
+    if policy not in LATE_POLICIES or (horizon and policy != "correct"):
+        message = f"`{value}`: write drop, correct, or correct:PT1H to correct what is at most an hour old"
+        raise typer.BadParameter(message, param_hint="--late")
+    return LatePolicy(cast(LatePolicyName, policy), duration(horizon or None, "--late"))
+
+
+def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
+    """`key=value` texts."""
+    found = {}
+    for value in values or ():
+        key, equals, rest = value.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"`{value}`: write it as key=value", param_hint=option)
+        found[key] = rest
+    return found
 
 
 def existing(path: str) -> Path:

@@ -1,23 +1,20 @@
-"""`anabranch run`: continuous queries over files of events.
+"""`anabranch run`: continuous queries over streams, on Spark or in this process.
 
 Invariant: the exit code says what happened; the answers up to there were written.
 """
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
-from anabranch.cli.failures import FAILED, INTERRUPTED, SET_ASIDE, draw_error, guarded
+from anabranch.cli.failures import FAILED, SET_ASIDE, guarded
 from anabranch.cli.options import Color, Conflicts, Engine, Output, Params, SummaryForm, Windows, WindowsOption
 
-if TYPE_CHECKING:
-    from anabranch.engine.answers import Answer
-    from anabranch.engine.query import QueryWarning
+_LIVE_IDLE_TIMEOUT = "PT30S"
 
 
 @guarded
@@ -25,14 +22,31 @@ def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Query file: REGISTER QUERY, one or more; - is stdin.")],
     stream: Annotated[
         list[str] | None,
-        typer.Option("--stream", "-s", metavar="NAME=PATH", help="A stream: file, directory or -. Repeatable."),
+        typer.Option("--stream", "-s", metavar="NAME=ADDRESS", help="A stream: a path, - or a URI. Repeatable."),
     ] = None,
     graph: Annotated[
         list[str] | None,
         typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph for ON GRAPH NAME. Repeatable."),
     ] = None,
-    engine: Annotated[Engine, typer.Option(help="Where it runs.")] = Engine.local,
-    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the answers.")] = Output.table,
+    engine: Annotated[
+        Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
+    ] = Engine.spark,
+    output: Annotated[
+        Output | None,
+        typer.Option("--output", "-o", help="The answers on stdout. [table; none with --sink]", show_default=False),
+    ] = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sink",
+            metavar="ADDRESS",
+            help="Where answers go: out.ndjson, out/, parquet:out/, kafka://, https://. Repeatable.",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Where the run keeps what it needs to go on after a crash."),
+    ] = None,
     windows: WindowsOption = Windows.trailing,
     conflicts: Annotated[
         Conflicts, typer.Option(help="Events that disagree about an element: the newest value, or an empty window.")
@@ -40,6 +54,19 @@ def run(
     lateness: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How far out of order events may come, such as PT5S.")
     ] = None,
+    late: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY", help="Events later than that: drop them, or correct (correct:PT1H) the answers."
+        ),
+    ] = "drop",
+    idle_timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION", help=f"A live stream silent for so long holds nothing back. [{_LIVE_IDLE_TIMEOUT}]"
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch files and directories for what comes.")] = False,
     param: Params = None,
     until: Annotated[
         str | None,
@@ -54,87 +81,90 @@ def run(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 5 when malformed or late events were set aside.")
     ] = False,
+    batch_events: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many records per stream and batch.")
+    ] = None,
+    master: Annotated[str, typer.Option(metavar="URL", help="The Spark master.")] = "local[*]",
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A Spark property. Repeatable.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Figures for Prometheus on this port.")
+    ] = None,
     summary: Annotated[SummaryForm, typer.Option(help="The summary on stderr.")] = SummaryForm.text,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no status line.")] = False,
     color: Color = None,
 ) -> None:
     """Run continuous queries over streams of events and print their answers.
 
-    Files hold one JSON event a line (.ndjson, .jsonl, .json, also .gz) or Parquet; a directory is all of its files.
+    Streams are files of events (.ndjson, .jsonl, .json, .parquet, also .gz), directories of them, stdin (-), or
+    kafka://, http+poll://, ws://, mqtt://, socket:// and gen: addresses.
 
     Examples:
 
       anabranch run trick.seraph --stream rides=events.ndjson
 
-      anabranch run trick.seraph -s rides=events/ -o json --until drained | jq .row
+      anabranch run trick.seraph -s rides=events/ --follow --checkpoint state/ --sink answers/
 
-      tail -f log.ndjson | anabranch run trick.seraph -s rides=- -o csv
+      anabranch run trick.seraph -s rides=events/ --engine local -o json --until drained | jq .row
     """
-    from anabranch.algebra.walk import windows as windows_of
-    from anabranch.cli.deadletters import SetAside
-    from anabranch.cli.inputs import open_inputs
-    from anabranch.cli.replay import Replay
-    from anabranch.cli.summary import Bar, Summary
+    from anabranch.cli.asked import Asked
+    from anabranch.cli.inputs import wanted_streams
     from anabranch.cli.texts import chosen
-    from anabranch.cli.values import clock
-    from anabranch.cli.writers import make_writer
-    from anabranch.engine.session import Session
     from anabranch.plain import read_graph
 
     terminal = open_terminal(color)
     bounds = options.until(until)
-    held_back = options.duration(lateness, "--lateness")
     text = chosen(options.read_text(file), file, query or ())
-    inputs = open_inputs(options.named_paths(stream, "--stream"), text, file)
-    session = Session.local(inputs.names or None, held_back, windows.value, conflicts.value)
-    for name, path in options.named_paths(graph, "--graph"):
-        session.graph(name, read_graph(options.existing(path)))
-    queries = session.register_all(text, parameters=options.parameters(param), file_name=file)
-    if not inputs.streams and any(windows_of(one.registration.plan) for one in queries):
-        message = "the query reads a stream; name its file, for example --stream rides=events.ndjson"
-        raise typer.BadParameter(message, param_hint="--stream")
-    writer = make_writer(output.value, terminal.out, windows.value, [one.columns for one in queries])
-    set_aside = SetAside(dead_letter)
-    replay = Replay(session, queries, inputs, set_aside, held_back)
-    bar = Bar(terminal.err, inputs.meter, shown=not quiet)
-    begun = time.perf_counter()
-    code = 0
-
-    def tell(answer: Answer) -> None:
-        with bar.aside():
-            writer.write(answer)
-
-    def warn(warning: QueryWarning) -> None:
-        with bar.aside():
-            terminal.note(f"warning: {warning.query} at {clock(warning.at)}: {warning}", style="yellow")
-
-    try:
-        replay.run(tell, warn, bar.update, *bounds)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    finally:
-        bar.close()
-        set_aside.close()
-    for failure in replay.failures:
-        draw_error(failure, terminal)
-    done = Summary(
-        replay.events,
-        replay.instants,
-        replay.evaluations,
-        replay.rows,
-        set_aside.malformed,
-        set_aside.late,
-        time.perf_counter() - begun,
-        set_aside.paths,
+    streams = options.named_paths(stream, "--stream")
+    sinks = sink or []
+    live_timeout = options.duration(idle_timeout or _LIVE_IDLE_TIMEOUT, "--idle-timeout")
+    asked = Asked(
+        text=text,
+        file_name=file,
+        streams=streams,
+        wanted=wanted_streams(streams, text, file),
+        graphs={name: read_graph(options.existing(path)) for name, path in options.named_paths(graph, "--graph")},
+        parameters=options.parameters(param),
+        windows=windows.value,
+        conflicts=conflicts.value,
+        lateness=options.duration(lateness, "--lateness"),
+        late=options.late_policy(late),
+        until=bounds[0],
+        drain=bounds[1],
+        dead_letter=dead_letter,
+        output=output.value if output is not None else "none" if sinks else "table",
+        quiet=quiet,
+        checkpoint=checkpoint,
+        follow=follow,
+        idle_timeout=options.micros(live_timeout, "--idle-timeout"),
+        sinks=sinks,
+        events_per_batch=batch_events,
+        master=master,
+        conf=options.pairs(conf, "--conf"),
+        metrics_port=metrics_port,
     )
+    asked.check()
+    if engine is Engine.local:
+        from anabranch.cli.run_local import run_local
+
+        given = {"--checkpoint": checkpoint, "--sink": sink, "--follow": follow, "--metrics-port": metrics_port}
+        for name, value in given.items():
+            if value:
+                raise typer.BadParameter("needs Spark; leave out --engine local", param_hint=name)
+        code, done, failed = run_local(asked, terminal)
+    else:
+        from anabranch.cli.run_spark import run_spark
+
+        code, done, failed = run_spark(asked, terminal)
     if summary is SummaryForm.json:
         terminal.note(done.to_json())
     elif summary is SummaryForm.text and not quiet:
-        if terminal.out.is_terminal and replay.rows:
+        if terminal.out.is_terminal and done.rows:
             terminal.note("")
         terminal.note(done.text())
-    if not code and replay.failures:
+    if not code and failed:
         code = FAILED
-    if not code and strict and (set_aside.malformed or set_aside.late):
+    if not code and strict and (done.malformed or done.late):
         code = SET_ASIDE
     raise typer.Exit(code)

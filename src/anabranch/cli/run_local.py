@@ -1,0 +1,66 @@
+"""`anabranch run --engine local`: the whole run in this process, for small inputs and for looking closely.
+
+Invariant: it answers as Spark does, byte for byte, for inputs that end.
+"""
+
+from __future__ import annotations
+
+import time
+
+from anabranch.cli.asked import Asked
+from anabranch.cli.console import Terminal
+from anabranch.cli.deadletters import SetAside
+from anabranch.cli.failures import INTERRUPTED, OK, draw_error
+from anabranch.cli.inputs import open_inputs
+from anabranch.cli.replay import Replay
+from anabranch.cli.summary import Bar, Summary
+from anabranch.cli.values import clock
+from anabranch.cli.writers import make_writer
+from anabranch.engine.answers import Answer
+from anabranch.engine.query import QueryWarning
+from anabranch.engine.session import Session
+
+
+def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
+    """The exit code so far, what was done, and whether a query failed."""
+    inputs = open_inputs(asked.streams, asked.text, asked.file_name)
+    session = Session.local(inputs.names or None, asked.lateness, asked.windows, asked.conflicts, asked.late)
+    for name, graph in asked.graphs.items():
+        session.graph(name, graph)
+    queries = session.register_all(asked.text, parameters=asked.parameters, file_name=asked.file_name)
+    columns = [one.columns for one in queries]
+    writer = make_writer(asked.output, terminal.out, asked.windows, columns, asked.late.corrects)
+    set_aside = SetAside(asked.dead_letter)
+    replay = Replay(session, queries, inputs, set_aside, asked.lateness)
+    bar = Bar(terminal.err, inputs.meter, shown=not asked.quiet)
+    begun = time.perf_counter()
+    code = OK
+
+    def tell(answer: Answer) -> None:
+        with bar.aside():
+            writer.write(answer)
+
+    def warn(warning: QueryWarning) -> None:
+        with bar.aside():
+            terminal.note(f"warning: {warning.query} at {clock(warning.at)}: {warning}", style="yellow")
+
+    try:
+        replay.run(tell, warn, bar.update, asked.until, asked.drain)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    finally:
+        bar.close()
+        set_aside.close()
+    for failure in replay.failures:
+        draw_error(failure, terminal)
+    done = Summary(
+        replay.events,
+        replay.instants,
+        replay.evaluations,
+        replay.rows,
+        set_aside.malformed,
+        set_aside.late,
+        time.perf_counter() - begun,
+        set_aside.paths,
+    )
+    return code, done, bool(replay.failures)

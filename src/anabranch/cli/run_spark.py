@@ -1,0 +1,242 @@
+"""`anabranch run` on Spark: the job, its folder, its sinks, and what a person sees while it runs.
+
+Invariant: whatever ends the run, the folder is left so that the same command goes on.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import cast
+
+from anabranch.algebra.operators import Output
+from anabranch.cli.asked import Asked
+from anabranch.cli.console import Terminal
+from anabranch.cli.failures import INTERRUPTED, OK, draw_error
+from anabranch.cli.inputs import open_stream
+from anabranch.cli.status import StatusLine
+from anabranch.cli.summary import Summary
+from anabranch.cli.values import clock
+from anabranch.cli.writers import TableWriter
+from anabranch.engine.answers import Answer, Correction
+from anabranch.errors import StreamError
+from anabranch.formats import answers as answer_formats
+from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.console import Console
+from anabranch.sinks.open import open_sink
+from anabranch.sources.address import parse_address
+from anabranch.sources.base import Source
+from anabranch.sources.open import open_source
+from anabranch.sources.receivers.base import Receiver
+from anabranch.sources.receivers.open import open_receiver
+from anabranch.sources.spool import Spool, SpoolSource
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.job import Job
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.metrics import MetricsServer
+from anabranch.spark.run import Observers, SparkRun
+from anabranch.spark.session import SparkSettings
+
+
+class TableSink(Sink):
+    """Answers as tables for a person. A batch that was drawn to its end is not drawn again."""
+
+    forms = ("typed",)
+
+    def __init__(self, terminal: Terminal, windows: str, aside: Callable[[], None]) -> None:
+        self._writer = TableWriter(terminal.out, windows)
+        self._aside = aside
+        self._ledger: Ledger | None = None
+
+    def open(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def write(self, batch: int, answers: Sequence[Told]) -> None:
+        assert self._ledger is not None
+        if not answers or self._ledger.get("table") == batch:
+            return
+        self._aside()
+        for told in answers:
+            self._writer.write(answer_of(told))
+        self._ledger.put("table", batch)
+
+
+def answer_of(told: Told) -> Answer:
+    parts = answer_formats.from_typed(told.typed)
+    return Answer.told(
+        parts.query,
+        parts.at,
+        cast(Output, parts.op),
+        (parts.win_start, parts.win_end),
+        parts.columns,
+        parts.rows,
+        cast(Correction, parts.correction),
+    )
+
+
+class Receivers:
+    """The receivers of a run's push sources: each fills the spool of its stream."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._receivers: list[tuple[str, Receiver, Spool]] = []
+
+    def open(self, stream: str, address: str, records_are_events: bool, follow: bool) -> Source:
+        parsed = parse_address(address)
+        if not parsed.is_pushed:
+            return open_source(stream, address, follow=follow, records_are_events=records_are_events)
+        directory = self._folder.spool(stream)
+        receiver = open_receiver(parsed)
+        self._receivers.append((stream, receiver, Spool(directory)))
+        return SpoolSource(stream, directory, receiver.finite)
+
+    def start(self) -> None:
+        for _, receiver, spool in self._receivers:
+            receiver.start(spool)
+
+    def raise_error(self) -> None:
+        for stream, receiver, _ in self._receivers:
+            if receiver.error is not None:
+                raise StreamError(f"stream {stream}: {receiver.error}")
+
+    def stop(self) -> None:
+        for _, receiver, spool in self._receivers:
+            receiver.stop()
+            spool.close()
+
+
+def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
+    """The exit code so far, what was done, and whether a query failed."""
+    begun = time.perf_counter()
+    folder = RunFolder(asked.checkpoint)
+    folder.open()
+    status = StatusLine(terminal.err, shown=not asked.quiet)
+    receivers = Receivers(folder)
+    letters = LetterFiles(asked.dead_letter)
+    failed = True
+    code = OK
+    try:
+        sinks = _sinks(asked, terminal, status)
+        job = _job(asked, sinks, receivers)
+        folder.check(job)
+        if folder.finished(job.fingerprint):
+            terminal.note(f"nothing to do: the run in {folder.path} has answered its whole input", style="dim")
+            failed = False
+            return OK, Summary(), False
+
+        def warn(query: str, at: int, text: str) -> None:
+            status.aside()
+            terminal.note(f"warning: {query} at {clock(at)}: {text}", style="yellow")
+
+        def note(text: str) -> None:
+            status.aside()
+            terminal.note(f"note: {text}", style="dim")
+
+        run = SparkRun(
+            job,
+            folder,
+            sinks,
+            letters,
+            SparkSettings(asked.master, conf=asked.conf),
+            Observers(on_warning=warn, on_note=note, on_progress=status.progress),
+        )
+        status.begin(job.streams)
+        with _metrics(asked.metrics_port, run, note), _stopping() as stopped:
+            receivers.start()
+
+            def should_stop() -> bool:
+                receivers.raise_error()
+                status.tick()
+                return stopped()
+
+            run.run(should_stop)
+            code = INTERRUPTED if stopped() else OK
+        failed = False
+    finally:
+        status.close()
+        receivers.stop()
+        folder.close(keep=failed and folder.log.exists() and folder.log.stat().st_size > 0)
+    for failure in run.failures:
+        draw_error(failure, terminal)
+    said = run.progress.status
+    done = Summary(
+        said.get("events", 0) + said.get("late", 0),
+        said.get("instants", 0),
+        said.get("evaluations", 0),
+        said.get("rows", 0),
+        said.get("malformed", 0),
+        said.get("late", 0),
+        time.perf_counter() - begun,
+        letters.paths,
+    )
+    return code, done, bool(run.failures)
+
+
+def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
+    streams = tuple(
+        open_stream(wanted, lambda name, address, events: receivers.open(name, address, events, asked.follow))
+        for wanted in asked.wanted
+    )
+    forms = dict.fromkeys(form for sink in sinks for form in sink.forms)
+    return Job(
+        streams,
+        tuple(asked.queries()),
+        dict(asked.graphs),
+        asked.lateness,
+        asked.late,
+        asked.until,
+        asked.drain,
+        ordered=all(stream.source.finite and not isinstance(stream.source, SpoolSource) for stream in streams),
+        forms=tuple(forms),
+        records_per_batch=asked.events_per_batch,
+        idle_timeout=asked.idle_timeout,
+        csv_columns=tuple(asked.columns().values()),
+    )
+
+
+def _sinks(asked: Asked, terminal: Terminal, status: StatusLine) -> list[Sink]:
+    columns = asked.columns()
+    sinks = [open_sink(text, columns, asked.late.corrects) for text in asked.sinks]
+    match asked.output:
+        case "json":
+            sinks.append(Console("json"))
+        case "csv":
+            every = list(dict.fromkeys(name for names in columns.values() for name in names))
+            sinks.append(Console("csv", answer_formats.csv_header(every, len(columns) > 1, asked.late.corrects)))
+        case "table":
+            sinks.append(TableSink(terminal, asked.windows, status.aside))
+    return sinks
+
+
+@contextmanager
+def _metrics(port: int | None, run: SparkRun, note: Callable[[str], None]) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    server = MetricsServer(port, lambda: run.progress)
+    note(f"metrics on http://127.0.0.1:{server.port}/metrics")
+    try:
+        yield
+    finally:
+        server.close()
+
+
+@contextmanager
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM let the run come to a batch's end; a second Ctrl-C does not wait for it."""
+    asked: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

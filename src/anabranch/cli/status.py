@@ -1,0 +1,131 @@
+"""The line that says how a run on Spark stands: once a second, on a terminal only.
+
+Invariant: it goes to stderr, steps aside for whatever else is printed, and is gone when the run ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
+from anabranch.cli.values import clock
+from anabranch.sources.base import OpenedStream
+from anabranch.spark.run import Progress
+
+_REFRESH = 1.0
+_FARTHEST = 2**62
+
+
+class StatusLine:
+    def __init__(self, console: Console, shown: bool) -> None:
+        self._console = console
+        self._shown = shown and console.is_terminal
+        self._streams: Sequence[OpenedStream] = ()
+        self._lock = threading.RLock()
+        self._bar: RichProgress | None = None
+        self._visible = False
+        self._drawn = 0.0
+        self._progress = Progress()
+        self._before = (0, time.monotonic())
+        self._rate = 0.0
+
+    def begin(self, streams: Sequence[OpenedStream]) -> None:
+        self._streams = streams
+        self._before = (0, time.monotonic())
+        self.tick()
+
+    def progress(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def tick(self) -> None:
+        """Draw the line when a second has gone by."""
+        now = time.monotonic()
+        if not self._shown or now - self._drawn < _REFRESH:
+            return
+        with self._lock:
+            self._drawn = now
+            bar = self._bar or self._make()
+            if not self._visible:
+                bar.start()
+                self._visible = True
+            done, total = self._backlog()
+            bar.update(bar.task_ids[0], completed=done, total=total, said=self._said(now))
+            bar.refresh()
+
+    def aside(self) -> None:
+        """Take the line off the screen until the next second."""
+        with self._lock:
+            if self._bar is not None and self._visible:
+                self._bar.stop()
+                self._visible = False
+
+    def close(self) -> None:
+        self.aside()
+
+    def _make(self) -> RichProgress:
+        self._bar = RichProgress(
+            SpinnerColumn(),
+            BarColumn(bar_width=16),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[said]}"),
+            console=self._console,
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._bar.add_task("run", total=None, said="starting Spark")
+        return self._bar
+
+    def _backlog(self) -> tuple[int, int | None]:
+        offsets = self._progress.offset.get("streams", {})
+        done, total = 0, 0
+        for stream in self._streams:
+            offset = offsets.get(stream.name)
+            if offset is None or not stream.source.finite:
+                return 0, None
+            log = stream.source.backlog(offset)
+            if log.total is None:
+                return 0, None
+            done += log.done
+            total += log.total
+        return done, total or None
+
+    def _said(self, now: float) -> str:
+        status = self._progress.status
+        if not status:
+            return "starting Spark"
+        events = status.get("events", 0)
+        before, then = self._before
+        if now > then and events != before:
+            self._rate = (events - before) / (now - then)
+            self._before = (events, now)
+        parts = [f"{events:,} events", f"{self._rate:,.0f}/s", *self._time(status)]
+        parts.append(f"state {_size(status.get('bytes', 0))}")
+        parts.append(f"{status.get('rows', 0):,} rows")
+        return " · ".join(parts)
+
+    def _time(self, status: dict[str, Any]) -> list[str]:
+        open_streams = [one for one in status["streams"].values() if not one["closed"]]
+        watermarks = [one["watermark"] for one in open_streams if abs(one["watermark"]) < _FARTHEST]
+        if not watermarks:
+            return []
+        watermark = min(watermarks)
+        said = [f"watermark {clock(watermark)}"]
+        if any(not stream.source.finite for stream in self._streams):
+            said.append(f"lag {max(0.0, time.time() - watermark / 1e6):,.1f} s")
+        return said
+
+
+def _size(count: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}"
+        count //= 1000
+    return f"{count:,} GB"
