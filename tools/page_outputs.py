@@ -28,6 +28,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+# Spark takes seconds to start, and pages show what any engine prints.
+os.environ.setdefault("ANABRANCH_ENGINE", "local")
+
 ROOT = Path(__file__).parents[1]
 OWN_TESTS = {"docs/errors.md", "docs/reference/cli.md", "docs/reference/functions.md"}
 """Pages whose examples are run elsewhere: by the error gallery, the tests of the command line, the generator."""

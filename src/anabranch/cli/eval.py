@@ -9,7 +9,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Output, Params
+from anabranch.cli.options import Color, Params, RowForm
 
 
 @guarded
@@ -23,7 +23,7 @@ def evaluate(
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="What datetime() says; by default the clock.")
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the rows.")] = Output.table,
+    output: Annotated[RowForm, typer.Option("--output", "-o", help="The form of the rows.")] = RowForm.table,
     color: Color = None,
 ) -> None:
     """Answer a plain openCypher query over a graph from a file.

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
-from urllib.parse import urlsplit
 
 import typer
 
@@ -21,6 +20,7 @@ from anabranch.engine.ingestion import mappings
 from anabranch.errors import EngineError, MalformedEventError
 from anabranch.formats.ndjson import read_ndjson_as
 from anabranch.model.event import Event
+from anabranch.sources.address import KAFKA, parse_address
 from anabranch.sources.base import Decoding, Limit, OpenedStream, Source
 from anabranch.sources.chain import ChainSource
 from anabranch.sources.open import open_source
@@ -65,12 +65,11 @@ def wanted_streams(streams: Sequence[tuple[str, str]], text: str, file_name: str
 
 
 def _address(uri: str, file_name: str) -> str:
-    """The address of a LOAD STREAM; a path is relative to the query's own file."""
-    parts = urlsplit(uri)
-    if parts.scheme not in ("", "file"):
+    """The address of a LOAD STREAM; a relative path begins at the query's own file."""
+    address = parse_address(uri)
+    if not address.is_files or file_name == STDIN or "://" in address.path or Path(address.path).is_absolute():
         return uri
-    path = Path(parts.path)
-    return str(path if path.is_absolute() or file_name == STDIN else Path(file_name).parent / path)
+    return str(Path(file_name).parent / address.path)
 
 
 Open = Callable[[str, str, bool], Source]
@@ -80,7 +79,7 @@ Open = Callable[[str, str, bool], Source]
 def open_stream(wanted: Wanted, opener: Open) -> OpenedStream:
     sources = [opener(wanted.name, address, wanted.records_are_events) for address in wanted.addresses]
     source = sources[0] if len(sources) == 1 else ChainSource(wanted.name, tuple(sources))
-    return OpenedStream(source, wanted.decoding, ", ".join(wanted.addresses))
+    return OpenedStream(source, wanted.decoding, ", ".join(parse_address(one).shown for one in wanted.addresses))
 
 
 # --- records for a replay in this process -----------------------------------------------------------------------------
@@ -140,9 +139,9 @@ def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -
 
 
 def _local_source(name: str, address: str, records_are_events: bool) -> Source:
-    scheme = urlsplit(address).scheme
-    if scheme in ("kafka", "ws", "wss", "mqtt", "mqtts", "socket") or scheme.endswith(("+poll", "+sse")):
-        raise EngineError(f"{scheme}:// is read by Spark\nhint: leave out --engine local")
+    parsed = parse_address(address)
+    if parsed.is_pushed or parsed.scheme == KAFKA:
+        raise EngineError(f"{parsed.shown} is read by Spark\nhint: leave out --engine local")
     return open_source(name, address, records_are_events=records_are_events)
 
 

@@ -38,6 +38,12 @@ class Conflicts(StrEnum):
     strict = "strict"
 
 
+class RowForm(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
 class Output(StrEnum):
     table = "table"
     json = "json"
@@ -105,7 +111,8 @@ def named_paths(values: Sequence[str] | None, option: str) -> list[tuple[str, st
 def _stem(path: str) -> str:
     if path == STDIN:
         return "stream"
-    return re.sub(r"\W", "_", Path(path).name.split(".")[0])
+    without_options = re.sub(r"\?.*", "", path) if ":" in path else path
+    return re.sub(r"\W", "_", Path(without_options.removeprefix("gen:")).name.split(".")[0])
 
 
 def instant(value: str | None, option: str) -> int | None:

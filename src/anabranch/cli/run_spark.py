@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import cast
 
+import typer
+
 from anabranch.algebra.operators import Output
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
@@ -87,6 +89,7 @@ class Receivers:
     def open(self, stream: str, address: str, records_are_events: bool, follow: bool) -> Source:
         parsed = parse_address(address)
         if not parsed.is_pushed:
+            follow = follow and parsed.is_files
             return open_source(stream, address, follow=follow, records_are_events=records_are_events)
         directory = self._folder.spool(stream)
         receiver = open_receiver(parsed)
@@ -111,6 +114,10 @@ class Receivers:
 def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     """The exit code so far, what was done, and whether a query failed."""
     begun = time.perf_counter()
+    settings = SparkSettings(asked.master, conf=asked.conf)
+    if asked.checkpoint is None and not settings.is_local:
+        message = "a run on a cluster keeps its state in a folder that all workers can reach; name one"
+        raise typer.BadParameter(message, param_hint="--checkpoint")
     folder = RunFolder(asked.checkpoint)
     folder.open()
     status = StatusLine(terminal.err, shown=not asked.quiet)
@@ -140,7 +147,7 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
             folder,
             sinks,
             letters,
-            SparkSettings(asked.master, conf=asked.conf),
+            settings,
             Observers(on_warning=warn, on_note=note, on_progress=status.progress),
         )
         status.begin(job.streams)

@@ -38,8 +38,17 @@ def make_writer(
             return JsonWriter()
         case "csv":
             return CsvWriter(columns, corrections)
+        case "none":
+            return SilentWriter()
         case _:
             return TableWriter(console, policy)
+
+
+class SilentWriter:
+    """For runs whose summary is all that is wanted."""
+
+    def write(self, answer: Answer) -> None:
+        pass
 
 
 class JsonWriter:

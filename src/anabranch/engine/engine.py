@@ -271,6 +271,14 @@ class Engine:
                 found.append((query.name, query.failure))
         return found
 
+    @property
+    def finished(self) -> bool:
+        """Whether there are queries and none of them will answer any more: RETURN has answered and is not to be
+        corrected, or the query failed."""
+        return bool(self._queries) and all(
+            query.failure is not None or (query.done and not self.late.corrects) for query in self._queries.values()
+        )
+
     def poll(self, name: str) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
         query = self.query(name)

@@ -84,6 +84,7 @@ class LinesFile(Sink):
             if size is None:
                 raise EngineError(f"{self.path} was removed since the last run\nhint: put it back, or {_AGAIN}")
             self._refuse_shorter(size, last.start)
+            self._refuse_other_header()
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         sync_folder(self.path.parent)
         if last is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from anabranch.errors import EngineError, closest
+from anabranch.errors import EngineError, StreamError, closest
 from anabranch.formats.answers import csv_columns, csv_header
 from anabranch.sinks.base import Sink
 from anabranch.sinks.files import LineForm
@@ -32,7 +32,6 @@ _SCHEMES = ("ndjson", "csv", "parquet", "kafka", "http", "https", "webhook", "me
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>.*)", re.DOTALL)
 _WEBHOOK_OPTIONS = ("timeout", "token")
 _PLACING = ("append", "overwrite")
-_KAFKA_PORT = 9092
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +200,12 @@ def _memory(asked: _Asked) -> Sink:
 
 def _kafka(asked: _Asked) -> Sink:
     from anabranch.sinks.kafka import KafkaSink
+    from anabranch.sources.address import parse_address
 
-    hosts, _, topic = asked.place.removeprefix("//").partition("/")
-    if not asked.place.startswith("//") or not hosts or not topic:
-        raise EngineError(f"`{asked.text}` names no topic\nhint: write kafka://localhost:{_KAFKA_PORT}/answers")
-    with_ports = ",".join(one if re.search(r":\d+$", one) else f"{one}:{_KAFKA_PORT}" for one in hosts.split(","))
-    return KafkaSink(with_ports, unquote(topic), asked.options)
+    try:
+        return KafkaSink.from_address(parse_address(asked.text))
+    except StreamError as error:
+        raise EngineError(str(error)) from None
 
 
 def _webhook(text: str, url: str) -> Sink:

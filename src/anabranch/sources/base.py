@@ -12,11 +12,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
 from anabranch.model.event import Event
+
+if TYPE_CHECKING:
+    from anabranch.engine.ingestion import RecordMapping
 
 Offset: TypeAlias = dict[str, Any]
 Decode: TypeAlias = Callable[[Any, str], Event | None]
@@ -116,10 +119,17 @@ class Decoding:
     def decoder(self) -> Decode:
         if not self.text:
             return as_event
+        return self._mapping().event
+
+    def meaning(self) -> str:
+        """What the LOAD STREAM says, whatever stands around it in its text."""
+        return repr(self._mapping().ingestion)
+
+    def _mapping(self) -> RecordMapping:
         # A planner, and a stream of events, need no grammar.
         from anabranch.engine.ingestion import mappings
 
-        return next(one for one in mappings(self.text, self.file_name) if one.stream == self.stream).event
+        return next(one for one in mappings(self.text, self.file_name) if one.stream == self.stream)
 
 
 @dataclass(frozen=True, slots=True)

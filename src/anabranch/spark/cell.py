@@ -87,6 +87,7 @@ class _Living:
     entries: dict[int, _Entry] = field(default_factory=dict)
     tails: dict[tuple[str, str], tuple[int, list[Event]]] = field(default_factory=dict)  # of the newest small chunk
     parts: dict[str, bytes] = field(default_factory=dict)
+    computed: int = 0  # evaluations of the engine that were counted
     numbers: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
 
@@ -246,13 +247,15 @@ class Cell:
             said = {"text": asked.text, "file_name": asked.file_name, "diagnostics": checkpoint.pack_error(failure)}
             yield CellRow("failure", name, data=json.dumps(said).encode())
         queries = [engine.query(name) for name in engine.queries]
+        computed = sum(query.evaluations for query in queries)
+        _count(living, evaluations=computed - living.computed)
+        living.computed = computed
         yield _status(
             {
                 **living.totals,
                 "instants": sum(query.instants_passed for query in queries),
-                "evaluations": sum(query.evaluations for query in queries),
                 "ended": ended,
-                "done": bool(queries) and all(query.done for query in queries),
+                "done": engine.finished,
                 "chunks": len(living.entries),
                 "bytes": sum(entry.size for entry in living.entries.values()),
                 "streams": {

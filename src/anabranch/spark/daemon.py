@@ -1,15 +1,31 @@
-"""The parent of Spark's Python workers, with everything that a worker needs loaded before it forks.
+"""The parent of Spark's Python workers, with what its workers need loaded before it forks.
+
+Spark starts one for each kind of worker and names the kind as its argument; only those that run tasks need the engine.
 
 Invariant: it adds imports to Spark's own daemon, and nothing else.
 """
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 import pyspark.daemon
 
-import anabranch.spark.cell
-import anabranch.spark.processor
-import anabranch.spark.source  # noqa: F401
+_NEEDED = {
+    # Spark's own code for Arrow needs pandas.
+    "pyspark.worker": (
+        "pyspark.worker",
+        "pandas",
+        "anabranch.spark.cell",
+        "anabranch.spark.processor",
+        "anabranch.spark.source",
+    ),
+    "pyspark.sql.worker.create_data_source": ("anabranch.spark.source",),
+    "pyspark.sql.worker.plan_data_source_read": ("anabranch.spark.source",),
+}
 
 if __name__ == "__main__":
+    for module in _NEEDED.get(sys.argv[-1], ()):
+        import_module(module)
     pyspark.daemon.manager()

@@ -48,13 +48,13 @@ class Job:
         for one in self.queries:
             parameters = {key: to_typed_json(value) for key, value in one.parameters.items()}
             said.append([repr(recompile(one)), one.windows, one.conflicts, parameters])
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+        return _digest(json.dumps(said, sort_keys=True))
 
     def options(self) -> dict[str, object]:
         """What a checkpoint belongs to besides queries: a restart must say the same."""
         return {
             "streams": {stream.name: stream.address for stream in self.streams},
-            "ingestion": {stream.name: stream.decoding.text for stream in self.streams if stream.decoding.text},
+            "ingestion": {one.name: _digest(one.decoding.meaning()) for one in self.streams if one.decoding.text},
             "lateness": None if self.lateness is None else str(self.lateness),
             "late": str(self.late),
         }
@@ -78,6 +78,10 @@ class Job:
     def set_graphs(self, engine: Engine) -> None:
         for name, graph in self.graphs.items():
             engine.add_static_graph(name, graph)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def save_job(job: Job, path: Path) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pandas as pd
 from pyspark import SparkFiles
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from anabranch.spark.rows import TOLD_COLUMNS, Packed, told_columns
+from anabranch.spark.rows import TOLD_COLUMNS, Packed, told_values
 
 _PART = 1 << 20
-_ROWS_PER_FRAME = 2000
+_TOLD = Row(*TOLD_COLUMNS)
 _PACKED = ("cell", "kind", "data", "stream", "split", "place", "number", "count")
 
 
@@ -105,17 +105,16 @@ class CellProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = SparkCellState(handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         # Spark makes a processor on the driver too, to ask for its state variables: only a worker needs the engine.
         from anabranch.spark.cell import Cell
         from anabranch.spark.job import load_job
 
-        packed = [Packed(*values) for frame in rows for values in zip(*(frame[name] for name in _PACKED), strict=True)]
+        packed = [Packed(*(row[name] for name in _PACKED)) for row in rows]
         job = load_job(SparkFiles.get(self._job_file))
-        told = list(Cell(job, f"{self._run}/{key[0]}", self._state).process(packed))
-        for place in range(0, len(told), _ROWS_PER_FRAME):
-            columns = told_columns(told[place : place + _ROWS_PER_FRAME], place)
-            yield pd.DataFrame(columns, columns=list(TOLD_COLUMNS))
+        told = Cell(job, f"{self._run}/{key[0]}", self._state).process(packed)
+        for place, row in enumerate(told):
+            yield _TOLD(*told_values(row, place))
 
     def close(self) -> None:
         pass

@@ -86,11 +86,9 @@ def packed_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
 TOLD_COLUMNS = ("kind", "place", "query", "number", "at", "rows", "json", "csv", "typed", "data")
 
 
-def told_columns(rows: Sequence[CellRow], place: int) -> dict[str, list[Any]]:
-    """The rows as columns, numbered from `place` on."""
-    columns = {name: [getattr(row, name) for row in rows] for name in TOLD_COLUMNS if name != "place"}
-    columns["place"] = list(range(place, place + len(rows)))
-    return {name: columns[name] for name in TOLD_COLUMNS}
+def told_values(row: CellRow, place: int) -> list[Any]:
+    """A row's values in the order of the columns; `place` is its place in the batch."""
+    return [place if name == "place" else getattr(row, name) for name in TOLD_COLUMNS]
 
 
 def told_rows(table: pa.Table) -> list[CellRow]:

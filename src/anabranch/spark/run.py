@@ -11,6 +11,7 @@ place of its log.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.engine import checkpoint
-from anabranch.errors import AnabranchError, EngineError, InternalError, QueryError
+from anabranch.errors import AnabranchError, EngineError, InternalError, QueryError, StreamError
 from anabranch.sinks.base import Sink, Told
 from anabranch.sources.base import Limit
 from anabranch.spark import session as spark_session
@@ -62,7 +63,7 @@ class Observers:
     on_progress: Callable[[Progress], None] = lambda progress: None
 
 
-_RAISED = re.compile(r"anabranch\.\S+\.(EngineError|StreamError|InternalError|MalformedEventError): (.*)")
+_RAISED = re.compile(r"^anabranch\.\S+\.(EngineError|StreamError|InternalError): (.*)(\nhint: .*)?", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception): .")
 
 
@@ -154,7 +155,7 @@ class SparkRun:
         limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
         settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout)
         packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
-        told = packed.groupBy("cell").transformWithStateInPandas(
+        told = packed.groupBy("cell").transformWithState(
             CellProcessor(job_file, f"{self._folder.path}#{job_file}"), TOLD_SCHEMA, "Update", "None"
         )
         return (
@@ -178,6 +179,8 @@ class SparkRun:
             return
         self.progress.batch = said["batchId"]
         self.progress.batch_seconds = said["durationMs"].get("triggerExecution", 0) / 1000
+        offset = said["sources"][0]["endOffset"]
+        self.progress.offset = json.loads(offset) if isinstance(offset, str) else offset or {}
         self.progress.state_bytes = sum(one["memoryUsedBytes"] for one in said["stateOperators"])
         self._observers.on_progress(self.progress)
 
@@ -216,10 +219,12 @@ class SparkRun:
 
     def _status(self, status: dict[str, Any], batch: int) -> None:
         if "new" in status:
-            for name in status["new"]:
-                self._observers.on_note(f"query {name} is new: it starts from what the windows hold")
             for name in status["dropped"]:
-                self._observers.on_note(f"query {name} is gone")
+                if name not in status["new"]:
+                    self._observers.on_note(f"query {name} is gone")
+            for name in status["new"]:
+                what = "has changed" if name in status["dropped"] else "is new"
+                self._observers.on_note(f"query {name} {what}: it starts from what the windows hold")
             return
         self.progress.status = status
         if status["ended"] or status["done"]:
@@ -230,11 +235,11 @@ class SparkRun:
     def _spark_failed(self, text: str) -> _Failed:
         with self._folder.log.open("a") as log:
             log.write(f"{text}\n")
-        for line in text.splitlines():
-            found = _RAISED.match(line.strip())
-            if found is not None:
-                ours = InternalError(found[2]) if found[1] == "InternalError" else EngineError(found[2])
-                return _Failed(ours, is_ours=True)
+        found = _RAISED.search(text)
+        if found is not None:
+            kind, message, hint = found.groups()
+            ours = {"InternalError": InternalError, "StreamError": StreamError}.get(kind, EngineError)
+            return _Failed(ours(message + (hint or "")), is_ours=True)
         raised = [line for line in text.splitlines() if _PYTHON_ERROR.match(line)]
         what = raised[-1] if raised else text.strip().splitlines()[0]
         return _Failed(EngineError(f"Spark gave up: {what}\nhint: its log is {self._folder.log}"), is_ours=False)

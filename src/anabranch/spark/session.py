@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -75,6 +78,8 @@ def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        # It is told to the workers of some operators only; without it all of them share one daemon.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.task.maxFailures": str(_RETRIES),
     }
     found.update(settings.conf)
@@ -106,12 +111,37 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
     # Spark asks the environment, not its properties, which Python its workers are.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    with log.open("ab") as talk, _environment(TMPDIR=str(scratch), SPARK_LOCAL_DIRS=str(scratch)):
+    environment = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
+    if settings.is_local and "SPARK_HOME" not in os.environ:
+        environment["SPARK_HOME"] = str(_home(scratch))
+    with log.open("ab") as talk, _environment(**environment):
         gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
     context = SparkContext(gateway=gateway, conf=conf)
     session = SparkSession(context)
     process = getattr(gateway, "proc", None)
+    threading.Thread(target=_warm_up, args=(session,), name="warm-up", daemon=True).start()
     return RunningSpark(session, None if process is None else process.pid)
+
+
+def _warm_up(session: SparkSession) -> None:
+    """A job for nothing, while the first query is being planned: it loads what the first batch will need."""
+    with suppress(Exception):  # the session may be stopped meanwhile, and then nothing is missed
+        session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _home(scratch: Path) -> Path:
+    """Spark's home without its archives of Python code: workers then load the same code from where it is installed,
+    compiled, which takes half the time."""
+    home = scratch / "home"
+    home.mkdir()
+    for entry in Path(pyspark.__path__[0]).iterdir():
+        if entry.name in ("bin", "jars", "sbin"):
+            (home / entry.name).symlink_to(entry)
+    return home
 
 
 def stop(running: RunningSpark) -> None:

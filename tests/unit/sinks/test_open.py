@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from anabranch.errors import EngineError
 from anabranch.sinks.base import Sink
 from anabranch.sinks.console import Console
 from anabranch.sinks.files import LinesFile, LinesFolder
+from anabranch.sinks.kafka import KafkaSink
 from anabranch.sinks.ledger import MemoryLedger
 from anabranch.sinks.memory import MemoryTable
 from anabranch.sinks.open import open_sink
@@ -113,22 +112,18 @@ def test_csv_of_several_queries_has_their_names_and_the_columns_of_all(tmp_path:
     ]
 
 
-def test_kafka_is_given_its_brokers_topic_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    class KafkaSink(Sink):
-        def __init__(self, *given: Any) -> None:
-            self.given = given
-
-        def write(self, batch: int, answers: Any) -> None: ...
-
-    module = ModuleType("anabranch.sinks.kafka")
-    module.KafkaSink = KafkaSink  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "anabranch.sinks.kafka", module)
-    sink = open_sink("kafka://a:1234,b/the.topic?transaction=x&rdkafka.acks=all", QUERIES)
+def test_kafka_is_given_its_brokers_topic_and_options() -> None:
+    sink = open_sink("kafka://me:secret@a:1234,b/the.topic?rdkafka.acks=all", QUERIES)
     assert isinstance(sink, KafkaSink)
-    assert sink.given == ("a:1234,b:9092", "the.topic", {"transaction": "x", "rdkafka.acks": "all"})
-    for text in ("kafka://host", "kafka:topic", "kafka:///topic"):
-        with pytest.raises(EngineError, match=r"names no topic\nhint: write kafka://localhost:9092/answers"):
-            open_sink(text, QUERIES)
+    assert (sink.topic.bootstrap, sink.topic.name) == ("a:1234,b:9092", "the.topic")
+    settings = sink.topic.client_settings()
+    assert (settings["acks"], settings["sasl.username"], settings["sasl.password"]) == ("all", "me", "secret")
+
+
+@pytest.mark.parametrize("text", ["kafka://host", "kafka:topic", "kafka:///topic"])
+def test_kafka_without_brokers_or_topic_is_refused(text: str) -> None:
+    with pytest.raises(EngineError, match=r"kafka.*\nhint: "):
+        open_sink(text, QUERIES)
 
 
 def test_a_webhook_keeps_what_is_not_ours_in_its_address() -> None:
