@@ -16,10 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import carrying
 import snapshot_growth
+import window_growth
 
 BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
+    "carrying": carrying.run,
+    "window_growth": window_growth.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

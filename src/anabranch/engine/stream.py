@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, Progress, Split, rank
 from anabranch.errors import EngineError
 from anabranch.model.event import Event
 from anabranch.model.temporal import Duration
+from anabranch.model.values import Relationship
 from anabranch.model.windows import Bounds
 
 __all__ = ["BEGINNING", "END", "StreamBuffer", "StreamState"]
@@ -276,11 +277,14 @@ class StreamBuffer:
 
 def _with_ids(event: Event, split: str, sequence: int) -> Event:
     """Each relationship without an id is one of its own: give it an id that a rerun gives again."""
-    if all(relationship.id is not None for relationship in event.relationships):
+    for one in event.relationships:
+        if one.id is None:
+            break
+    else:
         return event
     label = f"~{sequence}" if split == ONLY_SPLIT else f"~{split}:{sequence}"
-    named = tuple(
-        replace(relationship, id=f"{label}.{index}") if relationship.id is None else relationship
-        for index, relationship in enumerate(event.relationships)
-    )
-    return replace(event, relationships=named)
+    named = [
+        Relationship(f"{label}.{index}", one.type, one.source, one.target, one.properties) if one.id is None else one
+        for index, one in enumerate(event.relationships)
+    ]
+    return Event(event.event_time, event.nodes, tuple(named))

@@ -1,0 +1,112 @@
+"""`anabranch run` on Spark, as a user types it: its own process, its own Java, its own clean-up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIKES = ("examples/bikes/student_trick.seraph", "--stream", "rides=examples/bikes/events.ndjson")
+
+pytestmark = pytest.mark.xdist_group("spark-commands")
+
+
+def anabranch(*arguments: str, tmp: Path, **more: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "TMPDIR": str(tmp), "NO_COLOR": "1", "ANABRANCH_ENGINE": "spark", **more}
+    return subprocess.Popen(
+        [sys.executable, "-m", "anabranch", *arguments],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_the_running_example_is_told_byte_for_byte_as_without_spark_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    on_spark = anabranch("run", *BIKES, "--output", "json", tmp=tmp)
+    out, err = on_spark.communicate()
+    here = anabranch("run", *BIKES, "--output", "json", "--engine", "local", tmp=tmp)
+    assert (out, on_spark.returncode) == (here.communicate()[0], 0), err
+    assert out.count("\n") == 2
+    assert err.startswith("5 events · 12 instants (5 computed) · 2 rows · 0 malformed · 0 late ·")
+    assert err.count("\n") == 1, "Spark is quiet"
+    assert list(tmp.iterdir()) == []
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    out = tmp_path / "out.ndjson"
+    command = (
+        *("run", "examples/bikes/student_trick.seraph", "--query", "student_trick"),
+        *("--stream", "rides=gen:bikes?rate=50&step=PT5M&seed=3", "--summary", "json"),
+        *("--checkpoint", str(tmp_path / "run"), "--sink", str(out), "--metrics-port", "0"),
+    )
+    seen = []
+    for _ in range(2):
+        process = anabranch(*command, tmp=tmp)
+        deadline = time.monotonic() + 150
+        offsets = tmp_path / "run" / "spark" / "commits"
+        before = len(list(offsets.iterdir())) if offsets.is_dir() else 0
+        while time.monotonic() < deadline and process.poll() is None:
+            if offsets.is_dir() and len(list(offsets.iterdir())) > before + 3:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "Traceback" not in err
+        seen.append(json.loads(err.splitlines()[-1])["events"])
+    assert 0 < seen[0] < seen[1]
+    assert not (tmp_path / "run" / "scratch").exists()
+    assert list(tmp.iterdir()) == []
+
+
+def test_an_old_java_is_one_sentence(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    process = anabranch("run", *BIKES, tmp=tmp_path, JAVA_HOME=str(tmp_path))
+    out, err = process.communicate()
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith(f"error: Spark needs Java 17 or later, and {java} is Java 11\nhint: install one")
+
+
+def test_a_checkpoint_of_other_options_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    options = {"streams": {"rides": "elsewhere.ndjson"}, "ingestion": {}, "lateness": None, "late": "drop"}
+    (tmp_path / "run" / "anabranch.json").write_text(json.dumps({"format": 1, "options": options}))
+    process = anabranch("run", *BIKES, "--checkpoint", str(tmp_path / "run"), tmp=tmp_path)
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert "streams: rides was elsewhere.ndjson and is examples/bikes/events.ndjson" in err
+
+
+def test_a_run_survives_kills_of_its_driver_its_java_and_its_workers(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "tools/kill_loop.py",
+        "--events",
+        "4000",
+        "--batch",
+        "400",
+        "--kills",
+        "3",
+        "--longest",
+        "22",
+    ]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one file: equal" in done.stdout
