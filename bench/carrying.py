@@ -2,7 +2,8 @@
 
 Both read the same Parquet files, hold the same engine in one stateful operator, keep every element in its state, and
 must tell the same answers. The windows are narrow and rare, so that carrying is what is measured. The row by row way is
-the plain use of transformWithState: Spark's own reader, one row per element, a list state.
+the plain use of transformWithState: Spark's own reader, one row per element, a list state, all files in one batch (it
+has no way to bring its engine back in another worker, and needs none so).
 """
 
 from __future__ import annotations
@@ -37,15 +38,12 @@ concat(
 """
 _ROW = "at long, kind int, type string, source long, target long, labels array<string>, properties string"
 
-_engines: dict[str, Any] = {}
-
 
 class RowByRow(StatefulProcessor):
     """Elements one by one: from rows to events, to the list state, to the engine."""
 
-    def __init__(self, text: str, run: str) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._run = run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._rows = handle.getListState("rows", _ROW)
@@ -56,12 +54,10 @@ class RowByRow(StatefulProcessor):
         from anabranch.model.event import Event
         from anabranch.model.values import Node, Relationship
 
-        engine = _engines.get(self._run)
-        if engine is None:
-            engine = _engines[self._run] = Engine()
-            engine.declare_stream("events")
-            for options in queries_of(self._text):
-                engine.register(recompile(options), options)
+        engine = Engine()
+        engine.declare_stream("events")
+        for options in queries_of(self._text):
+            engine.register(recompile(options), options)
         by_instant: dict[int, tuple[list[Any], list[Any]]] = {}
         for frame in rows:
             kept = []
@@ -86,14 +82,13 @@ class RowByRow(StatefulProcessor):
         pass
 
 
-def row_by_row(events: Path, files_per_batch: int) -> tuple[float, list[str]]:
+def row_by_row(events: Path) -> tuple[float, list[str]]:
     session = spark().session
     told: list[str] = []
     checkpoint = tempfile.mkdtemp(prefix="anabranch-bench-")
     schema = session.read.parquet(str(events)).schema
     rows = (
         session.readStream.schema(schema)
-        .option("maxFilesPerTrigger", files_per_batch)
         .parquet(str(events))
         .select(f.expr("unix_micros(at)").alias("at"), f.explode(f.expr(_ELEMENTS)).alias("e"))
         .select(f.lit("0").alias("cell"), "at", "e.*")
@@ -102,7 +97,7 @@ def row_by_row(events: Path, files_per_batch: int) -> tuple[float, list[str]]:
     began = time.perf_counter()
     query = (
         rows.groupBy("cell")
-        .transformWithStateInPandas(RowByRow(QUERY, checkpoint), "line string", "Update", "None")
+        .transformWithStateInPandas(RowByRow(QUERY), "line string", "Update", "None")
         .writeStream.outputMode("update")
         .option("checkpointLocation", checkpoint)
         .foreachBatch(lambda frame, _: told.extend(row.line for row in frame.collect()))
@@ -123,7 +118,7 @@ def run(smoke: bool = False) -> dict[str, Any]:
         warm = Path(folder) / "warm"
         write_events(warm, 500, PER_EVENT, 10_000, 2)
         run_job(QUERY, warm)
-        row_by_row(warm, 1)
+        row_by_row(warm)
         for elements in sizes:
             events = Path(folder) / str(elements)
             files = 2 if smoke else 10
@@ -131,7 +126,7 @@ def run(smoke: bool = False) -> dict[str, Any]:
             began = time.perf_counter()
             done = run_job(QUERY, events)
             packed = time.perf_counter() - began
-            rows, told = row_by_row(events, files // 2)
+            rows, told = row_by_row(events)
             ours = done.text.decode().splitlines()
             # The row by row way has no end of input: its last instants stay open.
             if ours[: len(told)] != told or len(ours) - len(told) > 1:

@@ -42,7 +42,8 @@ def spark() -> RunningSpark:
     (folder / "scratch").mkdir()
     # Workers must find the operators of the benchmarks.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
-    running = spark_session.start(SparkSettings("local[2]"), folder / "scratch", folder / "spark.log")
+    settings = SparkSettings("local[2]", conf={"spark.driver.memory": "6g"})
+    running = spark_session.start(settings, folder / "scratch", folder / "spark.log")
 
     def end() -> None:
         spark_session.stop(running)

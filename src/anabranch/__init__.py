@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from anabranch.engine.answers import Answer
+    from anabranch.engine.progress import LatePolicy
     from anabranch.engine.session import Query, Session
     from anabranch.errors import (
         AnabranchError,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from anabranch.model.graph import PropertyGraph
     from anabranch.model.values import Node, Path, Relationship
     from anabranch.plain import evaluate
+    from anabranch.sinks.memory import MemoryTable
+    from anabranch.spark.api import Finished, run
 
 __all__ = [
     "AnabranchError",
@@ -49,8 +52,11 @@ __all__ = [
     "EngineError",
     "EvaluationError",
     "Event",
+    "Finished",
     "InternalError",
+    "LatePolicy",
     "MalformedEventError",
+    "MemoryTable",
     "Node",
     "Path",
     "PropertyGraph",
@@ -67,6 +73,7 @@ __all__ = [
     "UnsupportedQueryError",
     "__version__",
     "evaluate",
+    "run",
 ]
 
 _HOMES = {
@@ -76,6 +83,10 @@ _HOMES = {
     "Session": "anabranch.engine.session",
     "Table": "anabranch.formats.tables",
     "Event": "anabranch.model.event",
+    "Finished": "anabranch.spark.api",
+    "LatePolicy": "anabranch.engine.progress",
+    "MemoryTable": "anabranch.sinks.memory",
+    "run": "anabranch.spark.api",
     "PropertyGraph": "anabranch.model.graph",
     "Node": "anabranch.model.values",
     "Path": "anabranch.model.values",

@@ -101,12 +101,6 @@ class ClusterRun:
         assert self.process.wait(PATIENCE) == 0, self.said
 
     @property
-    def batches(self) -> int:
-        """How many batches are committed."""
-        commits = self.checkpoint / "spark" / "commits"
-        return sum(file.name.isdigit() for file in commits.iterdir()) if commits.exists() else 0
-
-    @property
     def told(self) -> bytes:
         return self.sink.read_bytes() if self.sink.exists() else b""
 
@@ -147,13 +141,20 @@ def state_holder(run: ClusterRun, cluster: SparkCluster) -> psutil.Process:
     return next(filter(holds_state, cluster.executors))
 
 
+def gone(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def assert_undisturbed(run: ClusterRun, given: Path) -> None:
     run.finish()
     expected = (given / "expected").read_bytes()
     assert run.told.decode() == expected.decode()
     assert expected.count(b"\n") > 300
     assert run.summary["events"] == EVENTS
-    assert run.batches > 0
+    assert "Lost executor" in (run.checkpoint / "spark.log").read_text()
     assert not (run.checkpoint / "scratch").exists()
     assert list(run.temporary.iterdir()) == []
 
@@ -165,13 +166,21 @@ def test_answers_survive_the_death_of_an_executor(run: ClusterRun, cluster: Spar
     assert_undisturbed(run, given)
 
 
-def test_answers_survive_the_death_of_a_worker_and_its_executor(
+def test_answers_survive_the_death_of_a_worker_with_its_executor(
     run: ClusterRun, cluster: SparkCluster, given: Path
 ) -> None:
     victim = state_holder(run, cluster)
     worker = next(pid for pid in cluster.worker_pids if victim in cluster.executors_of(pid))
     psutil.Process(worker).kill()
     assert run.told != (given / "expected").read_bytes(), "the run was over before the worker died"
-    run.wait_for(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE, "end of the executor")
+    run.wait_for(lambda: gone(victim), "end of the executor")
     assert_undisturbed(run, given)
     assert len(cluster.worker_pids) == 1
+
+
+def test_a_run_on_a_cluster_without_a_checkpoint_is_refused_before_anything_starts(given: Path, tmp_path: Path) -> None:
+    command = [*run_command(given), "--engine", "spark", "--master", "spark://127.0.0.1:1"]
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "--checkpoint" in refused.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -72,6 +72,25 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> No
     assert list(tmp.iterdir()) == []
 
 
+PROGRAM = """
+from pathlib import Path
+from anabranch import MemoryTable, run
+
+table = MemoryTable()
+text = Path("examples/bikes/student_trick.seraph").read_text()
+done = run(text, {"rides": "examples/bikes/events.ndjson"}, sinks=[table])
+print(done.events, done.rows, table.to_pandas("student_trick")["r.user_id"].tolist())
+"""
+
+
+def test_a_program_runs_queries_on_spark_and_reads_its_answers_from_memory(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "5 2 [1234, 5678]\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_old_java_is_one_sentence(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

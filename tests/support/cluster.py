@@ -92,7 +92,7 @@ class SparkCluster:
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # its port would be a fixed one
             "TMPDIR": str(scratch),
             # Executors inherit it, and so their unpacked libraries do not stay in /tmp when they are killed.
-            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData -XX:+UseSerialGC -Xshare:auto",
+            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
         log = self.folder / f"{name}.log"
         command = [str(_HOME / "bin" / "spark-class"), what, "--host", "127.0.0.1", "--webui-port", "0", *more]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 import typer
 
 from anabranch.algebra.walk import windows as windows_of
-from anabranch.cli.inputs import Wanted
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
@@ -20,6 +19,7 @@ from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
+from anabranch.sources.wanted import Wanted
 from anabranch.syntax import seraph
 
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 import heapq
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO, cast
 
 import typer
 
 from anabranch.cli.options import STDIN
-from anabranch.engine.ingestion import mappings
 from anabranch.errors import EngineError, MalformedEventError
 from anabranch.formats.ndjson import read_ndjson_as
 from anabranch.model.event import Event
 from anabranch.sources.address import KAFKA, parse_address
 from anabranch.sources.base import Decoding, Limit, OpenedStream, Source
-from anabranch.sources.chain import ChainSource
 from anabranch.sources.open import open_source
+from anabranch.sources.wanted import Wanted, open_stream, wanted_streams
 
 Record = tuple[str, Event | MalformedEventError]
 """A stream's name and what came on it."""
@@ -31,55 +29,11 @@ Record = tuple[str, Event | MalformedEventError]
 _NAP = 0.05  # seconds until a live input is asked again
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A stream that a run reads: its addresses, and how its records are read."""
-
-    name: str
-    addresses: tuple[str, ...]
-    decoding: Decoding
-
-    @property
-    def records_are_events(self) -> bool:
-        return not self.decoding.text
-
-
-def wanted_streams(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> list[Wanted]:
-    """What the queries of a text read: the streams of the command line, and those that LOAD STREAM makes of records.
-
-    A LOAD STREAM reads the `--stream` that has its name or its address, else what its address names.
-    """
-    by_name: dict[str, list[str]] = {}
-    for name, address in streams:
-        by_name.setdefault(name, []).append(address)
+def streams_of(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> list[Wanted]:
+    """The streams that a text reads, of which at most one comes from stdin."""
     if sum(address == STDIN for _, address in streams) > 1:
         raise typer.BadParameter("only one stream can come from stdin", param_hint="--stream")
-    decodings: dict[str, Decoding] = {}
-    for mapping in mappings(text, file_name):
-        if mapping.stream in decodings:
-            raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
-        given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
-        by_name[mapping.stream] = given or [_address(mapping.uri, file_name)]
-        decodings[mapping.stream] = Decoding(mapping.stream, text, file_name)
-    return [Wanted(name, tuple(addresses), decodings.get(name, Decoding(name))) for name, addresses in by_name.items()]
-
-
-def _address(uri: str, file_name: str) -> str:
-    """The address of a LOAD STREAM; a relative path begins at the query's own file."""
-    address = parse_address(uri)
-    if not address.is_files or file_name == STDIN or "://" in address.path or Path(address.path).is_absolute():
-        return uri
-    return str(Path(file_name).parent / address.path)
-
-
-Open = Callable[[str, str, bool], Source]
-"""How a source is opened from a stream's name, an address, and whether its records are events already."""
-
-
-def open_stream(wanted: Wanted, opener: Open) -> OpenedStream:
-    sources = [opener(wanted.name, address, wanted.records_are_events) for address in wanted.addresses]
-    source = sources[0] if len(sources) == 1 else ChainSource(wanted.name, tuple(sources))
-    return OpenedStream(source, wanted.decoding, ", ".join(parse_address(one).shown for one in wanted.addresses))
+    return wanted_streams(streams, text, file_name)
 
 
 # --- records for a replay in this process -----------------------------------------------------------------------------
@@ -126,7 +80,7 @@ def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -
     """The records of all streams that a text reads, read in this process."""
     meter = Meter()
     opened = []
-    for wanted in wanted_streams(streams, text, file_name):
+    for wanted in streams_of(streams, text, file_name):
         if STDIN in wanted.addresses:
             if len(wanted.addresses) > 1:
                 raise typer.BadParameter("stdin cannot be one of several inputs", param_hint="--stream")

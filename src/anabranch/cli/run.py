@@ -109,7 +109,7 @@ def run(
       anabranch run trick.seraph -s rides=events/ --engine local -o json --until drained | jq .row
     """
     from anabranch.cli.asked import Asked
-    from anabranch.cli.inputs import wanted_streams
+    from anabranch.cli.inputs import streams_of
     from anabranch.cli.texts import chosen
     from anabranch.plain import read_graph
 
@@ -123,7 +123,7 @@ def run(
         text=text,
         file_name=file,
         streams=streams,
-        wanted=wanted_streams(streams, text, file),
+        wanted=streams_of(streams, text, file),
         graphs={name: read_graph(options.existing(path)) for name, path in options.named_paths(graph, "--graph")},
         parameters=options.parameters(param),
         windows=windows.value,

@@ -18,27 +18,21 @@ from anabranch.algebra.operators import Output
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
 from anabranch.cli.failures import INTERRUPTED, OK, draw_error
-from anabranch.cli.inputs import open_stream
 from anabranch.cli.status import StatusLine
 from anabranch.cli.summary import Summary
 from anabranch.cli.values import clock
 from anabranch.cli.writers import TableWriter
 from anabranch.engine.answers import Answer, Correction
-from anabranch.errors import StreamError
 from anabranch.formats import answers as answer_formats
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.console import Console
 from anabranch.sinks.open import open_sink
-from anabranch.sources.address import parse_address
-from anabranch.sources.base import Source
-from anabranch.sources.open import open_source
-from anabranch.sources.receivers.base import Receiver
-from anabranch.sources.receivers.open import open_receiver
-from anabranch.sources.spool import Spool, SpoolSource
+from anabranch.sources.wanted import open_stream
 from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
+from anabranch.spark.job import Job, keep_order
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.metrics import MetricsServer
+from anabranch.spark.receiving import Receivers
 from anabranch.spark.run import Observers, SparkRun
 from anabranch.spark.session import SparkSettings
 
@@ -79,38 +73,6 @@ def answer_of(told: Told) -> Answer:
     )
 
 
-class Receivers:
-    """The receivers of a run's push sources: each fills the spool of its stream."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._receivers: list[tuple[str, Receiver, Spool]] = []
-
-    def open(self, stream: str, address: str, records_are_events: bool, follow: bool) -> Source:
-        parsed = parse_address(address)
-        if not parsed.is_pushed:
-            follow = follow and parsed.is_files
-            return open_source(stream, address, follow=follow, records_are_events=records_are_events)
-        directory = self._folder.spool(stream)
-        receiver = open_receiver(parsed)
-        self._receivers.append((stream, receiver, Spool(directory)))
-        return SpoolSource(stream, directory, receiver.finite)
-
-    def start(self) -> None:
-        for _, receiver, spool in self._receivers:
-            receiver.start(spool)
-
-    def raise_error(self) -> None:
-        for stream, receiver, _ in self._receivers:
-            if receiver.error is not None:
-                raise StreamError(f"stream {stream}: {receiver.error}")
-
-    def stop(self) -> None:
-        for _, receiver, spool in self._receivers:
-            receiver.stop()
-            spool.close()
-
-
 def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     """The exit code so far, what was done, and whether a query failed."""
     begun = time.perf_counter()
@@ -121,7 +83,7 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     folder = RunFolder(asked.checkpoint)
     folder.open()
     status = StatusLine(terminal.err, shown=not asked.quiet)
-    receivers = Receivers(folder)
+    receivers = Receivers(folder, asked.follow)
     letters = LetterFiles(asked.dead_letter)
     failed = True
     code = OK
@@ -183,10 +145,7 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
 
 
 def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
-    streams = tuple(
-        open_stream(wanted, lambda name, address, events: receivers.open(name, address, events, asked.follow))
-        for wanted in asked.wanted
-    )
+    streams = tuple(open_stream(wanted, receivers.open) for wanted in asked.wanted)
     forms = dict.fromkeys(form for sink in sinks for form in sink.forms)
     return Job(
         streams,
@@ -196,7 +155,7 @@ def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
         asked.late,
         asked.until,
         asked.drain,
-        ordered=all(stream.source.finite and not isinstance(stream.source, SpoolSource) for stream in streams),
+        ordered=keep_order(streams),
         forms=tuple(forms),
         records_per_batch=asked.events_per_batch,
         idle_timeout=asked.idle_timeout,

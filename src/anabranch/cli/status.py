@@ -106,10 +106,8 @@ class StatusLine:
         if now > then and events != before:
             self._rate = (events - before) / (now - then)
             self._before = (events, now)
-        parts = [f"{events:,} events", f"{self._rate:,.0f}/s", *self._time(status)]
-        parts.append(f"state {_size(status.get('bytes', 0))}")
-        parts.append(f"{status.get('rows', 0):,} rows")
-        return " · ".join(parts)
+        parts = [f"{events:,} events", f"{self._rate:,.0f}/s", f"{status.get('rows', 0):,} rows", *self._time(status)]
+        return " · ".join([*parts, f"state {_size(status.get('bytes', 0))}"])
 
     def _time(self, status: dict[str, Any]) -> list[str]:
         open_streams = [one for one in status["streams"].values() if not one["closed"]]

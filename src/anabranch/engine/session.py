@@ -111,11 +111,11 @@ class Session:
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
         their instant: handed back, or taken in, and the answers that they change corrected."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
-        engine = Engine(_duration(lateness), fixed_streams=streams is not None, late=policy)
+        engine = Engine(as_duration(lateness), fixed_streams=streams is not None, late=policy)
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
-                engine.declare_stream(name, _duration(own))
+                engine.declare_stream(name, as_duration(own))
         return cls(engine, windows, conflicts)
 
     # --- queries ------------------------------------------------------------------------------------------------------
@@ -293,7 +293,8 @@ def parameter_values(parameters: Mapping[str, object]) -> dict[str, Value]:
         raise EngineError(f"parameter {error.reason}") from None
 
 
-def _duration(duration: DurationLike | None) -> Duration | None:
+def as_duration(duration: DurationLike | None) -> Duration | None:
+    """A duration from ISO 8601 text or a timedelta."""
     if duration is None or isinstance(duration, Duration):
         return duration
     if isinstance(duration, timedelta):

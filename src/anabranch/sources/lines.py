@@ -201,7 +201,9 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise StreamError(f"not a whole gzip file: {error}") from None
+        raise StreamError(
+            f"not a whole gzip file: {error}\nhint: it was cut off, or is still being written; put the whole file there"
+        ) from None
     except UnicodeDecodeError as error:
         raise StreamError(f"not UTF-8 text: {error.reason}") from None
     except csv.Error as error:

@@ -5,8 +5,6 @@ Invariant: a library that only one kind of source needs is loaded when such a so
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from anabranch.errors import StreamError
 from anabranch.sources.address import GENERATOR, KAFKA, parse_address
 from anabranch.sources.base import Source
@@ -18,9 +16,8 @@ def open_source(
     *,
     follow: bool = False,
     records_are_events: bool = True,
-    spool_dir: str | Path | None = None,
 ) -> Source:
-    """The source behind an address. What is pushed to us is read from the spool in `spool_dir`."""
+    """The source behind an address from which we fetch. What is pushed to us goes through a receiver and its spool."""
     address = parse_address(address_text)
     if follow and not address.is_files:
         raise StreamError(f"{address.shown}: only files are followed\nhint: this source goes on by itself")
@@ -36,8 +33,4 @@ def open_source(
         from anabranch.sources.kafka import KafkaSource
 
         return KafkaSource.from_address(stream, address)
-    from anabranch.sources.spool import SpoolSource
-
-    if spool_dir is None:
-        raise StreamError(f"{address.shown} is received into a spool\nhint: say where with a checkpoint directory")
-    return SpoolSource(stream, spool_dir)
+    raise StreamError(f"{address.shown} is pushed to us, and needs a receiver")

@@ -140,14 +140,20 @@ class RunFolder:
     # --- closing --------------------------------------------------------------------------------------------------
 
     def close(self, keep: bool = False) -> None:
-        """Empty the scratch space; a temporary folder goes altogether, unless its log is wanted."""
+        """Empty the scratch space; a temporary folder goes altogether, but for its log when that is wanted."""
         self._empty_scratch()
         if self._lock is not None:
             self.note_jvm(None)
             self._lock.close()
             self._lock = None
-        if self.temporary and not keep:
-            shutil.rmtree(self.path, ignore_errors=True)
+        if self.temporary:
+            for entry in self.path.iterdir():
+                if entry.is_dir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                elif not (keep and entry == self.log):
+                    entry.unlink(missing_ok=True)
+            if not keep:
+                self.path.rmdir()
 
     def _empty_scratch(self) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)

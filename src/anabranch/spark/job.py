@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration
 from anabranch.sinks.base import Form
 from anabranch.sources.base import OpenedStream
+from anabranch.sources.spool import SpoolSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Job:
     def set_graphs(self, engine: Engine) -> None:
         for name, graph in self.graphs.items():
             engine.add_static_graph(name, graph)
+
+
+def keep_order(streams: Sequence[OpenedStream]) -> bool:
+    """Whether answers of all queries can come in the order of time without one stream's making others wait."""
+    return all(stream.source.finite and not isinstance(stream.source, SpoolSource) for stream in streams)
 
 
 def _digest(text: str) -> str:

@@ -6,6 +6,7 @@ Invariant: everything that Spark writes besides checkpoints lies in the run's ow
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession
 from anabranch.errors import EngineError
 from anabranch.spark.java import require_java
 
+_PATIENCE = 20.0  # seconds for a JVM to end by itself
 _RETRIES = 4  # of a task whose worker died; Spark's local mode would not try again
 
 _LOG4J = """\
@@ -157,7 +159,11 @@ def stop(running: RunningSpark) -> None:
             gateway.shutdown()
         if process is not None:
             process.stdin.close()
-            process.wait(timeout=60)
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @contextmanager

@@ -147,5 +147,5 @@ def test_an_address_opens_its_source(tmp_path: Path) -> None:
     assert (made.stream, made.finite) == ("s", True)
     with pytest.raises(StreamError, match="only files are followed"):
         open_source("s", "gen:bikes", follow=True)
-    with pytest.raises(StreamError, match="received into a spool"):
+    with pytest.raises(StreamError, match="needs a receiver"):
         open_source("s", "socket://localhost:1")

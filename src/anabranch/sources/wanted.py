@@ -1,0 +1,65 @@
+"""What the queries of a text read: the streams that a user names, and those that LOAD STREAM makes of records.
+
+Invariant: every stream has its addresses and one way to read its records before any of them is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.engine.ingestion import mappings
+from anabranch.errors import EngineError
+from anabranch.sources.address import STDIN, parse_address
+from anabranch.sources.base import Decoding, OpenedStream, Source
+from anabranch.sources.chain import ChainSource
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A stream that a run reads: its addresses, and how its records are read."""
+
+    name: str
+    addresses: tuple[str, ...]
+    decoding: Decoding
+
+    @property
+    def records_are_events(self) -> bool:
+        return not self.decoding.text
+
+
+def wanted_streams(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> list[Wanted]:
+    """The streams of a run, from (name, address) pairs and the LOAD STREAM statements of a text.
+
+    A LOAD STREAM reads the stream that has its name or its address, else what its address names.
+    """
+    by_name: dict[str, list[str]] = {}
+    for name, address in streams:
+        by_name.setdefault(name, []).append(address)
+    decodings: dict[str, Decoding] = {}
+    for mapping in mappings(text, file_name):
+        if mapping.stream in decodings:
+            raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
+        given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
+        by_name[mapping.stream] = given or [_address(mapping.uri, file_name)]
+        decodings[mapping.stream] = Decoding(mapping.stream, text, file_name)
+    return [Wanted(name, tuple(addresses), decodings.get(name, Decoding(name))) for name, addresses in by_name.items()]
+
+
+def _address(uri: str, file_name: str) -> str:
+    """The address of a LOAD STREAM; a relative path begins at the query's own file."""
+    address = parse_address(uri)
+    if not address.is_files or file_name == STDIN or "://" in address.path or Path(address.path).is_absolute():
+        return uri
+    return str(Path(file_name).parent / address.path)
+
+
+Open = Callable[[str, str, bool], Source]
+"""How a source is opened from a stream's name, an address, and whether its records are events already."""
+
+
+def open_stream(wanted: Wanted, opener: Open) -> OpenedStream:
+    sources = [opener(wanted.name, address, wanted.records_are_events) for address in wanted.addresses]
+    source = sources[0] if len(sources) == 1 else ChainSource(wanted.name, tuple(sources))
+    return OpenedStream(source, wanted.decoding, ", ".join(parse_address(one).shown for one in wanted.addresses))

@@ -1,0 +1,48 @@
+"""The receivers of a run: each fills the spool of a stream that is pushed to us.
+
+Invariant: a receiver starts when everything else is ready, and stops before the run's folder is closed.
+"""
+
+from __future__ import annotations
+
+from anabranch.errors import StreamError
+from anabranch.sources.address import parse_address
+from anabranch.sources.base import Source
+from anabranch.sources.open import open_source
+from anabranch.sources.receivers.base import Receiver
+from anabranch.sources.receivers.open import open_receiver
+from anabranch.sources.spool import Spool, SpoolSource
+from anabranch.spark.folder import RunFolder
+
+
+class Receivers:
+    def __init__(self, folder: RunFolder, follow: bool = False) -> None:
+        self._folder = folder
+        self._follow = follow
+        self._receivers: list[tuple[str, Receiver, Spool]] = []
+
+    def open(self, stream: str, address: str, records_are_events: bool) -> Source:
+        """The source of an address; what is pushed is read from its spool."""
+        parsed = parse_address(address)
+        if not parsed.is_pushed:
+            follow = self._follow and parsed.is_files
+            return open_source(stream, address, follow=follow, records_are_events=records_are_events)
+        directory = self._folder.spool(stream)
+        receiver = open_receiver(parsed)
+        self._receivers.append((stream, receiver, Spool(directory)))
+        return SpoolSource(stream, directory, receiver.finite)
+
+    def start(self) -> None:
+        for _, receiver, spool in self._receivers:
+            receiver.start(spool)
+
+    def raise_error(self) -> None:
+        """Whatever ended a receiver ends the run."""
+        for stream, receiver, _ in self._receivers:
+            if receiver.error is not None:
+                raise StreamError(f"stream {stream}: {receiver.error}")
+
+    def stop(self) -> None:
+        for _, receiver, spool in self._receivers:
+            receiver.stop()
+            spool.close()

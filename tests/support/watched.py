@@ -1,0 +1,38 @@
+"""A sink that watches a run from inside: it counts, does things between batches, and says when to stop.
+
+Invariant: a run that waits for what never comes fails by its deadline, and says how far it got.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from anabranch.sinks.base import Sink, Told
+
+PATIENCE = 180.0  # seconds, on a busy machine
+
+
+class Watched(Sink):
+    """Counts batches and answers. `after` are things to do, one after each of the first batches."""
+
+    def __init__(self, *after: Callable[[], object]) -> None:
+        self.batches = 0
+        self.answers = 0
+        self._after = list(after)
+        self._deadline = time.monotonic() + PATIENCE
+
+    def write(self, batch: int, answers: Sequence[Told]) -> None:
+        self.batches += 1
+        self.answers += len(answers)
+        if self._after:
+            self._after.pop(0)()
+
+    def reached(self, batches: int = 0, answers: int = 0) -> Callable[[], bool]:
+        """Whether there are so many of each: a reason to stop."""
+
+        def so_many() -> bool:
+            assert time.monotonic() < self._deadline, f"only {self.batches} batches and {self.answers} answers came"
+            return self.batches >= batches and self.answers >= answers
+
+        return so_many
