@@ -6,6 +6,7 @@ Invariant: everything that Spark writes besides checkpoints lies in the run's ow
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -118,7 +119,8 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
         environment["SPARK_HOME"] = str(_home(scratch))
     with log.open("ab") as talk, _environment(**environment):
         gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
-    context = SparkContext(gateway=gateway, conf=conf)
+    with _own_interrupts():
+        context = SparkContext(gateway=gateway, conf=conf)
     session = SparkSession(context)
     process = getattr(gateway, "proc", None)
     threading.Thread(target=_warm_up, args=(session,), name="warm-up", daemon=True).start()
@@ -164,6 +166,19 @@ def stop(running: RunningSpark) -> None:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Spark would answer Ctrl-C by throwing away the batch that is under way; who started us decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
