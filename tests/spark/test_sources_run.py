@@ -23,8 +23,6 @@ from tests.support.push import Broker, free_port, needs_mosquitto, publish, wait
 from tests.support.spark_runs import Lines, Runner, job_for, queries_of
 from tests.support.watched import Watched
 
-from anabranch.cli.inputs import open_stream, wanted_streams
-from anabranch.cli.run_spark import Receivers
 from anabranch.engine.answers import Answer
 from anabranch.engine.progress import LatePolicy
 from anabranch.errors import StreamError
@@ -39,8 +37,10 @@ from anabranch.sinks.files import LinesFile
 from anabranch.sources.base import Limit
 from anabranch.sources.files import FileSource
 from anabranch.sources.open import open_source
+from anabranch.sources.wanted import open_stream, wanted_streams
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job
+from anabranch.spark.receiving import Receivers
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -204,6 +204,18 @@ def test_a_broken_gzip_file_ends_the_run_with_its_name_and_a_hint(runner: Runner
     assert str(raised.value).splitlines()[-1].startswith("hint: it was cut off")
 
 
+def test_a_run_that_fails_before_its_first_task_does_not_spoil_the_session(runner: Runner, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    job = job_for(QUERY, runner.write({"input": rides(2)}))
+    before, _ = runner.run(job, "before")
+    with pytest.raises(StreamError, match="holds no events\nhint: files of events end with"):
+        runner.run(job_for(QUERY, {"input": FileSource("input", str(nothing))}))
+    after, _ = runner.run(job, "after")
+    assert after.text == before.text
+    assert before.text.count(b"\n") == 10
+
+
 # --- input that comes while the run goes on ---------------------------------------------------------------------------
 
 
@@ -267,7 +279,7 @@ def test_what_is_pushed_is_counted_once_over_a_restart(
 
         def run(answers: int, *sent: Sequence[bytes]) -> int:
             receivers = Receivers(RunFolder(str(tmp_path / "checkpoint")))
-            job = job_for(QUERY, {"rides": receivers.open("rides", address, True, False)})
+            job = job_for(QUERY, {"rides": receivers.open("rides", address, True)})
             watched = Watched(*(partial(send, part) for part in sent[1:]))
             try:
                 receivers.start()

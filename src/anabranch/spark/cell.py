@@ -109,6 +109,7 @@ class Cell:
         self._job = job
         self._name = name
         self._state = state
+        self.rebuilt = False  # whether the engine was built anew from the state
 
     def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
         """Take in a batch; the state is written when the first row comes out."""
@@ -138,6 +139,7 @@ class Cell:
             self._refill(living, ((number, chunk) for number, chunk in found if chunk is not None))
             self._load(living, head)
         else:
+            self.rebuilt = True
             living = _Living(self._job.engine())
             self._load(living, head)
             self._refill(living, sorted(self._state.chunks()))

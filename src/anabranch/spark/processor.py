@@ -8,6 +8,7 @@ refused by Spark.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -112,9 +113,15 @@ class CellProcessor(StatefulProcessor):
 
         packed = [Packed(*(row[name] for name in _PACKED)) for row in rows]
         job = load_job(SparkFiles.get(self._job_file))
-        told = Cell(job, f"{self._run}/{key[0]}", self._state).process(packed)
-        for place, row in enumerate(told):
+        cell = Cell(job, f"{self._run}/{key[0]}", self._state)
+        for place, row in enumerate(cell.process(packed)):
             yield _TOLD(*told_values(row, place))
+        # Spark's daemon collects garbage after every task, which would look at the whole window each time. An engine
+        # that was put aside for a new one must be found first.
+        if cell.rebuilt:
+            gc.unfreeze()
+            gc.collect()
+        gc.freeze()
 
     def close(self) -> None:
         pass

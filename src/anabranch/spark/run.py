@@ -119,7 +119,7 @@ class SparkRun:
                 spark_session.stop(running)
 
     def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
-        job_file = self._send_job(running.session)
+        job_file = self._send_job(running)
         running.session.dataSource.register(AnabranchSource)
         for attempt in range(1, _STARTS + 1):
             batch = self.progress.batch
@@ -144,10 +144,11 @@ class SparkRun:
 
     # --- the query ------------------------------------------------------------------------------------------------
 
-    def _send_job(self, session: SparkSession) -> str:
-        path = self._folder.scratch / f"job-{time.time_ns()}.bin"
+    def _send_job(self, running: RunningSpark) -> str:
+        # Executors that come later ask for every file that the session was given: it outlives this run.
+        path = running.scratch / f"job-{time.time_ns()}.bin"
         save_job(self._job, path)
-        session.sparkContext.addFile(str(path))
+        running.session.sparkContext.addFile(str(path))
         return path.name
 
     def _start(self, session: SparkSession, job_file: str) -> StreamingQuery:

@@ -81,8 +81,9 @@ def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-        # It is told to the workers of some operators only; without it all of them share one daemon.
-        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+        # Spark tells it to the workers that read sources and not to the stateful ones. That keeps the two apart: a cell
+        # comes back to the worker that holds its engine, and is not dealt out among the readers.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
         "spark.task.maxFailures": str(_RETRIES),
     }
     found.update(settings.conf)
@@ -100,8 +101,11 @@ def _with_retries(master: str) -> str:
 
 @dataclass(slots=True)
 class RunningSpark:
+    """`scratch` is there for as long as the session is."""
+
     session: SparkSession
     jvm_pid: int | None
+    scratch: Path
 
 
 def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
@@ -124,12 +128,13 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
     session = SparkSession(context)
     process = getattr(gateway, "proc", None)
     threading.Thread(target=_warm_up, args=(session,), name="warm-up", daemon=True).start()
-    return RunningSpark(session, None if process is None else process.pid)
+    return RunningSpark(session, None if process is None else process.pid, scratch)
 
 
 def _warm_up(session: SparkSession) -> None:
-    """A job for nothing, while the first query is being planned: it loads what the first batch will need."""
+    """Two jobs for nothing, while the first query is being planned: they start the readers' workers and the cell's."""
     with suppress(Exception):  # the session may be stopped meanwhile, and then nothing is missed
+        session.sparkContext.parallelize([0], 1).count()
         session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow()
 
 
