@@ -1,9 +1,10 @@
 """How fast Spark carries events to the engine: packed into chunks, and beside it row by row, in the same run.
 
-Both read the same Parquet files, hold the same engine in one stateful operator, keep every element in its state, and
-must tell the same answers. The windows are narrow and rare, so that carrying is what is measured. The row by row way is
-the plain use of transformWithState: Spark's own reader, one row per element, a list state, all files in one batch (it
-has no way to bring its engine back in another worker, and needs none so).
+Both read the same Parquet files, push the same events into the same engine in one stateful operator, and must tell the
+same answers. The windows are narrow and rare, so that carrying is what is measured. The row by row way is the plain use
+of transformWithState: Spark's own reader, one row per element. It is let off the hard parts: it keeps no element in its
+state (with a list state, half a million rows took 45 s), its engine sees one batch at a time, and it tells the instants
+that lie wholly inside one.
 """
 
 from __future__ import annotations
@@ -36,17 +37,16 @@ concat(
   transform(relationships, r -> struct(1 AS kind, r.type AS type, r.`from` AS source, r.`to` AS target,
                                        array() AS labels, r.properties AS properties)))
 """
-_ROW = "at long, kind int, type string, source long, target long, labels array<string>, properties string"
 
 
 class RowByRow(StatefulProcessor):
-    """Elements one by one: from rows to events, to the list state, to the engine."""
+    """Elements one by one: from rows to events, to the engine."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._rows = handle.getListState("rows", _ROW)
+        self._batches = handle.getValueState("batches", "count long")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         from anabranch.engine.engine import Engine
@@ -60,21 +60,20 @@ class RowByRow(StatefulProcessor):
             engine.register(recompile(options), options)
         by_instant: dict[int, tuple[list[Any], list[Any]]] = {}
         for frame in rows:
-            kept = []
             for at, kind, type_, source, target, labels, properties in frame.drop(columns=["cell"]).itertuples(
                 index=False, name=None
             ):
-                kept.append((at, kind, type_, source, target, list(labels), properties))
                 nodes, links = by_instant.setdefault(at, ([], []))
                 said = json.loads(properties)
                 if kind == 0:
                     nodes.append(Node(source, tuple(labels), said))
                 else:
                     links.append(Relationship(None, type_, source, target, said))
-            self._rows.appendList(kept)
+        self._batches.update((1 + (self._batches.get() or (0,))[0],))
         events = [Event(at, tuple(nodes), tuple(links)) for at, (nodes, links) in sorted(by_instant.items())]
         engine.push("events", events)
-        lines = [json.dumps(row) for answer in engine.take() for row in answer.row_dicts()]
+        inside = range(events[0].event_time + 1_000_000, events[-1].event_time)
+        lines = [json.dumps(row) for answer in engine.take() if answer.at in inside for row in answer.row_dicts()]
         if lines:
             yield pd.DataFrame({"line": pd.Series(lines, dtype=object)})
 
@@ -82,13 +81,14 @@ class RowByRow(StatefulProcessor):
         pass
 
 
-def row_by_row(events: Path) -> tuple[float, list[str]]:
+def row_by_row(events: Path, files_per_batch: int) -> tuple[float, list[str]]:
     session = spark().session
     told: list[str] = []
     checkpoint = tempfile.mkdtemp(prefix="anabranch-bench-")
     schema = session.read.parquet(str(events)).schema
     rows = (
         session.readStream.schema(schema)
+        .option("maxFilesPerTrigger", files_per_batch)
         .parquet(str(events))
         .select(f.expr("unix_micros(at)").alias("at"), f.explode(f.expr(_ELEMENTS)).alias("e"))
         .select(f.lit("0").alias("cell"), "at", "e.*")
@@ -118,7 +118,7 @@ def run(smoke: bool = False) -> dict[str, Any]:
         warm = Path(folder) / "warm"
         write_events(warm, 500, PER_EVENT, 10_000, 2)
         run_job(QUERY, warm)
-        row_by_row(warm)
+        row_by_row(warm, 1)
         for elements in sizes:
             events = Path(folder) / str(elements)
             files = 2 if smoke else 10
@@ -126,10 +126,9 @@ def run(smoke: bool = False) -> dict[str, Any]:
             began = time.perf_counter()
             done = run_job(QUERY, events)
             packed = time.perf_counter() - began
-            rows, told = row_by_row(events)
+            rows, told = row_by_row(events, 1)
             ours = done.text.decode().splitlines()
-            # The row by row way has no end of input: its last instants stay open.
-            if ours[: len(told)] != told or len(ours) - len(told) > 1:
+            if not set(told) <= set(ours) or len(ours) - len(told) > files:
                 raise AssertionError("the two ways tell different answers")
             measured.append(
                 {
