@@ -192,7 +192,7 @@ def _metrics(port: int | None, run: SparkRun, note: Callable[[str], None]) -> It
 
 @contextmanager
 def _stopping() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM let the run come to a batch's end; a second Ctrl-C does not wait for it."""
+    """Ctrl-C and SIGTERM stop the run in order, sinks and Spark closed; a second Ctrl-C does not wait for that."""
     asked: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
