@@ -5,15 +5,12 @@ Invariant: a file is made when the first record needs it, so a clean run leaves 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.deadletter import DeadLetters, MalformedRecord
-from anabranch.formats.events import event_to_dict
+from anabranch.formats.deadletter import DeadLetters, late
 from anabranch.model.event import Event
-from anabranch.model.instants import format_instant
 
 
 class SetAside:
@@ -34,9 +31,7 @@ class SetAside:
 
     def add_late(self, stream: str, event: Event) -> None:
         self.late += 1
-        reason = f"late: {format_instant(event.event_time)} was over when the event came"
-        raw = json.dumps(event_to_dict(event), ensure_ascii=False)
-        self._of(stream).write(MalformedRecord(reason, None, raw))
+        self._of(stream).write(late(event))
 
     def _of(self, stream: str) -> DeadLetters:
         path = self._path or f"{stream}.dead.ndjson"
