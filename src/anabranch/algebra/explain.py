@@ -140,7 +140,7 @@ def _explain_registration(query: o.Registration, policy: WindowPolicy) -> Explan
         *(("reads" if index == 0 else "", text) for index, text in enumerate(reads)),
         ("columns", f"{_columns(query)}; each answer has win_start, win_end"),
         ("execution", f"{RECOMPUTE}: snapshot evaluator, {when}"),
-        ("", "no part is incremental"),
+        ("", "no part is incremental; on Spark in one cell"),
     )
     data = {
         "query": query.name,
@@ -168,7 +168,7 @@ def _explain_ingestion(load: Ingestion) -> Explanation:
     facts = (
         ("from", f"{load.uri}, each record as {load.variable}"),
         ("event time", at),
-        ("execution", "record by record, as the stream is read"),
+        ("execution", "record by record, as the stream is read; on Spark in the workers that read it"),
     )
     root = Step("Record", (load.variable,), (load.variable,), execution="per record")
     for step in load.steps:

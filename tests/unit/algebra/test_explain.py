@@ -24,7 +24,7 @@ query student_trick
               win_end
   execution   recompute: snapshot evaluator, when an event has entered or left a
               window
-              no part is incremental
+              no part is incremental; on Spark in one cell
 
   Emit  entering
   └─ Project  r.user_id, s.id, r.val_time, hops
@@ -49,7 +49,7 @@ LOAD_EXPLAINED = """\
 stream rides
   from        x.ndjson, each record as e
   event time  e.t
-  execution   record by record, as the stream is read
+  execution   record by record, as the stream is read; on Spark in the workers that read it
 
   Set  a:Seen
   │    a += i
