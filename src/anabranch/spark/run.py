@@ -37,7 +37,7 @@ from anabranch.spark.session import RunningSpark, SparkSettings
 from anabranch.spark.source import FORMAT, AnabranchSource, SourceSettings
 
 _POLL = 0.05  # seconds between two looks at a running query
-_STARTS = 5  # of one run, in spite of failures that are not ours
+_STARTS = 5  # in a row that bring no batch, for reasons that are not ours
 _PAUSE = 0.5
 
 
@@ -102,26 +102,30 @@ class SparkRun:
         """Run to the end of the input, or until told to stop, in a session of its own or in one that is running
         already. The folder is open."""
         ledger = self._folder.ledger()
-        own = running is None
-        if running is None:
-            running = spark_session.start(self._settings, self._folder.scratch, self._folder.log)
         try:
-            self._folder.note_jvm(running.jvm_pid)
+            # What a sink refuses is said before Spark takes its seconds to start.
             for sink in self._sinks:
                 sink.open(ledger)
             self._letters.open(ledger)
-            self._supervise(running, should_stop)
+            if running is not None:
+                self._supervise(running, should_stop)
+                return
+            running = spark_session.start(self._settings, self._folder.scratch, self._folder.log)
+            try:
+                self._folder.note_jvm(running.jvm_pid)
+                self._supervise(running, should_stop)
+            finally:
+                spark_session.stop(running)
         finally:
             for sink in self._sinks:
                 sink.close()
             self._letters.close()
-            if own:
-                spark_session.stop(running)
 
     def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
         job_file = self._send_job(running)
         running.session.dataSource.register(AnabranchSource)
-        for attempt in range(1, _STARTS + 1):
+        vain = 0  # starts that brought no batch
+        while True:
             batch = self.progress.batch
             query: StreamingQuery | None = None
             try:
@@ -132,15 +136,15 @@ class SparkRun:
                 if self._error is not None:
                     raise self._error from None
                 failed = self._spark_failed(str(error))
-                if attempt == _STARTS or not isinstance(error, StreamingQueryException) or failed.is_ours:
+                vain = 0 if self.progress.batch > batch else vain + 1
+                if vain == _STARTS or not isinstance(error, StreamingQueryException) or failed.is_ours:
                     raise failed.error from None
-                progressed = self.progress.batch > batch
             finally:
                 if query is not None:
                     query.stop()
             self.progress.restarts += 1
             self._observers.on_note("a batch failed for reasons of Spark's; going on from the checkpoint")
-            time.sleep(_PAUSE if progressed else _PAUSE * 2**attempt)
+            time.sleep(_PAUSE * 2**vain)
 
     # --- the query ------------------------------------------------------------------------------------------------
 
