@@ -103,8 +103,8 @@ def test_records_that_come_while_it_runs_or_rests_are_counted_once(
     assert list(counted(out).values()) == [PER_MINUTE] * 2
     for minute in minutes[3:]:
         produce(brokers, topic, minute)
-    watched = Watched()
-    runner.run(job(brokers, topic), should_stop=watched.reached(answers=2), sinks=[LinesFile(out), watched])
+    watched = Watched(before=watched)
+    runner.run(job(brokers, topic), should_stop=watched.reached(answers=4), sinks=[LinesFile(out), watched])
     assert list(counted(out).values()) == [PER_MINUTE] * 4
 
 

@@ -236,8 +236,8 @@ def test_a_watched_directory_is_read_as_files_come_and_goes_on_after_a_restart(r
     watched = Watched(partial(arrive, 1), partial(arrive, 2))
     runner.run(job, should_stop=watched.reached(answers=2), sinks=[LinesFile(out), watched])
     arrive(3)
-    watched = Watched(partial(arrive, 4), partial(arrive, 5))
-    runner.run(job, should_stop=watched.reached(answers=3), sinks=[LinesFile(out), watched])
+    watched = Watched(partial(arrive, 4), partial(arrive, 5), before=watched)
+    runner.run(job, should_stop=watched.reached(answers=5), sinks=[LinesFile(out), watched])
     expected = text_of(told_here(job_for(QUERY, runner.write({"input here": rides(6)})))[0])
     assert out.read_text() == "".join(expected.splitlines(keepends=True)[:25])
 
@@ -275,12 +275,14 @@ def test_what_is_pushed_is_counted_once_over_a_restart(
 ) -> None:
     lines = lines_of(rides(6))
     out = tmp_path / "out.ndjson"
+    before: Watched | None = None
     with peer(tmp_path) as (address, send, keeps):
 
         def run(answers: int, *sent: Sequence[bytes]) -> int:
             receivers = Receivers(RunFolder(str(tmp_path / "checkpoint")))
             job = job_for(QUERY, {"rides": receivers.open("rides", address, True)})
-            watched = Watched(*(partial(send, part) for part in sent[1:]))
+            nonlocal before
+            before = watched = Watched(*(partial(send, part) for part in sent[1:]), before=before)
             try:
                 receivers.start()
                 [(_, receiver, _)] = receivers._receivers
@@ -295,7 +297,7 @@ def test_what_is_pushed_is_counted_once_over_a_restart(
         waiting, rest = lines[80:120], lines[120:]
         if keeps:
             send(waiting)
-        assert run(3, *([rest] if keeps else [waiting, rest])) >= 151
+        assert run(5, *([rest] if keeps else [waiting, rest])) >= 151
     expected = text_of(told_here(job_for(QUERY, runner.write({"here": rides(6)})))[0])
     assert out.read_text() == "".join(expected.splitlines(keepends=True)[:25])
 

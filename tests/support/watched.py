@@ -14,25 +14,29 @@ PATIENCE = 180.0  # seconds, on a busy machine
 
 
 class Watched(Sink):
-    """Counts batches and answers. `after` are things to do, one after each of the first batches."""
+    """Counts batches and answers. `after` are things to do, one after each of the first batches.
 
-    def __init__(self, *after: Callable[[], object]) -> None:
+    A run that is stopped before its last batch is committed gets that batch again when it goes on: `before` is who
+    watched it, and an answer that comes again counts once.
+    """
+
+    def __init__(self, *after: Callable[[], object], before: Watched | None = None) -> None:
         self.batches = 0
-        self.answers = 0
+        self._answers: set[tuple[str, int]] = before._answers if before else set()
         self._after = list(after)
         self._deadline = time.monotonic() + PATIENCE
 
     def write(self, batch: int, answers: Sequence[Told]) -> None:
         self.batches += 1
-        self.answers += len(answers)
+        self._answers.update((answer.query, answer.number) for answer in answers)
         if self._after:
             self._after.pop(0)()
 
     def reached(self, batches: int = 0, answers: int = 0) -> Callable[[], bool]:
-        """Whether there are so many of each: a reason to stop."""
+        """Whether there are so many batches, and answers in all: a reason to stop."""
 
         def so_many() -> bool:
-            assert time.monotonic() < self._deadline, f"only {self.batches} batches and {self.answers} answers came"
-            return self.batches >= batches and self.answers >= answers
+            assert time.monotonic() < self._deadline, f"only {self.batches} batches and {len(self._answers)} answers came"
+            return self.batches >= batches and len(self._answers) >= answers
 
         return so_many
