@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from anabranch.errors import Span
 
 if TYPE_CHECKING:
-    from anabranch.algebra.operators import Operator
+    from anabranch.algebra.operators import Operator, TripleSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +181,13 @@ class AggregateCall(Expression):
     function: str
     arguments: tuple[Expression, ...]
     distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TripleTime(Expression):
+    """When a triple last came, as UTC microseconds; null when it is no triple of a window of the source."""
+
+    source: TripleSource
+    subject: Expression
+    predicate: Expression
+    object: Expression

@@ -12,6 +12,7 @@ from typing import Literal
 from anabranch.algebra.expressions import AggregateCall, Expression
 from anabranch.errors import InternalError, Span
 from anabranch.model.temporal import Duration
+from anabranch.model.terms import Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +42,23 @@ class Stream:
 class Window:
     """The union of a stream's events in the window that ends at the evaluation instant.
 
-    A width of None is everything that was given: the plain query's graph.
+    Exactly one of three says how far back it reaches: a `width` in time; a `count` of triples, the last that came; or
+    `unbounded`, all that has come so far. None of them is everything that was given: the plain query's graph.
+
+    With a `step`, the content moves only at multiples of it: at an instant between two of them it is still that of the
+    last one. `keep` holds the only patterns that anybody asks of it (summarisation); None keeps everything.
     """
 
     stream: Stream = Stream()
     width: Duration | None = None
+    count: int | None = None
+    unbounded: bool = False
+    step: Duration | None = None
+    keep: tuple[Kept, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.width is not None) + (self.count is not None) + self.unbounded > 1:
+            raise InternalError("a window reaches back by time, by count or without bound, not by two of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,22 @@ class Static:
     name: str
 
 
+DEFAULT_GRAPH = "default"
+"""The name of the static graph that SPARQL queries see when they name none; it is empty where nobody gave one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Several windows and static graphs as one set of triples: the default graph of a SPARQL query."""
+
+    parts: tuple[Window | Static, ...]
+
+
+Kept = tuple[Term | None, Term | None, Term | None]
+"""A triple's terms that are known beforehand; None fits every term."""
+
 Source = Window | Static
+TripleSource = Window | Static | Merged
 
 
 # --- leaves -------------------------------------------------------------------------------------------------------
@@ -152,9 +180,13 @@ class Pattern(Operator):
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Operator):
+    """`lenient`: null is an unbound variable, compatible with every value, as in SPARQL; a shared column has the value
+    of the side that has one."""
+
     left: Operator
     right: Operator
     condition: Expression | None = None
+    lenient: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -221,6 +253,22 @@ class Filter(_Single):
 
 
 @dataclass(frozen=True, slots=True)
+class Extend(_Single):
+    """Every row with one more column (BIND)."""
+
+    column: str
+    expression: Expression
+
+    def __post_init__(self) -> None:
+        if self.column in self.input.columns:
+            raise InternalError(f"{self.column} is a column already")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.input.columns, self.column)
+
+
+@dataclass(frozen=True, slots=True)
 class Unwind(_Single):
     """One row per item of the list; null and the empty list give none, another value counts as a list of one."""
 
@@ -256,14 +304,32 @@ class Aggregate(_Single):
 
 
 @dataclass(frozen=True, slots=True)
+class Annotate(_Single):
+    """Every row with the aggregates of its group: C-SPARQL's AGGREGATE. No row is lost, none is made.
+
+    Several annotations of one input are independent of each other; each sees the input's columns alone.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.input.columns, *(name for name, _ in self.aggregates))
+
+
+@dataclass(frozen=True, slots=True)
 class Distinct(_Single):
     """Each row once."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
+    """What to sort by: in Cypher's order of values (null last), or in SPARQL's order of terms (unbound first)."""
+
     expression: Expression
     descending: bool = False
+    of_terms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +350,21 @@ class Slice(_Single):
 # --- registrations ------------------------------------------------------------------------------------------------
 
 Output = Literal["snapshot", "entering", "exiting"]
+Form = Literal["bindings", "boolean", "graph"]
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """A continuous query: what to compute, at which instants, and which rows to tell.
 
-    `starting_at` None means the registration instant on the stream's clock; `every` None means one answer (RETURN).
+    Instants are one of:
+      - `starting_at` + k * `every`. `starting_at` None means the registration instant on the stream's clock; when
+        `aligned`, it means the first multiple of `every` since the epoch whose windows can hold the first event.
+      - with `arrivals` n: the instants at which each n-th triple came, counted over the streams that the query reads,
+        and the last event's when the input has ended; 0 means that instant alone.
+      - with neither `every` nor `arrivals`: once, at `starting_at` (RETURN).
+
+    A query with `into` makes a stream of that name: each answer is an event at its instant.
     """
 
     name: str
@@ -298,6 +372,12 @@ class Registration:
     starting_at: int | None
     every: Duration | None
     output: Output = "snapshot"
+    aligned: bool = False
+    arrivals: int | None = None
+    form: Form = "bindings"
+    into: str | None = None
+    language: str = "seraph"
+    prefixes: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

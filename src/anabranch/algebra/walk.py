@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
-from anabranch.algebra.expressions import Call, Expression, MapOf
+from anabranch.algebra.expressions import Call, Expression, MapOf, TripleTime
 from anabranch.algebra.operators import (
     Aggregate,
     Join,
     LeftJoin,
+    Merged,
     Operator,
     Pattern,
     Source,
     Static,
+    TripleSource,
     Union,
     Window,
 )
+from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
+from anabranch.algebra.triples import Ask, Delegated, Describe, GraphPattern, Minus, Path, StaticPart
 
 _CLOCK_FUNCTIONS = frozenset({"date", "datetime", "time", "localtime", "localdatetime"})
 _CLOCK_SUFFIXES = frozenset({"statement", "transaction", "realtime"})
@@ -47,7 +51,31 @@ def _parts(item: object) -> list[object]:
 
 def sources(plan: Operator) -> tuple[Source, ...]:
     """The windows and static graphs that the plan reads, each once, in the order of the text."""
-    return tuple(dict.fromkeys(node.source for node in walk(plan) if isinstance(node, Pattern)))
+    return tuple(dict.fromkeys(source for node in walk(plan) for source in _read_by(node)))
+
+
+def _read_by(node: Operator | Expression) -> tuple[Source, ...]:
+    match node:
+        case Pattern(source=source):
+            return (source,)
+        case GraphPattern(source=source) | Path(source=source) | Describe(source=source) | TripleTime(source=source):
+            return parts_of(source)
+        case Delegated(default=default, named=named):
+            return (*parts_of(default), *(source for _, source in named))
+        case StaticPart(windows=guards):
+            return guards
+        case _:
+            return ()
+
+
+def parts_of(source: TripleSource) -> tuple[Source, ...]:
+    """The windows and static graphs that a source of triples is made of."""
+    return source.parts if isinstance(source, Merged) else (source,)
+
+
+def reads_triples(plan: Operator) -> bool:
+    """Whether the plan sees its sources as RDF, and not as property graphs."""
+    return any(isinstance(node, GraphPattern | Path | Describe | TripleTime | Delegated) for node in walk(plan))
 
 
 def windows(plan: Operator) -> tuple[Window, ...]:
@@ -64,6 +92,9 @@ def is_volatile(plan: Operator | Expression) -> bool:
 
 
 def _reads_clock_or_chance(call: Call) -> bool:
+    sparql = SPARQL_FUNCTIONS.get(call.function)
+    if sparql is not None:
+        return sparql.volatile
     name, _, suffix = call.function.lower().partition(".")
     if name in _ALWAYS_VOLATILE:
         return True
@@ -91,6 +122,12 @@ def is_empty_without_events(plan: Operator) -> bool:
     match plan:
         case Pattern(source=Window()):
             return True
+        case GraphPattern(source=source, patterns=patterns):
+            return bool(patterns) and all(isinstance(part, Window) for part in parts_of(source))
+        case StaticPart() | Ask() | Describe():
+            return False
+        case Minus():
+            return is_empty_without_events(plan.left)
         case Join():
             return is_empty_without_events(plan.left) or is_empty_without_events(plan.right)
         case LeftJoin():
