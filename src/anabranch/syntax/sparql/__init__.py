@@ -1,0 +1,143 @@
+"""The SPARQL family: plain SPARQL 1.1, C-SPARQL, LUPOS and RSP-QL. Text in, algebra out.
+
+Invariant: what comes out is checked: names, groups, windows and rhythms are right, or a `QueryError` with every problem
+was raised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from anabranch.algebra.operators import Form, Operator, Registration
+from anabranch.errors import (
+    Diagnostic,
+    QueryError,
+    QueryNameError,
+    QuerySyntaxError,
+    QueryTypeError,
+    Span,
+    UnsupportedQueryError,
+)
+from anabranch.syntax.sparql import tree
+from anabranch.syntax.sparql.lower_registration import lower_plain, lower_registration
+from anabranch.syntax.sparql.parser import parse_query, parse_script
+from anabranch.syntax.sparql.scope import Problems
+
+__all__ = ["Plain", "parse_query", "parse_script", "plan", "registrations", "statements"]
+
+_CLASSES: dict[str, type[QueryError]] = {
+    "SPQ-101": QueryNameError,
+    "SPQ-103": QueryNameError,
+    "SPQ-105": QueryNameError,
+    "SPQ-106": QueryTypeError,
+    "SPQ-107": QueryNameError,
+    "SPQ-108": QueryNameError,
+    "SPQ-109": QueryNameError,
+    "SPQ-110": UnsupportedQueryError,
+    "SPQ-111": QueryNameError,
+    "SPQ-112": QueryTypeError,
+    "SPQ-113": QueryTypeError,
+    "SPQ-114": QueryTypeError,
+    "SPQ-115": QueryNameError,
+    "SPQ-116": QueryNameError,
+    "SPQ-117": QueryNameError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A plain query: it has one answer."""
+
+    plan: Operator
+    form: Form
+    prefixes: tuple[tuple[str, str], ...] = ()
+
+
+MAX_DEPTH = 160
+"""Operators above one another: evaluation walks down a plan by recursion."""
+
+
+def _check_depth(plan: Operator, text: str, file_name: str) -> None:
+    """Refuse a plan that is too deep to be walked, rather than fail while it runs."""
+    level: list[Operator] = [plan]
+    for _ in range(MAX_DEPTH):
+        level = [one for operator in level for one in operator.inputs]
+        if not level:
+            return
+    raise _too_deep(level[0].span, text, file_name)
+
+
+def _too_deep(span: Span | None, text: str, file_name: str) -> QuerySyntaxError:
+    hint = "split the query: fewer parts in one group, or a stream made by REGISTER STREAM in between"
+    return QuerySyntaxError(
+        [Diagnostic("SPQ-006", "this query has too many parts that build on each other", span, "", hint)],
+        text,
+        file_name,
+    )
+
+
+def _refuse(found: list[Diagnostic], text: str, file_name: str) -> None:
+    if found:
+        found.sort(key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
+        raise _CLASSES.get(found[0].code, QuerySyntaxError)(found, text, file_name)
+
+
+def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> Plain:
+    """The algebra of a plain SPARQL query over the default graph and named graphs.
+
+    `graphs` are the names of all graphs that there are: GRAPH ?g ranges over them, and GRAPH with another name finds
+    nothing. None: it is not known which there are, so GRAPH <name> reads the static graph of that name.
+    """
+    problems = Problems()
+    statement = parse_query(text, file_name)
+    try:
+        operator, form = lower_plain(statement, problems, graphs)
+    except RecursionError:
+        raise _too_deep(statement.span, text, file_name) from None
+    _refuse(problems.found, text, file_name)
+    _check_depth(operator, text, file_name)
+    return Plain(operator, form, statement.prefixes)
+
+
+@lru_cache(maxsize=256)
+def statements(
+    text: str, dialect: tree.Dialect, file_name: str = "<query>", graphs: tuple[str, ...] | None = None
+) -> tuple[Registration, ...]:
+    """The statements of a file, in its order, all of them checked.
+
+    `graphs` are the names of the session's static graphs: GRAPH ?g ranges over them and over the streams in a query
+    that names no graph with NAMED.
+    """
+    problems = Problems()
+    found: list[Registration] = []
+    script = parse_script(text, dialect, file_name).statements
+    taken = {statement.name.text for statement in script if statement.name is not None}
+    used: set[str] = set()
+    for statement in script:
+        name = statement.name
+        if name is not None and name.text in used:
+            problems.add("SPQ-116", f"there is a query `{name.text}` already", name.span, "", "names are unique")
+        text_of_name = name.text if name is not None else _free_name(taken | used)
+        used.add(text_of_name)
+        try:
+            found.append(lower_registration(statement, text_of_name, dialect, problems, graphs))
+        except RecursionError:
+            raise _too_deep(None if name is None else name.span, text, file_name) from None
+    _refuse(problems.found, text, file_name)
+    for one in found:
+        _check_depth(one.plan, text, file_name)
+    return tuple(found)
+
+
+registrations = statements
+"""The continuous queries of a file; every statement of the SPARQL family is one."""
+
+
+def _free_name(taken: set[str]) -> str:
+    """`query` for a statement that has no name, or the next that is free."""
+    name, number = "query", 1
+    while name in taken:
+        number += 1
+        name = f"query{number}"
+    return name

@@ -1,0 +1,86 @@
+"""Which language a text is in, and the one way from any of them to the algebra.
+
+A file's extension says it; a text without one is looked at. Languages are loaded when a text of theirs comes.
+
+Invariant: the language of a text depends on the text and its file's name alone, so a restart reads it the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from anabranch.algebra.ingestion import Ingestion
+from anabranch.algebra.operators import Form, Operator, Registration
+
+Language: TypeAlias = Literal["seraph", "csparql", "lupos", "rspql", "sparql"]
+
+EXTENSIONS: dict[str, Language] = {
+    ".seraph": "seraph",
+    ".cypher": "seraph",
+    ".csparql": "csparql",
+    ".lupos": "lupos",
+    ".rspql": "rspql",
+    ".rq": "sparql",
+    ".sparql": "sparql",
+}
+
+SPOKEN: dict[Language, str] = {
+    "seraph": "Seraph",
+    "csparql": "C-SPARQL",
+    "lupos": "LUPOS streaming SPARQL",
+    "rspql": "RSP-QL",
+    "sparql": "SPARQL",
+}
+
+
+class QueryText(NamedTuple):
+    """A text of queries and where it comes from."""
+
+    text: str
+    file_name: str = "<query>"
+
+
+def language_of(text: str, file_name: str = "<query>") -> Language:
+    """By the file's extension; else, and where plain SPARQL turns out to be continuous, by what the text holds."""
+    from anabranch.syntax.sparql.detect import detect
+
+    dot = file_name.rfind(".")
+    said = EXTENSIONS.get(file_name[dot:].lower()) if dot >= 0 else None
+    if said is not None and said != "sparql":
+        return said
+    found = cast(Language, detect(text))
+    return "sparql" if said == "sparql" and found == "seraph" else found
+
+
+def statements(text: str, file_name: str = "<query>") -> tuple[Registration | Ingestion, ...]:
+    """The statements of a file, in its order, all of them checked."""
+    language = language_of(text, file_name)
+    if language == "seraph":
+        from anabranch.syntax import seraph
+
+        return seraph.statements(text, file_name)
+    from anabranch.syntax import sparql
+
+    return sparql.statements(text, language, file_name)
+
+
+def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, ...]:
+    """The queries of a file that are registered."""
+    return tuple(one for one in statements(text, file_name) if isinstance(one, Registration))
+
+
+def ingestions(text: str, file_name: str = "<query>") -> tuple[Ingestion, ...]:
+    """The LOAD STREAM statements of a file; only Seraph has them."""
+    return tuple(one for one in statements(text, file_name) if isinstance(one, Ingestion))
+
+
+def plan(text: str, file_name: str = "<query>") -> tuple[Operator, Form]:
+    """The algebra of a plain query (no REGISTER, no windows), and whether it gives rows, true or false, or a graph."""
+    if language_of(text, file_name) == "seraph":
+        from anabranch.syntax import seraph
+
+        return seraph.plan(text, file_name), "bindings"
+    from anabranch.syntax import sparql
+
+    found = sparql.plan(text, file_name)
+    return found.plan, found.form

@@ -1,0 +1,84 @@
+"""Statements to registrations: names, instants, output, and the streams that answers make.
+
+Invariant: a statement means the same wherever it stands in a text.
+"""
+
+from __future__ import annotations
+
+from anabranch.algebra.operators import Form, Operator, Output, Registration
+from anabranch.syntax.sparql import tree as t
+from anabranch.syntax.sparql.lower import QueryLowering
+from anabranch.syntax.sparql.lower_dataset import DatasetLowering, plain_dataset
+from anabranch.syntax.sparql.lower_times import Times
+from anabranch.syntax.sparql.scope import RESERVED, Problems, Settings
+from anabranch.syntax.sparql.walk import variables
+
+_OUTPUTS: dict[str, Output] = {"istream": "entering", "dstream": "exiting"}
+
+
+def lower_plain(
+    statement: t.StatementTree, problems: Problems, graphs: tuple[str, ...] | None
+) -> tuple[Operator, Form]:
+    """The plan of a plain query."""
+    problems.next_statement()
+    query = statement.query
+    settings = Settings(
+        problems, "sparql", statement.base, plain_dataset(query.dataset, graphs), Times(query, problems)
+    )
+    return QueryLowering(settings).query(query)
+
+
+def lower_registration(
+    statement: t.StatementTree, name: str, dialect: t.Dialect, problems: Problems, graphs: tuple[str, ...] | None
+) -> Registration:
+    """One statement of a file; `name` is its own or the one that it was given."""
+    problems.next_statement()
+    query = statement.query
+    sources = DatasetLowering(statement, dialect, problems, graphs)
+    rhythm = sources.rhythm()
+    settings = Settings(problems, dialect, statement.base, sources.dataset(rhythm), Times(query, problems))
+    plan, form = QueryLowering(settings).query(query)
+    if form == "bindings":
+        _check_reserved(query, plan, problems)
+    return Registration(
+        name,
+        plan,
+        statement.starting_at,
+        rhythm.every,
+        _OUTPUTS.get(statement.kind, "snapshot"),
+        aligned=rhythm.every is not None and statement.starting_at is None,
+        arrivals=rhythm.arrivals,
+        form=form,
+        into=_into(statement, name, plan, form, problems),
+        language=dialect,
+        prefixes=statement.prefixes,
+    )
+
+
+def _into(statement: t.StatementTree, name: str, plan: Operator, form: Form, problems: Problems) -> str | None:
+    """The stream that the answers make: triples do, and so do three columns under REGISTER STREAM."""
+    if statement.name is None or statement.kind == "query":
+        return None
+    if form == "boolean" and statement.kind == "stream":
+        problems.add(
+            "SPQ-114",
+            "ASK makes no stream",
+            statement.query.form.span,
+            "a stream is made of triples",
+            "use CONSTRUCT, or REGISTER QUERY",
+        )
+    makes_triples = form == "graph" or (statement.kind == "stream" and form == "bindings" and len(plan.columns) == 3)
+    return name if makes_triples else None
+
+
+def _check_reserved(query: t.QueryTree, plan: Operator, problems: Problems) -> None:
+    for name in RESERVED:
+        if name in plan.columns:
+            found = variables(query).get(name)
+            problems.add(
+                "SPQ-115",
+                f"`?{name}` is reserved",
+                query.span if found is None else found.span,
+                "every row carries its window's bounds under this name",
+                "use another name",
+            )

@@ -1,0 +1,115 @@
+"""What lowering knows while it works: collected problems, the settings of one statement, and what an expression sees.
+
+Invariant: a scope is never changed, only extended into a new one. A name that no column stands for is unbound, which
+is legal in SPARQL, so scopes never refuse a name by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from anabranch.algebra.expressions import AggregateCall, Expression
+from anabranch.algebra.operators import TripleSource
+from anabranch.errors import Diagnostic, Span
+from anabranch.syntax.sparql import tree as t
+
+if TYPE_CHECKING:
+    from anabranch.syntax.sparql.lower_dataset import Dataset
+    from anabranch.syntax.sparql.lower_times import Times
+
+RESERVED = ("win_start", "win_end")
+TIME_STEM = "time"
+SOLUTION_STEM = "solution"
+
+
+def is_visible(name: str) -> bool:
+    """Whether a query can name the column: blank nodes and what lowering made up begin with a space."""
+    return not name.startswith(" ")
+
+
+def leaves_group(name: str) -> bool:
+    """Whether a column is of use outside of the group that made it: what a query can name, and times of triples."""
+    return is_visible(name) or name.startswith(f" {TIME_STEM}")
+
+
+class Problems:
+    """Collects diagnostics while statements are lowered, and hands out names that cannot meet a user's."""
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
+        self._fresh: dict[str, int] = {}
+
+    def add(self, code: str, message: str, span: Span | None, label: str = "", hint: str = "") -> None:
+        diagnostic = Diagnostic(code, message, span, label, hint)
+        if diagnostic not in self.found:
+            self.found.append(diagnostic)
+
+    def next_statement(self) -> None:
+        """Fresh names begin anew: a statement means the same wherever it stands in a text."""
+        self._fresh = {}
+
+    def fresh(self, stem: str) -> str:
+        self._fresh[stem] = self._fresh.get(stem, 0) + 1
+        return f" {stem}{self._fresh[stem]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for all parts of one statement."""
+
+    problems: Problems
+    dialect: t.Dialect
+    base: str
+    dataset: Dataset
+    times: Times
+
+
+class Calls:
+    """Aggregates met in expressions: equal ones are computed once, in a column of their own."""
+
+    def __init__(self, problems: Problems, stem: str) -> None:
+        self._problems = problems
+        self._stem = stem
+        self.columns: dict[AggregateCall, str] = {}
+        self.next_name: str | None = None  # what the next new column is called
+
+    def column(self, call: AggregateCall) -> str:
+        name, self.next_name = self.next_name, None
+        if call not in self.columns:
+            self.columns[call] = name or self._problems.fresh(self._stem)
+        return self.columns[call]
+
+    @property
+    def aggregates(self) -> tuple[tuple[str, AggregateCall], ...]:
+        return tuple((name, call) for call, name in self.columns.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """What expressions over groups may ask for: aggregates over the rows that `inner` describes."""
+
+    inner: Scope
+    calls: Calls
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an expression sees: columns of its row, the graph that patterns in it look at, and its groups."""
+
+    columns: tuple[str, ...]
+    certain: frozenset[str]
+    source: TripleSource
+    grouping: Grouping | None = None
+    ungrouped: Literal["refuse", "sample"] = "refuse"
+    aliases: Mapping[str, Expression] = field(default_factory=dict)
+    annotations: Calls | None = None  # where LUPOS's aggregates go that annotate rows
+    in_aggregate: bool = False
+
+    def with_column(self, name: str) -> Scope:
+        return self.with_columns((name,))
+
+    def with_columns(self, names: Iterable[str], certain: Iterable[str] = ()) -> Scope:
+        columns = tuple(dict.fromkeys((*self.columns, *names)))
+        return replace(self, columns=columns, certain=self.certain | frozenset(certain))

@@ -1,0 +1,210 @@
+"""Rows under construction: a plan together with what lowering knows about its columns.
+
+Joins of SPARQL are lenient, because a variable may be unbound; the strict join is quicker. Both give the same rows
+when every shared column is bound on both sides, so each table knows which of its columns certainly are.
+
+Invariant: `certain` names only columns that are bound in every row. `own` are the names that are in scope in the sense
+of SPARQL 1.1, 18.2.1: a row that was handed in from outside (EXISTS, GRAPH ?g) adds columns, but no names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from anabranch.algebra.expressions import And, Call, Constant, Expression, IsNull, Or, Variable
+from anabranch.algebra.operators import Extend, Filter, Join, LeftJoin, Operator, Project, TripleSource, Union, Unit
+from anabranch.algebra.triples import GraphPattern, Minus, Path, TriplePattern, Values
+from anabranch.errors import Span
+from anabranch.syntax.sparql import tree as t
+from anabranch.syntax.sparql.scope import SOLUTION_STEM, Problems, Scope, is_visible, leaves_group
+from anabranch.syntax.sparql.walk import parts
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    plan: Operator
+    certain: frozenset[str] = _NONE
+    own: frozenset[str] = _NONE
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.plan.columns
+
+    def scope(self, source: TripleSource) -> Scope:
+        return Scope(self.columns, self.certain, source)
+
+
+UNIT = Table(Unit())
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A row from outside with which every group begins, so that expressions in it see the row's values."""
+
+    plan: Operator
+    certain: frozenset[str] = _NONE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.plan.columns
+
+
+def bound(plan: GraphPattern | Path) -> Table:
+    """The table of a pattern: it binds all of its variables, and times of triples may be null."""
+    names = (
+        (name for pattern in plan.patterns for name in pattern.variables)
+        if isinstance(plan, GraphPattern)
+        else plan.columns
+    )
+    certain = frozenset(names)
+    return Table(plan, certain, frozenset(filter(is_visible, certain)))
+
+
+def basic(source: TripleSource, patterns: Sequence[TriplePattern], span: Span | None) -> Table:
+    return bound(GraphPattern(source, tuple(patterns), span=span))
+
+
+def brought(values: Values) -> Table:
+    """The table of VALUES: a column is certain when no row leaves it out."""
+    certain = {name for at, name in enumerate(values.names) if all(row[at] is not None for row in values.rows)}
+    return Table(values, frozenset(certain), frozenset(values.names))
+
+
+def nothing(like: Table, *more: str) -> Table:
+    """No rows, with the columns of another table."""
+    names = tuple(dict.fromkeys((*like.columns, *more)))
+    own = like.own | frozenset(filter(is_visible, more))
+    return Table(Values(names, (), span=like.plan.span), frozenset(names), own)
+
+
+def _lenient(left: Table, right: Table) -> bool:
+    shared = set(left.columns) & set(right.columns)
+    return not (shared <= left.certain and shared <= right.certain)
+
+
+def join(left: Table, right: Table, span: Span | None) -> Table:
+    own = left.own | right.own
+    if isinstance(left.plan, Unit):
+        return Table(right.plan, right.certain, own)
+    if isinstance(right.plan, Unit):
+        return Table(left.plan, left.certain, own)
+    plan = Join(left.plan, right.plan, lenient=_lenient(left, right), span=span)
+    return Table(plan, left.certain | right.certain, own)
+
+
+def left_join(left: Table, right: Table, condition: Expression | None, span: Span | None) -> Table:
+    own = left.own | right.own
+    if isinstance(right.plan, Unit):
+        return Table(left.plan, left.certain, own)
+    plan = LeftJoin(left.plan, right.plan, condition, lenient=_lenient(left, right), span=span)
+    return Table(plan, left.certain, own)
+
+
+def unite(tables: Sequence[Table], span: Span | None, ends: Iterable[str] = ()) -> Table:
+    """The bag union; columns that a side lacks are null there. `ends` are hidden columns that are still wanted."""
+    wanted = frozenset(ends)
+    names = tuple(dict.fromkeys(name for one in tables for name in one.columns if leaves_group(name) or name in wanted))
+    plans = [_padded(one, names) for one in tables]
+    while len(plans) > 1:  # in pairs, so that a long chain of UNIONs makes no deep plan
+        paired = zip(plans[::2], plans[1::2], strict=False)
+        rest = plans[-1:] if len(plans) % 2 else []
+        plans = [Union(left, right, span=span) for left, right in paired] + rest
+    certain = frozenset(names).intersection(*(one.certain for one in tables))
+    return Table(plans[0], certain, frozenset().union(*(one.own for one in tables)))
+
+
+def _padded(table: Table, names: tuple[str, ...]) -> Operator:
+    if set(table.columns) == set(names):
+        return table.plan
+    return Project(table.plan, tuple((name, reference(name, table.columns)) for name in names), span=table.plan.span)
+
+
+def reference(name: str, columns: Iterable[str], span: Span | None = None) -> Expression:
+    """A column's value; what no column stands for is unbound."""
+    return Variable(name, span=span) if name in columns else Constant(None, span=span)
+
+
+def minus(left: Table, right: Table, span: Span | None) -> Table:
+    """Rows whose columns never meet take nothing away from each other."""
+    if not set(left.columns) & set(right.columns):
+        return left
+    return Table(Minus(left.plan, right.plan, span=span), left.certain, left.own)
+
+
+def extend(table: Table, name: str, expression: Expression, problems: Problems, span: Span | None) -> Table:
+    """One more column. Where the row from outside has it already, the two must agree."""
+    own = table.own | frozenset(filter(is_visible, (name,)))
+    certain = table.certain
+    if isinstance(expression, Constant) and expression.value is not None:
+        certain |= {name}
+    if name not in table.columns:
+        return Table(Extend(table.plan, name, expression, span=span), certain, own)
+    hidden = problems.fresh("bound")
+    old, new = Variable(name), Variable(hidden)
+    agrees = Or((IsNull(old), IsNull(new), Call("sparql:sameterm", (old, new))))
+    rows = Filter(Extend(table.plan, hidden, expression, span=span), agrees, span=span)
+    items = tuple(
+        (column, Call("coalesce", (old, new)) if column == name else Variable(column)) for column in table.columns
+    )
+    return Table(Project(rows, items, span=span), certain, own)
+
+
+def telling_apart(expressions: object, columns: Iterable[str], problems: Problems) -> str | None:
+    """BNODE("label") gives one node per label and solution: rows that it is asked of need a hidden column that tells
+    them apart. Its name, or None when nobody asks or there is one."""
+    asked = any(isinstance(one, t.CallTree) and one.function == "BNODE" and one.arguments for one in parts(expressions))
+    if not asked or any(name.startswith(f" {SOLUTION_STEM}") for name in columns):
+        return None
+    return problems.fresh(SOLUTION_STEM)
+
+
+def told_apart(table: Table, column: str | None) -> Table:
+    if column is None:
+        return table
+    return Table(Extend(table.plan, column, Call("sparql:struuid", ())), table.certain, table.own)
+
+
+def conjunction(conditions: Sequence[Expression], span: Span | None) -> Expression | None:
+    """The condition that all hold; None when there are none."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return And(tuple(conditions), span=span)
+
+
+def filtered(table: Table, conditions: Sequence[Expression], span: Span | None) -> Table:
+    condition = conjunction(conditions, span)
+    if condition is None:
+        return table
+    return Table(Filter(table.plan, condition, span=span), table.certain, table.own)
+
+
+def projected(table: Table, names: Sequence[str], span: Span | None) -> Table:
+    """Only these columns, in this order."""
+    if tuple(names) == table.columns:
+        return Table(table.plan, table.certain, frozenset(names))
+    items = tuple((name, reference(name, table.columns)) for name in names)
+    return Table(Project(table.plan, items, span=span), table.certain & frozenset(names), frozenset(names))
+
+
+def narrowed(seed: Seed | None, names: Iterable[str]) -> Seed | None:
+    """The part of a row from outside that has these names; None when nothing is left of it."""
+    if seed is None:
+        return None
+    wanted = frozenset(names)
+    kept = tuple(name for name in seed.names if name in wanted)
+    if not kept:
+        return None
+    if kept == seed.names:
+        return seed
+    return Seed(Project(seed.plan, tuple((name, Variable(name)) for name in kept)), seed.certain & wanted)
+
+
+def own_columns(table: Table, span: Span | None) -> Table:
+    """Without the columns that a row from outside brought and the table's own patterns do not bind."""
+    foreign = [name for name in table.columns if is_visible(name) and name not in table.own]
+    if not foreign:
+        return table
+    return projected(table, [name for name in table.columns if name in table.own], span)
