@@ -41,7 +41,7 @@ _ALL: tuple[SparqlFunction, ...] = (
     _f("plus", 1),
     _f("ebv", 1, truth=True),  # the effective boolean value of a term
     _f("term", 1),  # true, false or null as a term
-    _f("moment", 1, None),  # of UTC microseconds, the latest that is not null, as epoch milliseconds (C-SPARQL timestamp())
+    _f("moment", 1, None),  # the latest of UTC microseconds, as epoch milliseconds (C-SPARQL's timestamp)
     # about terms
     _f("sameterm", 2, truth=True),
     _f("isiri", 1, truth=True),
@@ -54,7 +54,7 @@ _ALL: tuple[SparqlFunction, ...] = (
     _f("datatype", 1),
     _f("iri", 1, 2),  # the second argument is the base
     _f("uri", 1, 2),
-    _f("bnode", 0, 1, volatile=True),
+    _f("bnode", 0, 2, volatile=True),  # the second argument tells the solution apart from others
     _f("strdt", 2),
     _f("strlang", 2),
     _f("uuid", 0, volatile=True),

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from anabranch.model.points import Point
 from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
+from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Node, Path, Relationship, Value
 
 _SCALARS = frozenset((str, int, float, bool))
@@ -87,7 +88,8 @@ def _sign(left: object, right: object) -> int:
 
 # --- the total order ------------------------------------------------------------------------------------------------
 
-_MAP, _NODE, _RELATIONSHIP, _LIST, _PATH, _POINT = range(6)
+_TERM, _MAP, _NODE, _RELATIONSHIP, _LIST, _PATH, _POINT = range(-1, 6)
+_TERM_RANKS: Mapping[type, int] = {Blank: 0, Iri: 1, Literal: 2}
 _TEMPORAL_RANKS: Mapping[type, int] = {
     kind: 6 + position for position, kind in enumerate((DateTime, LocalDateTime, Date, Time, LocalTime, Duration))
 }
@@ -95,8 +97,8 @@ _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = range(12, 17)
 
 
 def order_key(value: Value) -> tuple[object, ...]:
-    """A sort key of the order across all kinds: maps, nodes, relationships, lists, paths, points, temporal values,
-    strings, booleans, numbers, NaN, null."""
+    """A sort key of the order across all kinds: RDF terms by their texts (SPARQL has an order of its own), maps, nodes,
+    relationships, lists, paths, points, temporal values, strings, booleans, numbers, NaN, null."""
     match value:
         case None:
             return (_NULL,)
@@ -127,6 +129,8 @@ def order_key(value: Value) -> tuple[object, ...]:
             return (_POINT, value.order_key())
         case DateTime() | LocalDateTime() | Date() | Time() | LocalTime() | Duration():
             return (_TEMPORAL_RANKS[type(value)], value.order_key())
+        case Iri() | Blank() | Literal():
+            return (_TERM, _TERM_RANKS[type(value)], tuple(value))
     raise TypeError(f"{type(value).__name__} is not a value of the model")
 
 
@@ -137,7 +141,7 @@ def _id_order(element_id: object) -> tuple[object, ...]:
 
 # --- sameness -------------------------------------------------------------------------------------------------------
 
-_NAN_KEY = ("NaN",)
+_NAN_KEY = ("NaN", None)  # no term: terms are tuples of texts
 _TRUE_KEY = ("boolean", True)
 _FALSE_KEY = ("boolean", False)
 
@@ -145,7 +149,7 @@ _FALSE_KEY = ("boolean", False)
 def identity_key(value: Value) -> Hashable:
     """A hashable stand-in: two values are equivalent exactly when their keys are equal."""
     kind = value.__class__
-    if kind is str or kind is int or value is None:
+    if kind is str or kind is int or value is None or kind is Iri or kind is Literal:
         return value
     match value:
         case Node():
@@ -163,6 +167,9 @@ def identity_key(value: Value) -> Hashable:
 
 def content_key(value: Value) -> Hashable:
     """As `identity_key`, but nodes and relationships with their labels, type, ends and properties."""
+    kind = value.__class__
+    if kind is str or kind is int or value is None or kind is Iri or kind is Literal:
+        return value
     match value:
         case Node():
             return ("node", value.id, frozenset(value.labels), _map_key(value.properties, content_key))

@@ -1,6 +1,7 @@
 """What one evaluation is given from outside: graphs, parameters, the clock, chance, and how much work it may do.
 
 Invariant: an answer depends on nothing but the plan and this; graphs are asked for once and do not change meanwhile.
+`memory` holds what was found out about them on the way, for this evaluation alone.
 """
 
 from __future__ import annotations
@@ -8,19 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from anabranch.algebra.operators import Source
-from anabranch.errors import EvaluationError
+from anabranch.algebra.operators import Merged, Source, TripleSource
+from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.triples import MergedGraph, Triples
 from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.snapshot.index import GraphIndex
+from anabranch.snapshot.plugin import Plugin
 
 MAX_TRAIL_STEPS = 50_000_000
 
 
+def _no_triples(source: Source) -> Triples:
+    raise InternalError(f"this evaluation was given no triples for {source}")
+
+
 @dataclass(slots=True)
 class Context:
-    """One evaluation at one instant. `clock` is UTC microseconds; `steps` counts what has been spent of the budget."""
+    """One evaluation at one instant. `clock` is UTC microseconds; `steps` counts what has been spent of the budget.
+
+    `graph` and `triple_graph` are the two ways to see a source. `static_version` numbers what a static graph has been:
+    the same number for the same triples; without it nothing that is known of static graphs outlives the evaluation.
+    """
 
     graph: Callable[[Source], PropertyGraph]
     parameters: Mapping[str, Value] = field(default_factory=dict)
@@ -28,13 +40,35 @@ class Context:
     random: Random = field(default_factory=lambda: Random(0))
     max_trail_steps: int = MAX_TRAIL_STEPS
     steps: int = 0
+    triple_graph: Callable[[Source], Triples] = _no_triples
+    static_version: Callable[[str], int] | None = None
+    plugin: Plugin | None = None
+    memory: dict[object, Any] = field(default_factory=dict, repr=False)
     _indexes: dict[Source, GraphIndex] = field(default_factory=dict, repr=False)
+    _triples: dict[TripleSource, Triples] = field(default_factory=dict, repr=False)
+    # the same by the source object's id: hashing a window takes longer than the rest of a lookup
+    _known: dict[int, tuple[TripleSource, Triples]] = field(default_factory=dict, repr=False)
 
     def index(self, source: Source) -> GraphIndex:
         """The graph of a source with its indexes, which live as long as this context."""
         found = self._indexes.get(source)
         if found is None:
             found = self._indexes[source] = GraphIndex(self.graph(source))
+        return found
+
+    def triples(self, source: TripleSource) -> Triples:
+        """The triples of a source, or of several as one set."""
+        known = self._known.get(id(source))
+        if known is not None:
+            return known[1]
+        found = self._triples.get(source)
+        if found is None:
+            if isinstance(source, Merged):
+                found = MergedGraph([self.triples(part) for part in dict.fromkeys(source.parts)])
+            else:
+                found = self.triple_graph(source)
+            self._triples[source] = found
+        self._known[id(source)] = (source, found)
         return found
 
     def spend(self, steps: int) -> None:

@@ -8,16 +8,19 @@ Invariant: a failure carries the span of the innermost expression that failed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from anabranch.algebra import expressions as ex
-from anabranch.algebra.operators import Operator
+from anabranch.algebra.operators import Operator, TripleSource
 from anabranch.errors import EvaluationError, InternalError, Span
+from anabranch.model.terms import Triple
 from anabranch.model.values import Node, Relationship, Value
 from anabranch.snapshot.access import carries_labels, item_of, property_of, slice_of
 from anabranch.snapshot.compiled import Evaluator, Row, RowSource, kind_of, truth, wrong_kind
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.functions import CONTEXT_FUNCTIONS, FUNCTIONS
 from anabranch.snapshot.logic import COMPARISONS, QUANTIFIERS, conjunction, disjunction, exclusive, negation
+from anabranch.snapshot.rdf.functions import compile_call
 from anabranch.snapshot.variables import argument_names
 
 Columns = tuple[str, ...]
@@ -73,6 +76,10 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
             return _coalesce(tuple(map(compiled, arguments)))
         case ex.Call("in", (item, container)):
             return _membership(compiled(item), compiled(container), expression.span)
+        case ex.Call(function, arguments) if function.startswith("sparql:"):
+            return compile_call(function, list(map(compiled, arguments)))
+        case ex.TripleTime(triples, subject, predicate, object_):
+            return _triple_time(triples, compiled(subject), compiled(predicate), compiled(object_))
         case ex.Call(function, arguments):
             return _call(function, tuple(map(compiled, arguments)), expression.span)
         case ex.Case(branches, default):
@@ -218,6 +225,14 @@ def _call(name: str, arguments: tuple[Evaluator, ...], span: Span | None) -> Eva
             return contextual(context, *values)
         except EvaluationError as error:
             raise error.located(span) from None
+
+    return evaluate
+
+
+def _triple_time(source: TripleSource, subject: Evaluator, predicate: Evaluator, object_: Evaluator) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        terms: tuple[Any, ...] = (subject(row, context), predicate(row, context), object_(row, context))
+        return None if None in terms else context.triples(source).time_of(Triple(*terms))
 
     return evaluate
 

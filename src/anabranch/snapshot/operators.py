@@ -1,6 +1,7 @@
 """Operators become generators of rows, once: each asks its inputs for rows and gives its own.
 
-A `Pattern` on the right of a join is matched row by row from what the left has bound; other joins hash.
+A `Pattern` on the right of a join is matched row by row from what the left has bound; other joins hash. Joins of triple
+patterns and joins in which null is an unbound variable are conjunctions (`snapshot.rdf.conjunction`).
 
 Invariant: a compiled operator keeps no state between runs; its rows have exactly the operator's columns.
 """
@@ -12,14 +13,21 @@ from itertools import islice
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
+from anabranch.algebra import triples as tr
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.compare import identity_key, order_key
 from anabranch.model.values import Value
-from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Distinct
 from anabranch.snapshot.compiled import Evaluator, RowSource, kind_of, truth, wrong_kind, wrong_value
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import Columns, compile_expression, position
+from anabranch.snapshot.grouping import compile_aggregate, compile_annotate
 from anabranch.snapshot.matcher import Matcher
+from anabranch.snapshot.rdf.conjunction import compile_conjunction, compile_left_join, joins_terms, table_source
+from anabranch.snapshot.rdf.graphs import compile_ask, compile_construct, compile_delegated, compile_describe
+from anabranch.snapshot.rdf.joins import compile_minus
+from anabranch.snapshot.rdf.ordering import order_key as term_order_key
+from anabranch.snapshot.rdf.static import StaticRows
+from anabranch.snapshot.rdf.tables import picker
 from anabranch.snapshot.variables import free_variables
 
 Rows = Iterator[tuple[Value, ...]]
@@ -35,6 +43,12 @@ def compile_operator(operator: op.Operator, argument: Columns) -> RowSource:
         case op.Argument(names):
             picks = tuple(position(name, argument) for name in names)
             return lambda context, row: iter([tuple([row[pick] for pick in picks])])
+        case tr.GraphPattern() | tr.Path():
+            return compile_conjunction(operator, argument, compile_operator)
+        case op.Filter() | op.Join() if isinstance(base := _unfiltered(operator), _CONJUNCTIONS) and joins_terms(base):
+            return compile_conjunction(operator, argument, compile_operator)
+        case op.LeftJoin() if joins_terms(operator):
+            return compile_left_join(operator, argument, compile_operator)
         case op.Pattern() | op.Filter(op.Pattern() | op.Filter() | op.Join()):
             return _matched(operator, argument)
         case op.Join(left, right, condition):
@@ -44,20 +58,58 @@ def compile_operator(operator: op.Operator, argument: Columns) -> RowSource:
             return _left_join(compile_operator(left, argument), _partners(left, right, condition, argument), width)
         case op.Union(left, right):
             return _union(left, right, argument)
-        case op.Filter(source, condition):
-            return _filter(compile_operator(source, argument), compile_expression(condition, source.columns), operator)
-        case op.Unwind(source, _, expression):
-            return _unwind(compile_operator(source, argument), compile_expression(expression, source.columns))
-        case op.Project(source, items):
-            return _project(compile_operator(source, argument), source.columns, items)
-        case op.Aggregate(source, keys, aggregates):
-            return _aggregate(compile_operator(source, argument), source.columns, keys, aggregates)
-        case op.Distinct(source):
-            return _distinct(compile_operator(source, argument))
-        case op.Order(source, keys):
-            return _order(compile_operator(source, argument), source.columns, keys)
-        case op.Slice(source, skip, limit):
-            return _slice(compile_operator(source, argument), skip, limit)
+        case tr.Minus(left, right):
+            taken = table_source(right, argument, compile_operator)
+            return compile_minus(compile_operator(left, argument), left.columns, taken, right.columns)
+        case tr.Values(_, values):
+            return lambda context, row: iter(values)
+        case tr.StaticPart(plan, otherwise):
+            instead = None if otherwise is None else compile_operator(otherwise, argument)
+            return StaticRows(operator, compile_operator(plan, argument), instead)
+        case tr.Delegated():
+            return compile_delegated(operator)
+    inputs = operator.inputs
+    if len(inputs) != 1:
+        raise InternalError(f"{type(operator).__name__} has no plain evaluation")
+    return _compile_single(operator, compile_operator(inputs[0], argument), inputs[0].columns)
+
+
+_CONJUNCTIONS = (op.Join, tr.GraphPattern, tr.Path)
+
+
+def _unfiltered(operator: op.Operator) -> op.Operator:
+    while isinstance(operator, op.Filter):
+        operator = operator.input
+    return operator
+
+
+def _compile_single(operator: op.Operator, source: RowSource, columns: Columns) -> RowSource:
+    """An operator with one input."""
+    match operator:
+        case op.Filter(_, condition):
+            return _filter(source, compile_expression(condition, columns), operator)
+        case op.Extend(_, _, expression):
+            return _extend(source, compile_expression(expression, columns))
+        case op.Unwind(_, _, expression):
+            return _unwind(source, compile_expression(expression, columns))
+        case op.Project(_, items):
+            return _project(source, columns, items)
+        case op.Aggregate(_, keys, aggregates):
+            return compile_aggregate(source, columns, keys, aggregates)
+        case op.Annotate(_, names, aggregates):
+            return compile_annotate(source, columns, names, aggregates)
+        case op.Distinct():
+            return _distinct(source)
+        case op.Order(_, order):
+            return _order(source, columns, order)
+        case op.Slice(_, skip, limit):
+            return _slice(source, skip, limit)
+        case tr.Construct():
+            return compile_construct(operator, source)
+        case tr.Describe(_, _, resources):
+            return compile_describe(operator, source, [compile_expression(one, columns) for one in resources])
+        case tr.Ask():
+            return compile_ask(source)
     raise InternalError(f"{type(operator).__name__} has no plain evaluation")
 
 
@@ -195,6 +247,14 @@ def _filter(source: RowSource, condition: Evaluator, operator: op.Filter) -> Row
     return rows
 
 
+def _extend(source: RowSource, expression: Evaluator) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        for one in source(context, row):
+            yield (*one, expression(one, context))
+
+    return rows
+
+
 def _unwind(source: RowSource, expression: Evaluator) -> RowSource:
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         for one in source(context, row):
@@ -210,6 +270,9 @@ def _unwind(source: RowSource, expression: Evaluator) -> RowSource:
 
 
 def _project(source: RowSource, columns: Columns, items: tuple[tuple[str, ex.Expression], ...]) -> RowSource:
+    if all(isinstance(expression, ex.Variable) for _, expression in items):
+        cut = picker([position(one.name, columns) for _, one in items if isinstance(one, ex.Variable)])
+        return lambda context, row: map(cut, source(context, row))
     evaluators = [compile_expression(expression, columns) for _, expression in items]
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
@@ -232,12 +295,15 @@ def _distinct(source: RowSource) -> RowSource:
 
 
 def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...]) -> RowSource:
-    evaluators = [(compile_expression(key.expression, columns), key.descending) for key in keys]
+    evaluators = [
+        (compile_expression(key.expression, columns), term_order_key if key.of_terms else order_key, key.descending)
+        for key in keys
+    ]
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         found = list(source(context, row))
-        for evaluate, descending in reversed(evaluators):
-            found.sort(key=lambda one: order_key(evaluate(one, context)), reverse=descending)
+        for evaluate, key_of, descending in reversed(evaluators):
+            found.sort(key=lambda one: key_of(evaluate(one, context)), reverse=descending)
         return iter(found)
 
     return rows
@@ -261,66 +327,3 @@ def _row_count(value: Value, what: str, expression: ex.Expression | None) -> int
     if value < 0:
         raise wrong_value(f"{what} {value} is negative", "counts begin at 0").located(span)
     return value
-
-
-# --- groups ---------------------------------------------------------------------------------------------------------
-
-
-def _aggregate(
-    source: RowSource,
-    columns: Columns,
-    keys: tuple[tuple[str, ex.Expression], ...],
-    aggregates: tuple[tuple[str, ex.AggregateCall], ...],
-) -> RowSource:
-    groupings = [compile_expression(expression, columns) for _, expression in keys]
-    calls = [_Call(call, columns) for _, call in aggregates]
-
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
-        groups: dict[Hashable, tuple[tuple[Value, ...], list[Accumulator]]] = {}
-        if not groupings:
-            groups[()] = ((), [call.fresh() for call in calls])
-        for one in source(context, row):
-            values = tuple([evaluate(one, context) for evaluate in groupings])
-            key = tuple(map(identity_key, values))
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = (values, [call.fresh() for call in calls])
-            for call, accumulator in zip(calls, group[1], strict=True):
-                call.feed(accumulator, one, context)
-        for values, accumulators in groups.values():
-            results = [call.result(one) for call, one in zip(calls, accumulators, strict=True)]
-            yield (*values, *results)
-
-    return rows
-
-
-class _Call:
-    """An aggregate's call, compiled: how to begin, feed and finish its accumulators."""
-
-    def __init__(self, call: ex.AggregateCall, columns: Columns) -> None:
-        self._begin = AGGREGATES[call.function.lower()]
-        self._distinct = call.distinct
-        self._span = call.span
-        self._arguments = [compile_expression(argument, columns) for argument in call.arguments]
-
-    def fresh(self) -> Accumulator:
-        return Distinct(self._begin()) if self._distinct else self._begin()
-
-    def feed(self, accumulator: Accumulator, row: tuple[Value, ...], context: Context) -> None:
-        if not self._arguments:  # count(*)
-            accumulator.add(True, ())
-            return
-        value = self._arguments[0](row, context)
-        if value is None:
-            return
-        extra = [argument(row, context) for argument in self._arguments[1:]]
-        try:
-            accumulator.add(value, extra)
-        except EvaluationError as error:
-            raise error.located(self._span) from None
-
-    def result(self, accumulator: Accumulator) -> Value:
-        try:
-            return accumulator.result()
-        except EvaluationError as error:
-            raise error.located(self._span) from None

@@ -67,6 +67,8 @@ def children(expression: ex.Expression) -> Iterator[ex.Expression]:
             yield operand
         case ex.Call(_, arguments) | ex.AggregateCall(_, arguments):
             yield from arguments
+        case ex.TripleTime(_, subject, predicate, object_):
+            yield from (subject, predicate, object_)
         case ex.Case(branches, default):
             for condition, value in branches:
                 yield from (condition, value)

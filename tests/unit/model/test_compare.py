@@ -10,6 +10,7 @@ import pytest
 from anabranch.model.compare import compare, content_key, equals, identity_key, order_key
 from anabranch.model.points import Point
 from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
+from anabranch.model.terms import XSD_INTEGER, Blank, Iri, Literal
 from anabranch.model.values import Node, Path, Relationship, Value
 
 ANN, BOB = Node(1, ("Person",), {"name": "Ann"}), Node(2)
@@ -170,3 +171,25 @@ def test_content_tells_elements_apart_that_identity_does_not() -> None:
     assert content_key(Node(1, ("A", "B"))) == content_key(Node(1, ("B", "A")))
     assert content_key(Relationship(1, "T", 1, 2)) != content_key(Relationship(1, "T", 2, 1))
     assert content_key(1) == content_key(1.0) != content_key(True)
+
+
+def test_terms_are_the_same_only_when_they_are_one_term() -> None:
+    terms: list[Value] = [Iri("x"), Blank("x"), Blank("x", "doc"), Literal("x"), Literal("x", XSD_INTEGER), "x", None]
+    for key in (identity_key, content_key):
+        assert len({key(term) for term in terms}) == len(terms)
+        assert key(Literal("x")) == key(Literal("x"))
+    assert equals(Iri("x"), Iri("x")) is True
+    assert equals(Iri("x"), Literal("x")) is False
+    assert equals(Iri("x"), None) is None
+
+
+def test_no_term_is_taken_for_another_kind_of_value() -> None:
+    assert identity_key(Iri("NaN")) != identity_key(math.nan)
+    assert identity_key(Blank("node", "7")) != identity_key(Node("7"))
+    assert content_key(Blank("node", "7")) != content_key(Node("7"))
+
+
+def test_terms_have_an_order_among_all_other_values() -> None:
+    values: list[Value] = [None, "text", 1, Literal("b"), Literal("a"), Iri("z"), Blank("q"), [Iri("a")]]
+    expected = [Blank("q"), Iri("z"), Literal("a"), Literal("b"), [Iri("a")], "text", 1, None]
+    assert sorted(values, key=order_key) == expected
