@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import carrying
+import push_down
 import snapshot_growth
 import window_growth
 
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
     "carrying": carrying.run,
     "window_growth": window_growth.run,
+    "push_down": push_down.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -35,7 +35,8 @@ def cases() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_a_text_is_read_or_refused_with_its_reason(path: Any) -> None:
     text = path.read_text(encoding="utf-8")
-    refusals = {**dict.fromkeys(FRAGMENTS, "SPQ-001"), **dict.fromkeys(WRONG, "SPQ-103"), **dict.fromkeys(CALLS_OUT, "SPQ-110")}
+    codes = ((FRAGMENTS, "SPQ-001"), (WRONG, "SPQ-103"), (CALLS_OUT, "SPQ-110"))
+    refusals = {name: code for names, code in codes for name in names}
     if path.name not in FRAGMENTS:
         assert len(parse_script(text, "csparql", path.name).statements) == 1
     if path.name in refusals:
@@ -51,7 +52,9 @@ def test_a_text_is_read_or_refused_with_its_reason(path: Any) -> None:
 def test_windows_count_what_the_engine_of_the_paper_counts(case: dict[str, Any]) -> None:
     query = json.loads((FOLDER / "window_cases.json").read_text(encoding="utf-8"))["query"]
     session = Session.local([STREAM], windows="right-open")
-    registered = session.register(query.replace("{range_s}", str(case["range_s"])).replace("{step_s}", str(case["step_s"])))
+    for name in ("range_s", "step_s"):
+        query = query.replace(f"{{{name}}}", str(case[name]))
+    registered = session.register(query)
     for number, millis in enumerate(case["input_ms"]):
         triple = Triple(Iri(f"urn:s{number}"), Iri("urn:p"), Literal(str(number)))
         session.push(STREAM, Event(millis * 1000, triples=(triple,)))

@@ -276,12 +276,12 @@ RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 def _compared_as_text(expected: list[Row], got: list[Row]) -> str | None:
     def texts(rows: list[Row]) -> Counter[frozenset[tuple[str, str]]]:
-        return Counter(
-            frozenset((name, "_:" if isinstance(term, Blank) else term[0]) for name, term in row.items()) for row in rows
-        )
+        return Counter(frozenset((name, text(term)) for name, term in row.items()) for row in rows)
 
-    wanted = [{name: Blank("b") if term[0].startswith("_:") else term for name, term in row.items()} for row in expected]
-    return None if texts(wanted) == texts(got) else f"expected {_lines(expected)}\ngot {_lines(got)}"
+    def text(term: Term) -> str:
+        return "_:" if isinstance(term, Blank) or term[0].startswith("_:") else term[0]
+
+    return None if texts(expected) == texts(got) else f"expected {_lines(expected)}\ngot {_lines(got)}"
 
 
 def _compared_laxly(expected: list[Row], got: list[Row]) -> str | None:
@@ -314,9 +314,7 @@ def _spelled(rows: Sequence[Row]) -> list[Triple]:
 
 def _isomorphic(one: Sequence[Triple], other: Sequence[Triple]) -> bool:
     def dataset(triples: Sequence[Triple]) -> ox.Dataset:
-        found = ox.Dataset(
-            ox.Quad(to_oxigraph(s), to_oxigraph(p), to_oxigraph(_keyed(o))) for s, p, o in triples
-        )
+        found = ox.Dataset(ox.Quad(to_oxigraph(s), to_oxigraph(p), to_oxigraph(_keyed(o))) for s, p, o in triples)
         found.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
         return found
 

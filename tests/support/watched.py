@@ -36,7 +36,8 @@ class Watched(Sink):
         """Whether there are so many batches, and answers in all: a reason to stop."""
 
         def so_many() -> bool:
-            assert time.monotonic() < self._deadline, f"only {self.batches} batches and {len(self._answers)} answers came"
+            came = f"only {self.batches} batches and {len(self._answers)} answers came"
+            assert time.monotonic() < self._deadline, came
             return self.batches >= batches and len(self._answers) >= answers
 
         return so_many

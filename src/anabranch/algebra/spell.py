@@ -2,6 +2,7 @@
 
     ∀ e ∈ rels: e.user_id = r.user_id ∧ (e.duration is null ∨ e.duration < 20)
     [n.id | n ∈ nodes(q), 'Station' ∈ labels(n)]
+    ?country = "CH" ∧ ?amount ≥ 10
 
 Invariant: equal plans have equal text, and no text holds a raw anonymous name (` node1` is written `_n1`). The text is
 for people; nothing reads it back.
@@ -16,6 +17,7 @@ from anabranch.algebra.ingestion import Assignment, ElementTemplate
 from anabranch.algebra.operators import (
     Argument,
     Join,
+    Kept,
     NodePattern,
     Operator,
     OrderKey,
@@ -23,6 +25,9 @@ from anabranch.algebra.operators import (
     Pattern,
     RelationshipPattern,
 )
+from anabranch.algebra.spell_terms import Terms
+from anabranch.algebra.triples import GraphPattern, Place, PropertyPath, TriplePattern, Var
+from anabranch.model.terms import Blank, Iri, Literal
 
 _IMPLIES, _OR, _XOR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _POWER, _SIGN, _ATOM = range(11)
 _INFIX = {
@@ -38,6 +43,16 @@ _INFIX = {
     "modulo": (_PRODUCT, "%"),
     "power": (_POWER, "^"),
 }
+_SPARQL_INFIX = {
+    "sparql:equal": (_COMPARE, "="),
+    "sparql:less": (_COMPARE, "<"),
+    "sparql:less_or_equal": (_COMPARE, "≤"),
+    "sparql:add": (_SUM, "+"),
+    "sparql:subtract": (_SUM, "-"),
+    "sparql:multiply": (_PRODUCT, "*"),
+    "sparql:divide": (_PRODUCT, "/"),
+}
+_TURNED = {"=": "=", "<": ">", "≤": "≥"}
 _COMPARISONS = {"=": "=", "<>": "≠", "<": "<", "<=": "≤", ">": ">", ">=": "≥"}
 _QUANTIFIERS = {"all": "∀", "any": "∃", "none": "∄", "single": "∃!"}
 _ARROWS = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}
@@ -53,10 +68,23 @@ def short_name(column: str) -> str:
 
 
 class Speller:
-    """Spells expressions; plans inside of them that do not fit into a line are collected as `subplans`."""
+    """Spells expressions; plans inside of them that do not fit into a line are collected as `subplans`.
 
-    def __init__(self) -> None:
+    With `sparql`, columns are written as variables, `?v`, and IRIs with the prefixes.
+    """
+
+    def __init__(self, prefixes: tuple[tuple[str, str], ...] = (), sparql: bool = False) -> None:
         self.subplans: list[Operator] = []
+        self._terms = Terms(prefixes)
+        self._sparql = sparql
+
+    def name(self, column: str) -> str:
+        """A column as expressions name it."""
+        if not self._sparql:
+            return short_name(column)
+        if column.startswith(" _:"):
+            return f"_:{column[3:].strip()}"
+        return short_name(column) if column.startswith(" ") else f"?{column}"
 
     def spell(self, expression: x.Expression, level: int = 0) -> str:
         """The text, in brackets when it binds more loosely than `level`."""
@@ -66,7 +94,7 @@ class Speller:
     def item(self, name: str, expression: x.Expression) -> str:
         """A computed column: its name and what it is; the name alone when that says it all."""
         text = self.spell(expression)
-        shown = short_name(name)
+        shown = self.name(name)
         if text in (shown, name):
             return text
         return f"{shown} = {text}"
@@ -83,6 +111,27 @@ class Speller:
         if path.kind != "trail":
             text = f"{path.kind} {text}"
         return text if path.variable is None else f"{short_name(path.variable)} = {text}"
+
+    def place(self, place: Place) -> str:
+        return self.name(place.name) if isinstance(place, Var) else self._terms.term(place)
+
+    def triple(self, pattern: TriplePattern) -> str:
+        """A triple pattern, and the columns that hold when its triple came."""
+        predicate = pattern.predicate
+        middle = self.place(predicate) if isinstance(predicate, Var) else self._terms.predicate(predicate)
+        text = f"{self.place(pattern.subject)} {middle} {self.place(pattern.object)}"
+        times = [self.name(column) for column, _ in pattern.times]
+        return f"{text}  came at {', '.join(times)}" if times else text
+
+    def kept(self, kept: Kept) -> str:
+        """What a window keeps; `*` is any term."""
+        subject, predicate, object_ = kept
+        middle = "*" if predicate is None else self._terms.predicate(predicate)
+        ends = ["*" if term is None else self._terms.term(term) for term in (subject, object_)]
+        return f"{ends[0]} {middle} {ends[1]}"
+
+    def property_path(self, path: PropertyPath) -> str:
+        return self._terms.path(path)
 
     def written(self, nodes: tuple[ElementTemplate, ...], relationships: tuple[ElementTemplate, ...]) -> str:
         """What LOAD STREAM writes, as a chain."""
@@ -120,10 +169,12 @@ class Speller:
 
     def _spelled(self, expression: x.Expression) -> tuple[int, str]:
         match expression:
+            case x.Constant(value=Iri() | Blank() | Literal() as term):
+                return _ATOM, self._terms.term(term)
             case x.Constant(value):
                 return _ATOM, constant(value)
             case x.Variable(name):
-                return _ATOM, short_name(name)
+                return _ATOM, self.name(name)
             case x.Parameter(name):
                 return _ATOM, f"${name}"
             case x.Property(subject, key):
@@ -144,7 +195,9 @@ class Speller:
                 return self._call(expression)
             case x.AggregateCall(function, arguments, distinct):
                 inner = ("distinct " if distinct else "") + self._many(arguments) if arguments else "*"
-                return _ATOM, f"{function}({inner})"
+                return _ATOM, f"{function.removeprefix('sparql:')}({inner})"
+            case x.Case(((x.IsNull(asked), x.Constant(None)), (when, then)), default) if asked == when:
+                return _ATOM, f"if({self.spell(when)}, {self.spell(then)}, {self.spell(default)})"
             case x.Case(branches, default):
                 cases = [f"{self.spell(when)} → {self.spell(then)}" for when, then in branches]
                 return _ATOM, f"case({', '.join(cases)}, else {self.spell(default)})"
@@ -159,15 +212,21 @@ class Speller:
                 return _OR, " ∨ ".join(self.spell(operand, _OR + 1) for operand in operands)
             case x.Xor(left, right):
                 return _XOR, f"{self.spell(left, _XOR)} ⊕ {self.spell(right, _XOR + 1)}"
+            case x.Not(x.Not(x.IsNull() as test)) if self._sparql:
+                return self._logic(test)
             case x.Not(x.IsNull(operand)):
-                return _COMPARE, f"{self.spell(operand, _COMPARE + 1)} is not null"
+                bound = "is bound" if self._sparql else "is not null"
+                return _COMPARE, f"{self.spell(operand, _COMPARE + 1)} {bound}"
+            case x.Not(x.Call("sparql:equal", (left, right))):
+                return _COMPARE, f"{self.spell(left, _COMPARE + 1)} ≠ {self.spell(right, _COMPARE + 1)}"
             case x.Not(operand):
                 return _NOT, f"¬{self.spell(operand, _NOT if isinstance(operand, x.Not) else _SIGN)}"
             case x.Compare(operator, left, right):
                 sides = self.spell(left, _COMPARE + 1), self.spell(right, _COMPARE + 1)
                 return _COMPARE, f"{sides[0]} {_COMPARISONS[operator]} {sides[1]}"
             case x.IsNull(operand):
-                return _COMPARE, f"{self.spell(operand, _COMPARE + 1)} is null"
+                unbound = "is unbound" if self._sparql else "is null"
+                return _COMPARE, f"{self.spell(operand, _COMPARE + 1)} {unbound}"
             case _:
                 return self._binding(expression)
 
@@ -190,6 +249,8 @@ class Speller:
                 return _SIGN, f"∃ {self._plan(plan)}"
             case x.CollectRows(plan, result):
                 return _ATOM, f"[{self.spell(result)} | {self._plan(plan)}]"
+            case x.TripleTime(_, subject, predicate, object_):
+                return _ATOM, f"time of ({self.spell(subject)} {self.spell(predicate)} {self.spell(object_)})"
             case _:
                 return _ATOM, type(expression).__name__.lower()
 
@@ -200,6 +261,8 @@ class Speller:
                 text = ", ".join(self.path(path) for path in paths)
                 tests = [self.spell(test) for test in (where, condition) if test is not None]
                 return f"{{{text} if {' ∧ '.join(tests)}}}" if tests else text
+            case Join(left=Argument(), right=GraphPattern(patterns=patterns), condition=None):
+                return f"{{{' . '.join(self.triple(one) for one in patterns)}}}"
         self.subplans.append(plan)
         return f"#{len(self.subplans)}"
 
@@ -213,8 +276,28 @@ class Speller:
                 own, sign = _INFIX[name]
                 tight = own if own != _COMPARE else own + 1
                 return own, f"{self.spell(left, tight)} {sign} {self.spell(right, own + 1)}"
+            case name, arguments if name.startswith("sparql:"):
+                return self._sparql_call(name, arguments)
             case name, arguments:
                 return _ATOM, f"{name}({self._many(arguments)})"
+
+    def _sparql_call(self, name: str, arguments: tuple[x.Expression, ...]) -> tuple[int, str]:
+        match name, arguments:
+            case "sparql:ebv" | "sparql:term", (operand,):
+                return self._spelled(operand)
+            case "sparql:negate" | "sparql:plus", (operand,):
+                return _SIGN, f"{'-' if name == 'sparql:negate' else '+'}{self.spell(operand, _ATOM)}"
+            case "sparql:cast", (operand, x.Constant(Iri(datatype))):
+                return _ATOM, f"{self._terms.iri(datatype)}({self.spell(operand)})"
+            case _, (left, right) if name in _SPARQL_INFIX:
+                own, sign = _SPARQL_INFIX[name]
+                if own == _COMPARE and isinstance(left, x.Constant) and not isinstance(right, x.Constant):
+                    left, right, sign = right, left, _TURNED[sign]
+                return own, f"{self.spell(left, own + (own == _COMPARE))} {sign} {self.spell(right, own + 1)}"
+            case "sparql:moment", _:
+                return _ATOM, f"timestamp({self._many(arguments)})"
+            case _:
+                return _ATOM, f"{name.removeprefix('sparql:')}({self._many(arguments)})"
 
     def _many(self, items: tuple[x.Expression, ...]) -> str:
         return ", ".join(self.spell(item) for item in items)

@@ -51,10 +51,10 @@ def _parts(item: object) -> list[object]:
 
 def sources(plan: Operator) -> tuple[Source, ...]:
     """The windows and static graphs that the plan reads, each once, in the order of the text."""
-    return tuple(dict.fromkeys(source for node in walk(plan) for source in _read_by(node)))
+    return tuple(dict.fromkeys(source for node in walk(plan) for source in read_by(node)))
 
 
-def _read_by(node: Operator | Expression) -> tuple[Source, ...]:
+def read_by(node: Operator | Expression) -> tuple[Source, ...]:
     match node:
         case Pattern(source=source):
             return (source,)

@@ -11,6 +11,7 @@ import typer
 
 from anabranch import __version__
 from anabranch.cli.check import check
+from anabranch.cli.convert import convert
 from anabranch.cli.demo import demo
 from anabranch.cli.eval import evaluate
 from anabranch.cli.explain import explain
@@ -30,6 +31,7 @@ app.command("run")(run)
 app.command("check")(check)
 app.command("explain")(explain)
 app.command("eval")(evaluate)
+app.command("convert")(convert)
 
 
 def _version(wanted: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.deadletter import DeadLetters, late
+from anabranch.formats.deadletter import DeadLetters, file_for, late
 from anabranch.model.event import Event
 
 
@@ -34,7 +34,7 @@ class SetAside:
         self._of(stream).write(late(event))
 
     def _of(self, stream: str) -> DeadLetters:
-        path = self._path or f"{stream}.dead.ndjson"
+        path = self._path or file_for(stream)
         if path not in self._letters:
             self._files[path] = Path(path).open("wb")  # noqa: SIM115  closed by close()
             self._letters[path] = DeadLetters(self._files[path])

@@ -1,4 +1,4 @@
-"""`anabranch eval`: a plain query over one graph."""
+"""`anabranch eval`: a plain query over graphs from files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Params, RowForm
+from anabranch.cli.options import Color, Output, Params
 
 
 @guarded
@@ -17,22 +17,31 @@ def evaluate(
     query: Annotated[str | None, typer.Argument(metavar="QUERY", help="The query.")] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="A file with the query, or - for stdin.")] = None,
     graph: Annotated[
-        str | None, typer.Option("--graph", "-g", help="JSON with nodes and relationships, or events to unite.")
+        list[str] | None,
+        typer.Option(
+            "--graph",
+            "-g",
+            metavar="[NAME=]FILE",
+            help="The graph: JSON, events to unite, or RDF; with a name, one for FROM and GRAPH. Repeatable.",
+        ),
     ] = None,
     param: Params = None,
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="What datetime() says; by default the clock.")
     ] = None,
-    output: Annotated[RowForm, typer.Option("--output", "-o", help="The form of the rows.")] = RowForm.table,
+    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the rows.")] = Output.table,
     color: Color = None,
 ) -> None:
-    """Answer a plain openCypher query over a graph from a file.
+    """Answer a plain query, openCypher or SPARQL, over graphs from files.
 
-    A graph is {"nodes": [...], "relationships": [...]} in JSON, or a file of events whose union is taken.
+    A graph is {"nodes": [...], "relationships": [...]} in JSON, a file of events whose union is taken, or RDF (.ttl, .nt,
+    .rdf, .jsonld, ...). Either language reads either kind.
 
     Examples:
 
       anabranch eval "MATCH (a)-->(b) RETURN count(*)" --graph city.json
+
+      anabranch eval "SELECT ?s { ?s a <http://ex.org/Bike> }" --graph city.ttl -o sparql-json
 
       anabranch eval -f reach.cypher -g events.ndjson -p depth=3 -o csv
 
@@ -45,8 +54,16 @@ def evaluate(
         raise typer.BadParameter("give the query, or its file with --file", param_hint="QUERY")
     terminal = open_terminal(color)
     text = query if query is not None else options.read_text(file or "")
-    path = None if graph is None else options.existing(graph)
+    given = options.graph_paths(graph)
+    unnamed = [path for name, path in given if name is None]
+    if len(unnamed) > 1:
+        raise typer.BadParameter("one graph has no name, others are given as NAME=FILE", param_hint="--graph")
     table = evaluate_query(
-        text, path, options.parameters(param), now=options.instant(now, "--now"), file_name=file or "<query>"
+        text,
+        unnamed[0] if unnamed else None,
+        options.parameters(param),
+        named={name: path for name, path in given if name is not None},
+        now=options.instant(now, "--now"),
+        file_name=file or "<query>",
     )
     write_table(terminal.out, table, output.value)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from anabranch.cli import options
 from anabranch.cli.console import PLAIN_WIDTH, open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, ExplainForm, Windows, WindowsOption
+from anabranch.cli.options import Color, ExplainForm, ExplainStage, ExplainView, Windows, WindowsOption
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from anabranch.algebra.drawings import Form
     from anabranch.algebra.explain import Explanation
 
 
@@ -25,6 +26,17 @@ def explain(
     ] = None,
     text: Annotated[str | None, typer.Option("--text", "-t", help="The query itself, instead of a file.")] = None,
     form: Annotated[ExplainForm, typer.Option("--format", "-f", help="The form of the plan.")] = ExplainForm.text,
+    view: Annotated[
+        ExplainView, typer.Option(help="What is drawn: the operators, or what is asked and which source knows it.")
+    ] = ExplainView.ograph,
+    stage: Annotated[
+        ExplainStage | None,
+        typer.Option(help="The plan before the rules, after, or both.", show_default="after; drawings: both"),
+    ] = None,
+    graph: Annotated[
+        list[str] | None,
+        typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph, for rules that use what it holds."),
+    ] = None,
     windows: WindowsOption = Windows.trailing,
     color: Color = None,
 ) -> None:
@@ -36,28 +48,71 @@ def explain(
 
       anabranch explain trick.seraph --windows formal --format json
 
+      anabranch explain brokers.csparql --graph brokers.ttl --format svg > plan.svg
+
       anabranch explain --text "MATCH (a)-->(b) RETURN count(*)"
     """
-    from anabranch.algebra.explain import explain as explain_query
-    from anabranch.cli.texts import statements_of
-
     if (file is None) == (text is None):
         raise typer.BadParameter("give a query file, or the query itself with --text", param_hint="FILE")
     terminal = open_terminal(color)
     query_text = text if text is not None else options.read_text(file or "")
-    found = [explain_query(query, windows.value) for query in statements_of(query_text, file or "<text>")]
+    found = explained(query_text, file or "<text>", windows, graph)
     if form is ExplainForm.json:
         plans = [explanation.to_dict() for explanation in found]
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))
         return
+    if form is not ExplainForm.text:
+        from anabranch.algebra.drawings import draw
+
+        print(draw(found, cast("Form", form.value), view.value, (stage or ExplainStage.both).value))
+        return
+    if view is not ExplainView.ograph:
+        raise typer.BadParameter("the D-Graph is drawn: add --format svg, mermaid or dot", param_hint="--view")
     width = terminal.out.width if terminal.out.is_terminal else PLAIN_WIDTH
     for index, explanation in enumerate(found):
         if index:
             terminal.out.print()
-        terminal.out.print(drawn(explanation, width), soft_wrap=True)
+        terminal.out.print(drawn(explanation, width, stage or ExplainStage.after), soft_wrap=True)
 
 
-def drawn(explanation: Explanation, width: int) -> Text:
+def explained(text: str, file_name: str, windows: Windows, graph: list[str] | None) -> list[Explanation]:
+    """The explanation of each statement of a text, with the rules that fire on it."""
+    from anabranch.algebra.explain import explain as explain_query
+    from anabranch.algebra.ingestion import Ingestion
+    from anabranch.algebra.operators import Registration
+    from anabranch.cli.texts import is_script, statements_of
+    from anabranch.optimizer import Knowledge, optimize
+    from anabranch.syntax.languages import QueryText, language_of
+
+    graphs: dict[str, object] = {}
+    if graph:
+        from anabranch.sources.static import graph_files
+
+        given = options.graph_paths(graph)
+        places = {place for _, place in given}
+        for file in graph_files(given, [QueryText(text, file_name)]):
+            if places & set(file.places):  # what a query names and nobody gave is not fetched for a plan
+                graphs[file.name] = file.load()
+    plain_prefixes: tuple[tuple[str, str], ...] = ()
+    if not is_script(text, file_name) and language_of(text, file_name) != "seraph":
+        from anabranch.syntax import sparql
+
+        plain_prefixes = sparql.plan(text, file_name).prefixes
+    found = []
+    for query in statements_of(text, file_name):
+        match query:
+            case Ingestion():
+                found.append(explain_query(query))
+            case Registration():
+                optimized = optimize(query.plan, Knowledge.of(graphs, query.prefixes))
+                found.append(explain_query(query, windows.value, optimized))
+            case _:
+                optimized = optimize(query, Knowledge.of(graphs, plain_prefixes))
+                found.append(explain_query(query, windows.value, optimized, plain_prefixes))
+    return found
+
+
+def drawn(explanation: Explanation, width: int, stage: ExplainStage = ExplainStage.after) -> Text:
     """The explanation in colour; its letters are those of `Explanation.text`."""
     from rich.text import Text
 
@@ -67,7 +122,10 @@ def drawn(explanation: Explanation, width: int) -> Text:
     for label, fact in explanation.fact_lines(width):
         text.append(f"\n  {label:<10}  ", style="cyan").append(fact)
     text.append("\n")
-    for line in explanation.tree(width - 2):
+    for line in explanation.tree(width - 2, stage.value):
+        if not str(line):
+            text.append("\n")
+            continue
         text.append("\n  ").append(line.branch, style="dim").append(line.operator, style="bold green")
         text.append(("  " if line.operator and line.detail else "") + line.detail)
     return text

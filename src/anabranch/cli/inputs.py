@@ -22,6 +22,7 @@ from anabranch.sources.address import KAFKA, parse_address
 from anabranch.sources.base import Decoding, Limit, OpenedStream, Source
 from anabranch.sources.open import open_source
 from anabranch.sources.wanted import Wanted, open_stream, wanted_streams
+from anabranch.syntax.languages import QueryText
 
 Record = tuple[str, Event | MalformedEventError]
 """A stream's name and what came on it."""
@@ -29,11 +30,11 @@ Record = tuple[str, Event | MalformedEventError]
 _NAP = 0.05  # seconds until a live input is asked again
 
 
-def streams_of(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> list[Wanted]:
-    """The streams that a text reads, of which at most one comes from stdin."""
+def streams_of(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) -> list[Wanted]:
+    """The streams that texts read, of which at most one comes from stdin."""
     if sum(address == STDIN for _, address in streams) > 1:
         raise typer.BadParameter("only one stream can come from stdin", param_hint="--stream")
-    return wanted_streams(streams, text, file_name)
+    return wanted_streams(streams, texts)
 
 
 # --- records for a replay in this process -----------------------------------------------------------------------------
@@ -76,11 +77,11 @@ class Inputs:
             yield self.streams[index].name, record
 
 
-def open_inputs(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> Inputs:
-    """The records of all streams that a text reads, read in this process."""
+def open_inputs(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) -> Inputs:
+    """The records of all streams that texts read, read in this process."""
     meter = Meter()
     opened = []
-    for wanted in streams_of(streams, text, file_name):
+    for wanted in streams_of(streams, texts):
         if STDIN in wanted.addresses:
             if len(wanted.addresses) > 1:
                 raise typer.BadParameter("stdin cannot be one of several inputs", param_hint="--stream")

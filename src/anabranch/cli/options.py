@@ -17,7 +17,7 @@ import typer
 
 from anabranch.cli.failures import InputError
 from anabranch.engine.progress import LATE_POLICIES, LatePolicy, LatePolicyName
-from anabranch.errors import EvaluationError, closest
+from anabranch.errors import EngineError, EvaluationError, closest
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
 
@@ -25,6 +25,7 @@ STDIN = "-"
 DRAINED = "drained"
 
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
+_IRI_NAMED = re.compile(r"(?:<(?P<quoted>[^<>]+)>|(?P<bare>(?:https?://|urn:)[^=\s]+))=(?P<value>.*)", re.DOTALL)
 
 
 class Windows(StrEnum):
@@ -38,16 +39,19 @@ class Conflicts(StrEnum):
     strict = "strict"
 
 
-class RowForm(StrEnum):
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
 class Output(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+    sparql_json = "sparql-json"
+    sparql_xml = "sparql-xml"
+    sparql_csv = "sparql-csv"
+    tsv = "tsv"
+    ntriples = "ntriples"
+    nquads = "nquads"
+    turtle = "turtle"
+    rdfxml = "rdfxml"
+    jsonld = "jsonld"
     none = "none"
 
 
@@ -65,6 +69,20 @@ class SummaryForm(StrEnum):
 class ExplainForm(StrEnum):
     text = "text"
     json = "json"
+    mermaid = "mermaid"
+    dot = "dot"
+    svg = "svg"
+
+
+class ExplainView(StrEnum):
+    ograph = "ograph"
+    dgraph = "dgraph"
+
+
+class ExplainStage(StrEnum):
+    before = "before"
+    after = "after"
+    both = "both"
 
 
 Color = Annotated[
@@ -96,16 +114,39 @@ def parameters(values: Sequence[str] | None) -> dict[str, Any]:
 
 
 def named_paths(values: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
-    """`name=path` pairs; a path alone is named after its file."""
+    """`name=path` pairs; a path alone is named after its file. A name may be an IRI, in <> where it holds a `=`."""
     found = []
     for value in values or ():
-        match = _NAMED.fullmatch(value)
-        name, path = (match["name"], match["value"]) if match else (_stem(value), value)
+        given, path = _name_and_path(value)
+        name = _stem(value) if given is None else given
         if not name or not path:
             example = "rides=events.ndjson" if option == "--stream" else "city=city.json"
             raise typer.BadParameter(f"`{value}`: write it as name=path, for example {example}", param_hint=option)
         found.append((name, path))
     return found
+
+
+def graph_paths(values: Sequence[str] | None) -> list[tuple[str | None, str]]:
+    """`name=path` pairs of static graphs, whose files exist or are on the web; a path alone has no name."""
+    found: list[tuple[str | None, str]] = []
+    for value in values or ():
+        name, path = _name_and_path(value)
+        if name == "" or not path:
+            message = f"`{value}`: write it as name=path, for example city=city.json"
+            raise typer.BadParameter(message, param_hint="--graph")
+        if "://" not in path:
+            existing(path)
+        found.append((name, path))
+    return found
+
+
+def _name_and_path(value: str) -> tuple[str | None, str]:
+    match, iri = _NAMED.fullmatch(value), _IRI_NAMED.fullmatch(value)
+    if match:
+        return match["name"], match["value"]
+    if iri:
+        return iri["quoted"] or iri["bare"], iri["value"]
+    return None, value
 
 
 def _stem(path: str) -> str:
@@ -148,6 +189,16 @@ def micros(length: Duration | None, option: str) -> int | None:
     if length.months:
         raise typer.BadParameter(f"{length} has no fixed length; write it like PT30S", param_hint=option)
     return length.days * 86_400_000_000 + length.seconds * 1_000_000 + length.nanoseconds // 1000
+
+
+def rules(value: str) -> tuple[str, ...]:
+    """`all`, `none`, or the names of rewrites."""
+    from anabranch.engine.plans import rule_names
+
+    try:
+        return rule_names(value)
+    except EngineError as error:
+        raise typer.BadParameter(str(error), param_hint="--rules") from None
 
 
 def late_policy(value: str) -> LatePolicy:

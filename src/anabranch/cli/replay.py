@@ -23,7 +23,8 @@ _BATCH = 256
 
 
 class Replay:
-    """Feeds a session from inputs and tells its answers. A query that fails stops alone; the others go on."""
+    """Feeds a session from inputs and tells its answers. A query that fails stops alone; the others go on. `between` is
+    called before each batch."""
 
     def __init__(
         self,
@@ -32,12 +33,14 @@ class Replay:
         inputs: Inputs,
         set_aside: SetAside,
         lateness: Duration | None = None,
+        between: Callable[[], None] | None = None,
     ) -> None:
         self._session = session
         self._queries = list(queries)
         self._inputs = inputs
         self._set_aside = set_aside
         self._lateness = lateness
+        self._between = between
         self._newest = -(2**63)
         self.events = 0
         self.rows = 0
@@ -60,6 +63,8 @@ class Replay:
         drain: bool = False,
     ) -> None:
         for batch in self._batches():
+            if self._between is not None:
+                self._between()
             self._push(batch)
             self._tell(on_answer, on_warning)
             on_progress(self.events)

@@ -19,15 +19,33 @@ _LIVE_IDLE_TIMEOUT = "PT30S"
 
 @guarded
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Query file: REGISTER QUERY, one or more; - is stdin.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Query files: REGISTER QUERY, one or more; - is stdin.")
+    ],
     stream: Annotated[
         list[str] | None,
         typer.Option("--stream", "-s", metavar="NAME=ADDRESS", help="A stream: a path, - or a URI. Repeatable."),
     ] = None,
     graph: Annotated[
         list[str] | None,
-        typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph for ON GRAPH NAME. Repeatable."),
+        typer.Option(
+            "--graph",
+            "-g",
+            metavar="NAME=FILE",
+            help="A static graph, JSON or RDF; RDF without a name is what SPARQL sees by default. Repeatable.",
+        ),
     ] = None,
+    refresh: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="How often static graphs are looked at for changes, such as PT1M."),
+    ] = None,
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(metavar="IRI", help="The namespace of names where RDF and property graphs meet."),
+    ] = None,
+    rules: Annotated[
+        str, typer.Option(metavar="RULES", help="Rewrites: all, none, or names with commas in between.")
+    ] = "all",
     engine: Annotated[
         Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
     ] = Engine.spark,
@@ -97,12 +115,15 @@ def run(
 ) -> None:
     """Run continuous queries over streams of events and print their answers.
 
-    Streams are files of events (.ndjson, .jsonl, .json, .parquet, also .gz), directories of them, stdin (-), or
-    kafka://, http+poll://, ws://, mqtt://, socket:// and gen: addresses.
+    Query files are Seraph (.seraph), C-SPARQL (.csparql), LUPOS (.lupos) or RSP-QL (.rspql); several may run together
+    over the same streams. Streams are files of events (.ndjson, .parquet, .tsv, .csv, .nq, .trig, .jsonld, also .gz),
+    directories of them, stdin (-), or kafka://, http+poll://, ws://, mqtt://, socket:// and gen: addresses.
 
     Examples:
 
       anabranch run trick.seraph --stream rides=events.ndjson
+
+      anabranch run tolls.csparql -s http://streams.org/tolls=tolls.nt.tsv --graph city.ttl -o turtle
 
       anabranch run trick.seraph -s rides=events/ --follow --checkpoint state/ --sink answers/
 
@@ -111,20 +132,23 @@ def run(
     from anabranch.cli.asked import Asked
     from anabranch.cli.inputs import streams_of
     from anabranch.cli.texts import chosen
-    from anabranch.plain import read_graph
+    from anabranch.model.mapping import Mapping as ModelMapping
+    from anabranch.sources.static import graph_files
+    from anabranch.syntax.languages import QueryText
 
     terminal = open_terminal(color)
     bounds = options.until(until)
-    text = chosen(options.read_text(file), file, query or ())
+    texts = chosen([QueryText(options.read_text(file), file) for file in files], query or ())
     streams = options.named_paths(stream, "--stream")
     sinks = sink or []
+    graph_files_ = graph_files(options.graph_paths(graph), texts)
     live_timeout = options.duration(idle_timeout or _LIVE_IDLE_TIMEOUT, "--idle-timeout")
     asked = Asked(
-        text=text,
-        file_name=file,
+        texts=texts,
         streams=streams,
-        wanted=streams_of(streams, text, file),
-        graphs={name: read_graph(options.existing(path)) for name, path in options.named_paths(graph, "--graph")},
+        wanted=streams_of(streams, texts),
+        graph_files=graph_files_,
+        graphs={one.name: one.load() for one in graph_files_},
         parameters=options.parameters(param),
         windows=windows.value,
         conflicts=conflicts.value,
@@ -135,6 +159,9 @@ def run(
         dead_letter=dead_letter,
         output=output.value if output is not None else "none" if sinks else "table",
         quiet=quiet,
+        mapping=ModelMapping(vocabulary),
+        rules=options.rules(rules),
+        refresh=options.micros(options.duration(refresh, "--refresh"), "--refresh"),
         checkpoint=checkpoint,
         follow=follow,
         idle_timeout=options.micros(live_timeout, "--idle-timeout"),

@@ -6,6 +6,7 @@ Invariant: it answers as Spark does, byte for byte, for inputs that end.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
@@ -19,19 +20,46 @@ from anabranch.cli.writers import make_writer
 from anabranch.engine.answers import Answer
 from anabranch.engine.query import QueryWarning
 from anabranch.engine.session import Session
+from anabranch.sources.static import GraphFile, Watch
+
+
+class Refresh:
+    """Looks at the files of static graphs now and then, and lets the session see those that have changed."""
+
+    def __init__(self, session: Session, files: Sequence[GraphFile], every: int) -> None:
+        self._session = session
+        self._watch = Watch(files)
+        self._every = every / 1_000_000
+        self._looked_at = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._looked_at < self._every:
+            return
+        self._looked_at = time.monotonic()
+        for file in self._watch.changed():
+            self._session.graph(file.name, file.load())
 
 
 def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     """The exit code so far, what was done, and whether a query failed."""
-    inputs = open_inputs(asked.streams, asked.text, asked.file_name)
-    session = Session.local(inputs.names or None, asked.lateness, asked.windows, asked.conflicts, asked.late)
+    inputs = open_inputs(asked.streams, asked.texts)
+    session = Session.local(
+        inputs.names or None,
+        asked.lateness,
+        asked.windows,
+        asked.conflicts,
+        asked.late,
+        asked.mapping,
+        asked.rules,
+    )
     for name, graph in asked.graphs.items():
         session.graph(name, graph)
-    queries = session.register_all(asked.text, parameters=asked.parameters, file_name=asked.file_name)
+    queries = session.register_texts(asked.texts, parameters=asked.parameters)
     columns = [one.columns for one in queries]
-    writer = make_writer(asked.output, terminal.out, asked.windows, columns, asked.late.corrects)
+    writer = make_writer(asked.output, terminal.out, asked.windows, columns, asked.late.corrects, asked.prefixes())
     set_aside = SetAside(asked.dead_letter)
-    replay = Replay(session, queries, inputs, set_aside, asked.lateness)
+    refresh = Refresh(session, asked.graph_files, asked.refresh) if asked.refresh is not None else None
+    replay = Replay(session, queries, inputs, set_aside, asked.lateness, refresh)
     bar = Bar(terminal.err, inputs.meter, shown=not asked.quiet)
     begun = time.perf_counter()
     code = OK

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import cast
@@ -29,7 +29,7 @@ from anabranch.sinks.console import Console
 from anabranch.sinks.open import open_sink
 from anabranch.sources.wanted import open_stream
 from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job, keep_order
+from anabranch.spark.job import Job, make_job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.metrics import MetricsServer
 from anabranch.spark.receiving import Receivers
@@ -42,8 +42,10 @@ class TableSink(Sink):
 
     forms = ("typed",)
 
-    def __init__(self, terminal: Terminal, windows: str, aside: Callable[[], None]) -> None:
-        self._writer = TableWriter(terminal.out, windows)
+    def __init__(
+        self, terminal: Terminal, windows: str, aside: Callable[[], None], prefixes: Mapping[str, str]
+    ) -> None:
+        self._writer = TableWriter(terminal.out, windows, prefixes)
         self._aside = aside
         self._ledger: Ledger | None = None
 
@@ -145,27 +147,28 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
 
 
 def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
-    streams = tuple(open_stream(wanted, receivers.open) for wanted in asked.wanted)
-    forms = dict.fromkeys(form for sink in sinks for form in sink.forms)
-    return Job(
-        streams,
-        tuple(asked.queries()),
-        dict(asked.graphs),
-        asked.lateness,
-        asked.late,
-        asked.until,
-        asked.drain,
-        ordered=keep_order(streams),
-        forms=tuple(forms),
+    return make_job(
+        [open_stream(wanted, receivers.open) for wanted in asked.wanted],
+        asked.queries(),
+        sinks,
+        graphs=dict(asked.graphs),
+        lateness=asked.lateness,
+        late=asked.late,
+        until=asked.until,
+        drain=asked.drain,
         records_per_batch=asked.events_per_batch,
         idle_timeout=asked.idle_timeout,
-        csv_columns=tuple(asked.columns().values()),
+        mapping=asked.mapping,
+        rules=asked.rules,
+        graph_files=tuple(asked.graph_files),
+        refresh=asked.refresh,
     )
 
 
 def _sinks(asked: Asked, terminal: Terminal, status: StatusLine) -> list[Sink]:
     columns = asked.columns()
-    sinks = [open_sink(text, columns, asked.late.corrects) for text in asked.sinks]
+    prefixes = asked.prefixes()
+    sinks = [open_sink(text, columns, asked.late.corrects, prefixes) for text in asked.sinks]
     match asked.output:
         case "json":
             sinks.append(Console("json"))
@@ -173,7 +176,11 @@ def _sinks(asked: Asked, terminal: Terminal, status: StatusLine) -> list[Sink]:
             every = list(dict.fromkeys(name for names in columns.values() for name in names))
             sinks.append(Console("csv", answer_formats.csv_header(every, len(columns) > 1, asked.late.corrects)))
         case "table":
-            sinks.append(TableSink(terminal, asked.windows, status.aside))
+            sinks.append(TableSink(terminal, asked.windows, status.aside, prefixes))
+        case "none":
+            pass
+        case form:
+            sinks.append(open_sink(f"{form}:-", columns, asked.late.corrects, prefixes))
     return sinks
 
 

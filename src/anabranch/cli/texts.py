@@ -12,23 +12,33 @@ import typer
 
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Operator, Registration
-from anabranch.errors import closest
+from anabranch.errors import Span, closest
+from anabranch.syntax.languages import QueryText
 
 _BLANK_OR_COMMENT = re.compile(r"(\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCRIPT = re.compile(r"(REGISTER|LOAD\s+STREAM)\b", re.IGNORECASE)
 
 
-def is_script(text: str) -> bool:
+def is_script(text: str, file_name: str) -> bool:
     """Whether the text registers queries or loads streams; else it is a plain query."""
-    match = _BLANK_OR_COMMENT.match(text)
-    return _SCRIPT.match(text, match.end() if match else 0) is not None
+    from anabranch.syntax.languages import language_of
+
+    match language_of(text, file_name):
+        case "seraph":
+            start = _BLANK_OR_COMMENT.match(text)
+            return _SCRIPT.match(text, start.end() if start else 0) is not None
+        case "sparql":
+            return False
+    return True
 
 
 def statements_of(text: str, file_name: str) -> tuple[Registration | Ingestion, ...] | tuple[Operator]:
     """The checked statements of a text, or its one plain query."""
-    from anabranch.syntax import seraph
+    from anabranch.syntax import languages
 
-    return seraph.statements(text, file_name) if is_script(text) else (seraph.plan(text, file_name),)
+    if is_script(text, file_name):
+        return languages.statements(text, file_name)
+    return (languages.plan(text, file_name).plan,)
 
 
 def queries_of(text: str, file_name: str) -> list[Registration | Operator]:
@@ -36,23 +46,42 @@ def queries_of(text: str, file_name: str) -> list[Registration | Operator]:
     return [one for one in statements_of(text, file_name) if not isinstance(one, Ingestion)]
 
 
-def chosen(text: str, file_name: str, names: Sequence[str]) -> str:
-    """The text with all registrations blanked out but those named; all of it when none is named."""
+def chosen(texts: Sequence[QueryText], names: Sequence[str]) -> list[QueryText]:
+    """The texts with all registrations blanked out but those named; all of them when none is named."""
     if not names:
-        return text
-    from anabranch.syntax.seraph import parse_script
-    from anabranch.syntax.seraph.tree import RegisterTree
-
-    registered = [one for one in parse_script(text, file_name).statements if isinstance(one, RegisterTree)]
-    known = [one.name.text for one in registered]
+        return list(texts)
+    registered = [_registered(text) for text in texts]
+    known = [name for found in registered for name, _ in found]
     for name in names:
         if name not in known:
             near = closest(name, known, limit=1)
             guess = f"did you mean {near[0]}?  " if near else ""
-            message = f"{file_name} has no query `{name}`; {guess}It has {', '.join(known) or 'none'}."
+            files = ", ".join(text.file_name for text in texts)
+            message = f"{files} has no query `{name}`; {guess}It has {', '.join(known) or 'none'}."
             raise typer.BadParameter(message, param_hint="--query")
-    for one in registered:
-        if one.name.text not in names:
-            blanked = re.sub(r"[^\n]", " ", text[one.span.start : one.span.end])
-            text = text[: one.span.start] + blanked + text[one.span.end :]
-    return text
+    picked = []
+    for (text, file_name), found in zip(texts, registered, strict=True):
+        for name, span in found:
+            if name not in names:
+                text = text[: span.start] + re.sub(r"[^\n]", " ", text[span.start : span.end]) + text[span.end :]
+        # A file of which nothing is left would be refused as empty.
+        if not found or any(name in names for name, _ in found):
+            picked.append(QueryText(text, file_name))
+    return picked
+
+
+def _registered(text: QueryText) -> list[tuple[str, Span]]:
+    """The names of a text's queries, and where each stands."""
+    from anabranch.syntax.languages import language_of
+
+    language = language_of(*text)
+    if language == "seraph":
+        from anabranch.syntax import seraph
+        from anabranch.syntax.seraph.tree import RegisterTree
+
+        statements = seraph.parse_script(*text).statements
+        return [(one.name.text, one.span) for one in statements if isinstance(one, RegisterTree)]
+    from anabranch.syntax.sparql.parser import parse_script
+
+    found = parse_script(text.text, language, text.file_name).statements
+    return [(one.name.text, one.span) for one in found if one.name is not None and one.span is not None]

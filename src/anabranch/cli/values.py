@@ -7,19 +7,31 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from anabranch.algebra.spell_terms import Terms
 from anabranch.formats.answers import csv_cell as csv_cell
 from anabranch.formats.values import cypher_text
 from anabranch.model.instants import format_instant
 from anabranch.model.temporal import TEMPORAL_TYPES
+from anabranch.model.terms import XSD_DECIMAL, XSD_DOUBLE, XSD_FLOAT, XSD_INTEGER, XSD_STRING, Blank, Iri, Literal
 from anabranch.model.values import Value
 
+_NUMBERS = (XSD_INTEGER, XSD_DECIMAL, XSD_DOUBLE, XSD_FLOAT)
 _BRACKETS = {"trailing": ("(", "]"), "right-open": ("[", ")"), "formal": ("[", ")")}
 
 
-def cell(value: Value) -> Text:
-    """A value in a table for people: strings bare, null faint."""
+_PLAIN_TERMS = Terms()
+
+
+def cell(value: Value, terms: Terms = _PLAIN_TERMS) -> Text:
+    """A value in a table for people: strings bare, IRIs with their prefixes, null faint."""
     if value is None:
         return Text("null", style="dim")
+    if isinstance(value, Literal):
+        if value.datatype == XSD_STRING:
+            return Text(value.lexical)
+        return Text(terms.term(value), style="cyan" if number_text(value) else "")
+    if isinstance(value, Iri | Blank):
+        return Text(terms.term(value), style="blue" if isinstance(value, Iri) else "dim")
     if isinstance(value, str):
         return Text(value)
     if isinstance(value, bool):
@@ -29,6 +41,11 @@ def cell(value: Value) -> Text:
     if isinstance(value, TEMPORAL_TYPES):
         return Text(str(value))
     return Text(cypher_text(value))
+
+
+def number_text(value: Value) -> bool:
+    """Whether a literal is a number, so that it stands to the right."""
+    return isinstance(value, Literal) and value.datatype in _NUMBERS
 
 
 def day(micros: int) -> str:

@@ -1,4 +1,4 @@
-"""Answers as tables, JSON lines or CSV, written as soon as they are known.
+"""Answers as tables, JSON lines, CSV or in the formats of RDF, written as soon as they are known.
 
 Invariant: what is written was flushed when `write` returns. JSON and CSV lose no row and no column; a table may fold.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from rich import box
@@ -17,10 +17,13 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from anabranch.cli.values import cell, clock, csv_cell, day, window
+from anabranch.algebra.spell_terms import Terms
+from anabranch.cli.values import cell, clock, csv_cell, day, number_text, window
 from anabranch.engine.answers import Answer
+from anabranch.formats.rdf.results import render
 from anabranch.formats.tables import Table
 from anabranch.model.values import Value
+from anabranch.sinks.forms import RdfForm, check_form
 
 _OP_STYLES = {"entering": "green", "exiting": "red", "snapshot": "blue"}
 
@@ -30,7 +33,12 @@ class Writer(Protocol):
 
 
 def make_writer(
-    form: str, console: Console, policy: str, columns: Sequence[Sequence[str]], corrections: bool = False
+    form: str,
+    console: Console,
+    policy: str,
+    columns: Sequence[Sequence[str]],
+    corrections: bool = False,
+    prefixes: Mapping[str, str] | None = None,
 ) -> Writer:
     """The writer of a form; `columns` are those of every query that will be told, `corrections` whether some may."""
     match form:
@@ -40,8 +48,10 @@ def make_writer(
             return CsvWriter(columns, corrections)
         case "none":
             return SilentWriter()
+        case "table":
+            return TableWriter(console, policy, prefixes or {})
         case _:
-            return TableWriter(console, policy)
+            return RdfWriter(form, columns, prefixes or {})
 
 
 class SilentWriter:
@@ -87,10 +97,24 @@ class CsvWriter:
         sys.stdout.flush()
 
 
+class RdfWriter:
+    """The result formats of SPARQL and the graph formats of RDF: one document an answer."""
+
+    def __init__(self, form: str, columns: Sequence[Sequence[str]], prefixes: Mapping[str, str]) -> None:
+        self._form = RdfForm(form, prefixes)
+        check_form(self._form, columns)
+
+    def write(self, answer: Answer) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(render(self._form.name, answer.parts(), dict(self._form.prefixes)))
+        sys.stdout.buffer.flush()
+
+
 class TableWriter:
     """A small table per answer, under a title with query, operator, instant and window."""
 
-    def __init__(self, console: Console, policy: str) -> None:
+    def __init__(self, console: Console, policy: str, prefixes: Mapping[str, str] | None = None) -> None:
+        self._terms = Terms(tuple((prefixes or {}).items()))
         self._console = console
         self._policy = policy
         self._today = ""
@@ -113,34 +137,45 @@ class TableWriter:
             (window(self._policy, answer.win_start, answer.win_end, today), "dim"),
         )
         self._console.print(title, soft_wrap=True)
-        print_rows(self._console, answer.columns, answer.rows)
+        print_rows(self._console, answer.columns, answer.rows, self._terms)
         self._console.file.flush()
 
 
-def print_rows(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
+def print_rows(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[Value]], terms: Terms | None = None
+) -> None:
     """Rows as a table that fits the console; numbers stand to the right."""
     if not rows:
         console.print(Text("  no rows", style="dim"))
     elif not columns:
         console.print(Text(f"  {len(rows)} rows without columns", style="dim"))
     else:
-        console.print(Padding(rows_table(columns, rows), (0, 0, 0, 2), expand=False))
+        console.print(Padding(rows_table(columns, rows, terms=terms), (0, 0, 0, 2), expand=False))
 
 
-def rows_table(columns: Sequence[str], rows: Iterable[Sequence[Value]], box_: box.Box = box.SIMPLE_HEAD) -> RichTable:
+def rows_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Value]],
+    box_: box.Box = box.SIMPLE_HEAD,
+    terms: Terms | None = None,
+) -> RichTable:
     shown = [list(row) for row in rows]
     table = RichTable(box=box_, show_edge=False, pad_edge=False, header_style="bold", border_style="dim")
     for index, name in enumerate(columns):
         values = [row[index] for row in shown if row[index] is not None]
-        numeric = bool(values) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+        numeric = bool(values) and all(_is_number(value) for value in values)
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for row in shown:
-        table.add_row(*(cell(value) for value in row))
+        table.add_row(*(cell(value, terms or Terms()) for value in row))
     return table
 
 
+def _is_number(value: Value) -> bool:
+    return (isinstance(value, int | float) and not isinstance(value, bool)) or number_text(value)
+
+
 def write_table(console: Console, table: Table, form: str) -> None:
-    """A plain query's rows in one of the three forms."""
+    """A plain query's rows in one of the forms."""
     match form:
         case "json":
             for row in table.to_dicts():
@@ -149,6 +184,13 @@ def write_table(console: Console, table: Table, form: str) -> None:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(table.columns)
             writer.writerows([csv_cell(value) for value in row] for row in table.rows)
+        case "table":
+            print_rows(console, table.columns, table.rows, Terms(tuple(table.prefixes.items())))
+        case "none":
+            pass
         case _:
-            print_rows(console, table.columns, table.rows)
+            check_form(RdfForm(form), [table.columns])
+            sys.stdout.flush()
+            sys.stdout.buffer.write(table.rendered(form))
+            sys.stdout.buffer.flush()
     sys.stdout.flush()

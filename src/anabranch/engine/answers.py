@@ -7,11 +7,12 @@ are the same row, whenever and in whatever window they were found.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from anabranch.algebra.operators import Output
+from anabranch.formats.answers import AnswerParts
 from anabranch.formats.values import to_json
 from anabranch.model.compare import content_key
 from anabranch.model.instants import Instant
@@ -68,6 +69,25 @@ class Answer:
         """One JSON-ready object per row, as `anabranch run --output json` prints them."""
         for row in self.dicts():
             yield {**self._head(), "row": {name: to_json(value) for name, value in row.items()}}
+
+    def parts(self) -> AnswerParts:
+        """The answer in plain parts, as formatters take it."""
+        return AnswerParts(
+            self.query,
+            int(self.at),
+            self.op,
+            self.correction,
+            int(self.win_start),
+            int(self.win_end),
+            self.columns,
+            self.rows,
+        )
+
+    def text(self, form: str, prefixes: Mapping[str, str] | None = None) -> str:
+        """The answer in a format of SPARQL results or of RDF graphs, such as `sparql-json` or `turtle`."""
+        from anabranch.formats.rdf.results import render
+
+        return render(form, self.parts(), prefixes).decode()
 
     def _head(self) -> dict[str, object]:
         return {

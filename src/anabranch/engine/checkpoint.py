@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from anabranch.algebra.operators import Registration
 from anabranch.engine.answers import Answer, Row
+from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.progress import LatePolicy, Split
 from anabranch.engine.query import ContinuousQuery, QueryOptions
 from anabranch.engine.stream import StreamState
+from anabranch.engine.surroundings import StaticGraph, StaticGraphs
 from anabranch.errors import Diagnostic, EngineError, QueryError, Span
 from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration, parse_duration
+from anabranch.model.terms import Term, Triple
+from anabranch.model.triples import TripleGraph
 from anabranch.model.values import Node, Relationship, Value
 
 Json = Any
 Recompile = Callable[[QueryOptions], Registration]
 
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"anabranch checkpoint "
 
 
@@ -82,6 +87,9 @@ def pack_stream(state: StreamState) -> Json:
         "corrected": state.corrected,
         "first_event_time": state.first_event_time,
         "last_event_time": state.last_event_time,
+        "origin": state.origin,
+        "ended": state.ended,
+        "made_until": state.made_until,
     }
     if state.events is not None:
         packed["events"] = [
@@ -106,6 +114,9 @@ def unpack_stream(data: Json) -> StreamState:
         data["last_event_time"],
         None if packed is None else tuple(_unpack_event(event) for event in packed),
         () if packed is None else tuple(event[0] for event in packed),
+        data["origin"],
+        data["ended"],
+        data["made_until"],
     )
 
 
@@ -125,6 +136,9 @@ def pack_query(query: ContinuousQuery) -> Json:
         "order": query.order,
         "bound_stream": query.bound_stream,
         "starting_at": None if query.instants is None else query.instants.starting_at,
+        "arrivals": _pack_arrivals(query.instants, query.next_index)
+        if isinstance(query.instants, ArrivalInstants)
+        else None,
         "first_index": query.first_index,
         "next_index": query.next_index,
         "done": query.done,
@@ -138,7 +152,9 @@ def pack_query(query: ContinuousQuery) -> Json:
     }
 
 
-def unpack_query(state: Json, recompile: Recompile, known: ContinuousQuery | None = None) -> ContinuousQuery:
+def unpack_query(
+    state: Json, recompile: Recompile, mapping: ModelMapping, known: ContinuousQuery | None = None
+) -> ContinuousQuery:
     """The query of a state: a new one, or the known one when it is the same, put where the state stands."""
     options = QueryOptions(
         state["windows"],
@@ -154,17 +170,19 @@ def unpack_query(state: Json, recompile: Recompile, known: ContinuousQuery | Non
         query.options = options
     else:
         query = ContinuousQuery(replace(recompile(options), name=state["name"]), options, state["order"])
-    _load_query(query, state)
+    _load_query(query, state, mapping)
     return query
 
 
-def _load_query(query: ContinuousQuery, state: Json) -> None:
+def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> None:
     options, columns = query.options, query.registration.columns
     query.order = state["order"]
     query.bound_stream = state["bound_stream"]
     query.instants = None
     if state["starting_at"] is not None:
         query.start(state["starting_at"])
+    if state["arrivals"] is not None:
+        query.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration.arrivals or 0))
     query.first_index = state["first_index"]
     query.resume(state["next_index"], unpack_rows(state["previous"]))
     query.done = state["done"]
@@ -177,7 +195,7 @@ def _load_query(query: ContinuousQuery, state: Json) -> None:
     query.rows_told = state["rows_told"]
     # Versions need only differ from each other and from those of the present graphs, which count from one.
     query.past_graphs = [
-        (until, {name: (-1 - place, unpack_graph(graph)) for name, graph in graphs.items()})
+        (until, {name: StaticGraph(-1 - place, unpack_graph(graph), mapping) for name, graph in graphs.items()})
         for place, (until, graphs) in enumerate(state["past_graphs"])
     ]
 
@@ -188,17 +206,54 @@ def identity(name: str, options: QueryOptions) -> Hashable:
     return (name, options.text, options.source_name, options.windows, options.conflicts, parameters)
 
 
-def pack_graph(graph: PropertyGraph) -> Json:
+def _pack_arrivals(instants: ArrivalInstants, next_index: int) -> Json:
+    """What was counted, and the instants that lie ahead."""
+    ahead = instants.held[next_index - instants.base :]
+    return [
+        instants.starting_at,
+        instants.counted,
+        instants.seen_until,
+        instants.last_time,
+        instants.latest,
+        instants.end - len(ahead),
+        ahead,
+        instants.complete,
+    ]
+
+
+def _unpack_arrivals(data: Json, triples: int) -> ArrivalInstants:
+    starting_at, counted, seen_until, last_time, latest, base, ahead, complete = data
+    return ArrivalInstants(starting_at, triples, counted, seen_until, last_time, latest, base, list(ahead), complete)
+
+
+def pack_graph(graph: PropertyGraph | TripleGraph) -> Json:
+    if isinstance(graph, TripleGraph):
+        return {"triples": pack_triples(graph)}
     return [_pack_nodes(graph.nodes.values()), _pack_relationships(graph.relationships.values())]
 
 
-def pack_graphs(graphs: Mapping[str, tuple[int, PropertyGraph]]) -> Json:
-    return {name: pack_graph(graph) for name, (_, graph) in graphs.items()}
+def pack_graphs(graphs: StaticGraphs) -> Json:
+    return {name: pack_graph(graph.given) for name, graph in graphs.items()}
 
 
-def unpack_graph(data: Json) -> PropertyGraph:
+def unpack_graph(data: Json) -> PropertyGraph | TripleGraph:
+    if isinstance(data, dict):
+        return TripleGraph(unpack_triples(data["triples"]))
     nodes, relationships = data
     return PropertyGraph(_unpack_nodes(nodes), _unpack_relationships(relationships))
+
+
+def pack_triples(triples: Iterable[Triple]) -> Json:
+    """Each term once, and the triples by the places of their terms."""
+    places: dict[Term, int] = {}
+    packed = [[places.setdefault(term, len(places)) for term in triple] for triple in triples]
+    return [[to_typed_json(term) for term in places], packed]
+
+
+def unpack_triples(data: Json) -> tuple[Triple, ...]:
+    packed_terms, packed = data
+    terms: list[Any] = [from_typed_json(term) for term in packed_terms]
+    return tuple(Triple(terms[subject], terms[predicate], terms[object_]) for subject, predicate, object_ in packed)
 
 
 def pack_rows(rows: list[Row]) -> Json:
@@ -250,12 +305,18 @@ def unpack_values(data: Json) -> dict[str, Value]:
 
 
 def _pack_event(event: Event, split: str) -> Json:
-    return [split, event.event_time, _pack_nodes(event.nodes), _pack_relationships(event.relationships)]
+    packed = [split, event.event_time, _pack_nodes(event.nodes), _pack_relationships(event.relationships)]
+    return [*packed, pack_triples(event.triples)] if event.triples else packed
 
 
 def _unpack_event(data: Json) -> Event:
-    _split, event_time, nodes, relationships = data
-    return Event(event_time, tuple(_unpack_nodes(nodes)), tuple(_unpack_relationships(relationships)))
+    _split, event_time, nodes, relationships, *triples = data
+    return Event(
+        event_time,
+        tuple(_unpack_nodes(nodes)),
+        tuple(_unpack_relationships(relationships)),
+        unpack_triples(triples[0]) if triples else (),
+    )
 
 
 def _pack_nodes(nodes: Any) -> Json:

@@ -1,35 +1,64 @@
-"""What registration refuses: names that do not exist, windows and slides that do not move time forward.
+"""What registration refuses: names that do not exist, windows and slides that do not move time forward, streams that
+nobody can make.
 
 Invariant: a query that passes runs; every refusal is a diagnostic with the place in the text and the next thing to try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from anabranch.algebra.operators import Pattern, Registration, Source, Static, Window
-from anabranch.algebra.walk import walk
-from anabranch.engine.progress import BEGINNING
+from anabranch.algebra.operators import DEFAULT_GRAPH, Pattern, Registration, Source, Static, Window
+from anabranch.algebra.walk import read_by, walk, windows
+from anabranch.engine.chains import Link, circle, spell_circle
+from anabranch.engine.progress import BEGINNING, LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.stream import StreamBuffer
-from anabranch.errors import Diagnostic, EngineError, QueryError, QueryNameError, QueryTypeError, Span, closest
+from anabranch.errors import (
+    Diagnostic,
+    EngineError,
+    QueryError,
+    QueryNameError,
+    QueryTypeError,
+    Span,
+    UnsupportedQueryError,
+    closest,
+)
 from anabranch.model.instants import format_instant
+from anabranch.model.temporal import Duration
 from anabranch.model.union import CONFLICT_POLICIES
 from anabranch.model.windows import WINDOW_POLICIES, require_positive
 
+Refusal = tuple[Diagnostic, type[QueryError]]
+
 
 class Known(Protocol):
-    """What registration must know of the engine."""
+    """What registration must know of the engine, as it will be when the query is there."""
 
     @property
-    def streams(self) -> tuple[str, ...]: ...
+    def streams(self) -> tuple[str, ...]:
+        """All streams, also those that queries make."""
+        ...
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The streams that no query makes."""
+        ...
 
     @property
     def static_graphs(self) -> tuple[str, ...]: ...
 
     @property
     def queries(self) -> tuple[str, ...]: ...
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Who reads whom, of all queries, this one included."""
+        ...
+
+    @property
+    def late(self) -> LatePolicy: ...
 
     def stream(self, name: str) -> StreamBuffer: ...
 
@@ -44,14 +73,11 @@ def check_registration(registration: Registration, options: QueryOptions, known:
         hint = f"unregister it first, or register this one under another name; registered: {_list(known.queries)}"
         found[Diagnostic("SER-215", f"a query `{registration.name}` is registered already", hint=hint)] = QueryNameError
     if registration.every is not None:
-        try:
-            require_positive(registration.every, "EVERY")
-        except ValueError as error:
-            found[Diagnostic("SER-214", str(error), hint="for example EVERY PT5M")] = QueryTypeError
-    for pattern in (node for node in walk(registration.plan) if isinstance(node, Pattern)):
-        diagnostic, kind = _check_source(pattern.source, pattern.span, known, fixed_streams)
-        if diagnostic is not None:
-            found[diagnostic] = kind
+        found |= _check_duration(registration.every, "EVERY", None, "for example EVERY PT5M")
+    found |= _check_sources(registration, known, fixed_streams)
+    found |= _check_into(registration, known)
+    if known.late.corrects:
+        found |= _check_corrections(registration)
     if not found:
         passed = _check_return(registration, options, known)
         if passed is not None:
@@ -62,45 +88,137 @@ def check_registration(registration: Registration, options: QueryOptions, known:
         raise kind(found, options.text, options.file_name)
 
 
+# --- what it reads ----------------------------------------------------------------------------------------------------
+
+
+def _check_sources(registration: Registration, known: Known, fixed_streams: bool) -> Iterator[Refusal]:
+    """Each source of triples is looked at once: the default graph stands behind every pattern of a query."""
+    seen: set[Source] = set()
+    for node in walk(registration.plan):
+        is_match = isinstance(node, Pattern)
+        for source in read_by(node):
+            if is_match or source not in seen:
+                if not is_match:
+                    seen.add(source)
+                yield from _check_source(
+                    source, node.span, known, fixed_streams, "" if is_match else registration.language
+                )
+
+
 def _check_source(
-    source: Source, span: Span | None, known: Known, fixed_streams: bool
-) -> tuple[Diagnostic | None, type[QueryError]]:
+    source: Source, span: Span | None, known: Known, fixed_streams: bool, language: str
+) -> Iterator[Refusal]:
+    """The language is that of a query over triples, else empty."""
     if isinstance(source, Static):
-        if source.name in known.static_graphs:
-            return None, QueryError
-        return _unknown("SER-212", "graph", source.name, span, known.static_graphs), QueryNameError
-    if source.width is None:
+        if source.name not in known.static_graphs and not (language and source.name == DEFAULT_GRAPH):
+            yield _unknown_graph(source.name, span, known, bool(language)), QueryNameError
+        return
+    if source.width is None and (not language or source.count is None) and not source.unbounded:
         hint = "write WITHIN and a duration after the pattern, for example WITHIN PT1H"
-        return Diagnostic("SER-213", "a MATCH over a stream needs a window", span, hint=hint), QueryTypeError
+        yield Diagnostic("SER-213", "a MATCH over a stream needs a window", span, hint=hint), QueryTypeError
+        return
+    if source.width is not None:
+        what, hint = ("RANGE", "for example [RANGE 1h STEP 5m]") if language else ("WITHIN", "for example WITHIN PT1H")
+        yield from _check_duration(source.width, what, span, hint)
+    if source.step is not None:
+        yield from _check_duration(source.step, "STEP", span, "for example STEP 5m")
+    if source.count is not None and source.count < 1:
+        message = f"a window by count holds at least one triple; got {source.count}"
+        yield Diagnostic("SER-214", message, span, hint="for example 100"), QueryTypeError
+    unknown = _check_stream(source, span, known, fixed_streams, language)
+    if unknown is not None:
+        yield unknown, QueryNameError
+
+
+def _check_duration(duration: Duration, what: str, span: Span | None, hint: str) -> Iterator[Refusal]:
     try:
-        require_positive(source.width, "WITHIN")
+        require_positive(duration, what)
     except ValueError as error:
-        return Diagnostic("SER-214", str(error), span, hint="for example WITHIN PT1H"), QueryTypeError
-    return _check_stream(source, span, known, fixed_streams), QueryNameError
+        yield Diagnostic("SER-214", str(error), span, hint=hint), QueryTypeError
 
 
-def _check_stream(window: Window, span: Span | None, known: Known, fixed_streams: bool) -> Diagnostic | None:
+def _unknown_graph(name: str, span: Span | None, known: Known, of_triples: bool) -> Diagnostic:
+    if not of_triples:
+        return _unknown("SER-212", "graph", name, span, known.static_graphs)
+    names = [one for one in known.static_graphs if one != DEFAULT_GRAPH]
+    given = f"; graphs: {_list(names)}" if names else ""
+    hint = f"give it with --graph {name}=FILE, or write FROM and the file's name{given}"
+    return Diagnostic("SER-212", f"no graph <{name}>", span, hint=hint)
+
+
+def _check_stream(
+    window: Window, span: Span | None, known: Known, fixed_streams: bool, language: str
+) -> Diagnostic | None:
     name = window.stream.name
-    if name is None and len(known.streams) > 1:
+    if name is None and len(known.sources) > 1:
+        how = {
+            "": "add ON STREAM and a name after WITHIN",
+            "lupos": "a LUPOS query reads the only stream: run it with one, or name it in C-SPARQL's FROM STREAM",
+        }.get(language, "name it: FROM STREAM <name> [RANGE ...]")
         return Diagnostic(
             "SER-210",
             "the pattern does not say which stream it reads, and there are several",
             span,
-            hint=f"add ON STREAM and a name after WITHIN; streams: {_list(known.streams)}",
+            hint=f"{how}; streams: {_list(known.sources)}",
         )
     if name is not None and fixed_streams and name not in known.streams:
         return _unknown("SER-211", "stream", name, span, known.streams)
     return None
 
 
+# --- what it makes ----------------------------------------------------------------------------------------------------
+
+
+def _check_into(registration: Registration, known: Known) -> Iterator[Refusal]:
+    into = registration.into
+    if into is None:
+        return
+    if registration.language != "seraph" and len(registration.columns) != 3:
+        message = f"the answers of `{registration.name}` are no triples, and so no stream"
+        hint = "use CONSTRUCT, or SELECT three columns: subject, predicate and object"
+        yield Diagnostic("SPQ-202", message, registration.plan.span, hint=hint), QueryTypeError
+    if into in known.sources and known.stream(into).origin == "source":
+        message = f"query `{registration.name}` cannot make the stream `{into}`: its events come from a source"
+        yield (
+            Diagnostic("SER-218", message, hint=f"choose another name; streams: {_list(known.streams)}"),
+            QueryNameError,
+        )
+    makers = [link.query for link in known.links if link.into == into and link.query in known.queries]
+    if makers:
+        message = f"query `{makers[0]}` makes the stream `{into}` already"
+        yield Diagnostic("SER-219", message, hint="choose another name, or unregister that one"), QueryNameError
+        return
+    path = circle(known.links, registration.name)
+    if path is not None:
+        message = f"queries wait for each other's streams: {spell_circle(path)}"
+        yield Diagnostic("SER-220", message, hint="let one of them read a source instead"), QueryNameError
+
+
+def _check_corrections(registration: Registration) -> Iterator[Refusal]:
+    """What late events change is told again over the windows of then; that needs windows that time alone moves."""
+    found = []
+    if any(window.count is not None for window in windows(registration.plan)):
+        found.append("a window by count")
+    if registration.arrivals is not None:
+        found.append("instants that hang on what comes")
+    if registration.into is not None:
+        found.append("a stream that it makes")
+    if found:
+        message = f"late events cannot be corrected in query `{registration.name}`: it has {' and '.join(found)}"
+        hint = "use --late drop (with --lateness to wait for late events), or windows by time and no INTO"
+        yield Diagnostic("SPQ-201", message, registration.plan.span, hint=hint), UnsupportedQueryError
+
+
+# --- when it answers --------------------------------------------------------------------------------------------------
+
+
 def _check_return(registration: Registration, options: QueryOptions, known: Known) -> Diagnostic | None:
     """One answer at an instant that the buffers have forgotten can never be given."""
     starting_at = options.now if registration.starting_at is None else registration.starting_at
-    if registration.every is not None or starting_at is None:
+    if registration.every is not None or registration.arrivals is not None or starting_at is None:
         return None
-    windows = [node.source for node in walk(registration.plan) if isinstance(node, Pattern)]
-    names = {window.stream.name for window in windows if isinstance(window, Window)}
-    streams = [known.stream(name) for name in known.streams if name in names or None in names]
+    names = {window.stream.name for window in windows(registration.plan)}
+    streams = [known.stream(name) for name in known.sources if name in names or None in names]
     complete_from = max((stream.complete_from for stream in streams), default=BEGINNING)
     if starting_at >= complete_from:
         return None

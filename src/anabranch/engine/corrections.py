@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 from anabranch.engine.answers import Answer, row_key
 from anabranch.engine.contents import Contents
-from anabranch.engine.query import ContinuousQuery, Surroundings
+from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.surroundings import Surroundings
 from anabranch.errors import QueryError
 from anabranch.model.event import Event
 
@@ -69,7 +70,7 @@ def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]
         for window in query.windows
         if (stream := streams.get(query.stream_name(window) or "")) is not None and not stream.closed
     ]
-    if query.instants.every is None:
+    if query.instants.once:
         open_to_correction = any(query.bounds_at(window, 0).stop > reach for window, reach in reaches)
         return 0 if open_to_correction or not query.done else None
     first = query.first_index
@@ -84,7 +85,7 @@ def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int
     if query.failure is not None or query.instants is None or last < query.first_index:
         return
     windows = [window for window in query.windows if query.stream_name(window) == stream_name]
-    if query.instants.every is None:
+    if query.instants.once:
         if any(query.bounds_at(window, 0).contains(time) for window in windows for time in event_times):
             yield 0, 0
         return
@@ -131,7 +132,7 @@ class _Retelling:
         for until, graphs in query.graphs_over_time(around.static_graphs):
             stop = min(last, until - 1)
             while not copy.done and copy.next_index <= stop:
-                copy.step(Surroundings(around.streams, graphs, contents), stop)
+                copy.step(replace(around, static_graphs=graphs, contents=contents), stop)
         begins_at = query.instants.instant(first)
         return cls(copy, (first, last), {answer.at: answer for answer in copy.pending if answer.at >= begins_at})
 
@@ -159,7 +160,7 @@ def _correct_answer(query: ContinuousQuery, before: Answer | None, after: Answer
     keys_before, keys_after = _keys(before), _keys(after)
     if keys_before == keys_after or (not query.is_ordered and Counter(keys_before) == Counter(keys_after)):
         return
-    once = query.registration.every is None  # RETURN tells its one answer, with or without rows
+    once = query.once  # RETURN tells its one answer, with or without rows
     if before is not None and (before.rows or once):
         query.pending.append(replace(before, correction="retracted"))
     if after is not None and (after.rows or once):

@@ -13,20 +13,27 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from anabranch.algebra.operators import Registration
+from anabranch.algebra.operators import DEFAULT_GRAPH, Registration
 from anabranch.engine import checkpoint, corrections, reconcile
 from anabranch.engine.answers import Answer
+from anabranch.engine.chains import Link
 from anabranch.engine.checkpoint import Json, Recompile
-from anabranch.engine.checks import check_registration, unknown_name
+from anabranch.engine.checks import unknown_name
+from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
-from anabranch.engine.query import ContinuousQuery, QueryOptions, QueryWarning, Surroundings
+from anabranch.engine.query import ContinuousQuery, QueryOptions, QueryWarning
 from anabranch.engine.reconcile import Reconciled, Wanted
-from anabranch.engine.schedule import Ending, Schedule
-from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.schedule import Ending, Schedule, start
+from anabranch.engine.stream import Origin, StreamBuffer
+from anabranch.engine.surroundings import StaticGraph, Surroundings
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.mapping import Mapping
 from anabranch.model.temporal import Duration
+from anabranch.model.triples import TripleGraph
+from anabranch.model.windows import first_multiple
+from anabranch.snapshot.plugin import Plugin
 
 __all__ = ["Engine", "LatePolicy", "Pushed", "Reconciled"]
 
@@ -45,13 +52,25 @@ class Pushed:
 
 @dataclass(slots=True)
 class Engine:
-    """Streams, static graphs and queries. `lateness` is that of streams that are not declared with their own."""
+    """Streams, static graphs and queries. `lateness` is that of streams that are not declared with their own.
+
+    `mapping` says how events and graphs of one model are read by queries of the other; `plugin` may answer what plain
+    SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo.
+    """
 
     lateness: Duration | None = None
     fixed_streams: bool = False  # only declared streams exist; else a stream begins to exist when it is first named
     late: LatePolicy = field(default_factory=LatePolicy)
+    mapping: Mapping = field(default_factory=Mapping)
+    plugin: Plugin | None = None
+    rules: tuple[str, ...] = ALL_RULES
     _schedule: Schedule = field(default_factory=Schedule)
     _registered: int = 0
+
+    def __post_init__(self) -> None:
+        self._around.mapping = self.mapping
+        self._around.plugin = self.plugin
+        self._around.rules = self.rules
 
     @property
     def _around(self) -> Surroundings:
@@ -82,31 +101,45 @@ class Engine:
         return found
 
     def declare_stream(self, name: str, lateness: Duration | None = None) -> None:
+        """Say that events of a stream will be pushed."""
         if name in self._around.streams:
             raise EngineError(f"stream `{name}` exists already")
-        stream = StreamBuffer(name, self.lateness if lateness is None else lateness, self.late)
+        self._new_stream(name, "source", self.lateness if lateness is None else lateness)
+
+    def _new_stream(self, name: str, origin: Origin, lateness: Duration | None) -> StreamBuffer:
+        stream = StreamBuffer(name, lateness, self.late)
+        stream.origin = origin
+        stream.size_of = self._around.size_of
         if self._schedule.advanced_to > BEGINNING:
             stream.advance(self._schedule.advanced_to)
         self._around.streams[name] = stream
-        for query in self._queries.values():
-            if not query.is_bound:
-                query.bound_stream = name
-                self._schedule.once_read.add(name)
+        if origin != "query":
+            for query in self._queries.values():
+                if not query.is_bound:
+                    query.bound_stream = name
+                    self._schedule.once_read.add(name)
+        return stream
 
     def _named_stream(self, name: str) -> StreamBuffer:
-        """A stream that somebody names: where streams are not fixed, it exists from now on."""
+        """A stream that somebody outside names: where streams are not fixed, it exists from now on."""
         if name not in self._around.streams and not self.fixed_streams:
             self.declare_stream(name)
-        return self.stream(name)
+        stream = self.stream(name)
+        if stream.origin == "query":
+            maker = next(query.name for query in self._queries.values() if query.registration.into == name)
+            raise EngineError(f"stream `{name}` is made by query `{maker}`: nobody else can move it")
+        stream.origin = "source"
+        return stream
 
-    def add_static_graph(self, name: str, graph: PropertyGraph) -> None:
+    def add_static_graph(self, name: str, graph: PropertyGraph | TripleGraph) -> None:
         """Name a graph that does not move, or put another in its place: seen from the next evaluation on."""
-        version, _ = self._around.static_graphs.get(name, (0, graph))
-        if version and self.late.corrects:
+        known = self._around.static_graphs.get(name)
+        if (known is not None or name == DEFAULT_GRAPH) and self.late.corrects:
             for query in self._queries.values():
                 if name in query.static_names:
                     query.remember_graphs(self._around.static_graphs)
-        self._around.static_graphs[name] = (version + 1, graph)
+        version = 0 if known is None else known.version
+        self._around.static_graphs[name] = StaticGraph(version + 1, graph, self.mapping)
 
     # --- queries ------------------------------------------------------------------------------------------------------
 
@@ -122,15 +155,19 @@ class Engine:
 
     def register(self, registration: Registration, options: QueryOptions | None = None) -> ContinuousQuery:
         """Add a query; on running streams it starts from what the buffers hold. Refusals are QueryErrors."""
-        options = options or QueryOptions()
-        check_registration(registration, options, self, self.fixed_streams)
-        query = self._add(registration, options)
+        return self.register_all([(registration, options or QueryOptions())])[0]
+
+    def register_all(self, registrations: Wanted) -> list[ContinuousQuery]:
+        """Add queries that may read each other's streams, in whatever order; when one is refused, none is added."""
+        reconcile.check_additions(self._links(), registrations, self, self.fixed_streams)
+        added = [self._add(registration, options) for registration, options in registrations]
         self._run()
-        return query
+        return added
 
     def unregister(self, name: str) -> None:
         self.query(name)
         del self._queries[name]
+        self._drop_orphans()
         self._schedule.let_go(self.late)
 
     def reconcile(self, registrations: Wanted) -> Reconciled:
@@ -149,8 +186,12 @@ class Engine:
                 query.order = self._registered
                 self._registered += 1
                 self._queries[query.name] = query
+        self._drop_orphans()
         self._run()
         return change
+
+    def _links(self) -> tuple[Link, ...]:
+        return tuple(Link.of(query) for query in self._queries.values())
 
     def _add(self, registration: Registration, options: QueryOptions) -> ContinuousQuery:
         query = ContinuousQuery(registration, options, self._registered)
@@ -165,21 +206,50 @@ class Engine:
         for window in query.windows:
             name = window.stream.name
             if name is not None and name not in self._around.streams:
-                self.declare_stream(name)
-        if not query.is_bound and self._around.streams:
-            query.bound_stream = next(iter(self._around.streams))
+                self._new_stream(name, "named", self.lateness)
+        sources = self._schedule.sources
+        if not query.is_bound and sources:
+            query.bound_stream = sources[0].name
+        into = query.registration.into
+        if into is not None:
+            stream = self._around.streams.get(into) or self._new_stream(into, "query", None)
+            stream.origin = "query"
+            self._schedule.once_read.add(into)  # what nobody reads is not kept for somebody who may
+
+    def _drop_orphans(self) -> None:
+        """Streams whose makers are gone: without a reader they go too, else anybody may go on with them."""
+        made = {query.registration.into for query in self._queries.values()}
+        read = {name for query in self._queries.values() for name in query.stream_names()}
+        for stream in list(self._around.streams.values()):
+            if stream.origin == "query" and stream.name not in made:
+                stream.origin, stream.ended = "named", False
+                if stream.name not in read:
+                    del self._around.streams[stream.name]
+                    self._schedule.once_read.discard(stream.name)
+                    self._around.contents.drop_stream(stream.name)
 
     def _fix_start(self, query: ContinuousQuery) -> None:
-        """STARTING AT, or the registration instant: given, or the running streams' clock; else the first event's."""
-        starting_at = query.registration.starting_at
-        if starting_at is None:
-            starting_at = query.options.now
+        """STARTING AT, or the registration instant: given, or the running streams' clock; else the first event's.
+
+        Aligned instants begin with the first that comes after what the running streams have brought."""
+        registration, now = query.registration, query.options.now
         streams = self._schedule.streams_of(query)
-        if starting_at is None:
-            seen = [stream.last_event_time for stream in streams if stream.last_event_time is not None]
-            starting_at = max(seen, default=None)
-        if starting_at is not None:
-            query.start(starting_at, max((stream.complete_from for stream in streams), default=BEGINNING))
+        complete_from = max((stream.complete_from for stream in streams), default=BEGINNING)
+        if registration.starting_at is not None:
+            query.start(registration.starting_at, complete_from)
+            return
+        aligned = registration.aligned and registration.every is not None
+        if now is not None and aligned:
+            start(query, now)
+            assert query.instants is not None
+            query.start(query.instants.starting_at, complete_from)
+        elif now is not None:
+            query.start(now, complete_from)
+        else:
+            seen = max((one.last_event_time for one in streams if one.last_event_time is not None), default=None)
+            if seen is not None:
+                every = registration.every
+                query.start(first_multiple(every, seen + 1) if aligned and every else seen, complete_from)
 
     # --- input --------------------------------------------------------------------------------------------------------
 
@@ -215,12 +285,13 @@ class Engine:
             self._named_stream(stream).advance(instant)
         else:
             self._schedule.advanced_to = max(self._schedule.advanced_to, instant)
-            for buffer in self._around.streams.values():
+            for buffer in self._schedule.sources:
                 buffer.advance(instant)
         self._run()
 
     def close_stream(self, name: str) -> None:
-        self.stream(name).close()
+        self.stream(name)
+        self._named_stream(name).close()
         self._run()
 
     def finish(self, until: int | None = None, drain: bool = False) -> None:
@@ -228,10 +299,10 @@ class Engine:
 
         With `until`, evaluate exactly the instants up to then; with `drain`, go on until the windows are empty.
         """
-        self._schedule.ending = Ending(until, drain)
-        if not self._around.streams:
+        self._schedule.ending = Ending(until, drain, declared=True)
+        if not self._schedule.sources:
             self.declare_stream(ONLY_STREAM)
-        for stream in self._around.streams.values():
+        for stream in self._schedule.sources:
             stream.close()
         self._run()
 
@@ -302,16 +373,20 @@ class Engine:
 
     def state(self, events: bool = True) -> Json:
         """What a checkpoint holds, as JSON. Without events, who asks keeps those and the static graphs himself, and
-        puts them back by `refill` and `add_static_graph`."""
+        puts them back by `refill` and `add_static_graph`. Events of streams that queries make are always in it."""
         schedule = self._schedule
         return {
             "lateness": checkpoint.pack_duration(self.lateness),
             "fixed_streams": self.fixed_streams,
             "late": checkpoint.pack_late(self.late),
             "advanced_to": schedule.advanced_to,
-            "ending": [schedule.ending.until, schedule.ending.drain],
+            "mapping": [self.mapping.vocabulary, self.mapping.resources],
+            "ending": [schedule.ending.until, schedule.ending.drain, schedule.ending.declared],
             "once_read": sorted(schedule.once_read),
-            "streams": [checkpoint.pack_stream(stream.state(events)) for stream in self._around.streams.values()],
+            "streams": [
+                checkpoint.pack_stream(stream.state(events or stream.origin == "query"))
+                for stream in self._around.streams.values()
+            ],
             "graphs": checkpoint.pack_graphs(self._around.static_graphs if events else {}),
             "registered": self._registered,
             "queries": [checkpoint.pack_query(query) for query in self._queries.values()],
@@ -342,20 +417,25 @@ class Engine:
         self.lateness = checkpoint.unpack_duration(state["lateness"])
         self.fixed_streams = state["fixed_streams"]
         self.late = checkpoint.unpack_late(state["late"])
+        self.mapping = self._around.mapping = Mapping(*state["mapping"])
         schedule.advanced_to = state["advanced_to"]
         schedule.ending = Ending(*state["ending"])
         schedule.once_read = set(state["once_read"])
         self._around.streams.clear()
         for packed in packed_streams:
             stream = known.pop(packed.name, None) or StreamBuffer(packed.name)
+            stream.size_of = self._around.size_of
             stream.load(packed, self.late)
             self._around.streams[packed.name] = stream
         self._around.streams.update(known)
         for name, graph in state["graphs"].items():
-            version, _ = self._around.static_graphs.get(name, (0, None))
-            self._around.static_graphs[name] = (version + 1, checkpoint.unpack_graph(graph))
+            version = self._around.static_graphs[name].version if name in self._around.static_graphs else 0
+            self._around.static_graphs[name] = StaticGraph(version + 1, checkpoint.unpack_graph(graph), self.mapping)
         self._registered = state["registered"]
-        queries = [checkpoint.unpack_query(one, recompile, self._queries.get(one["name"])) for one in state["queries"]]
+        queries = [
+            checkpoint.unpack_query(one, recompile, self.mapping, self._queries.get(one["name"]))
+            for one in state["queries"]
+        ]
         self._queries.clear()
         self._queries.update({query.name: query for query in queries})
 

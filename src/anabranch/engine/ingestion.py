@@ -22,7 +22,7 @@ from anabranch.model.graph import EMPTY_GRAPH
 from anabranch.model.temporal import DateTime, LocalDateTime
 from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.snapshot import Context, compile_expression, compile_plan
-from anabranch.syntax import seraph
+from anabranch.syntax import languages
 
 _TIME_FIELDS = ("at", "time", "timestamp", "event_time")
 
@@ -125,7 +125,7 @@ class RecordMapping:
 
 def mappings(text: str, file_name: str = "<query>") -> tuple[RecordMapping, ...]:
     """The LOAD STREAM statements of a text."""
-    return tuple(RecordMapping(ingestion) for ingestion in seraph.ingestions(text, file_name))
+    return tuple(RecordMapping(ingestion) for ingestion in languages.ingestions(text, file_name))
 
 
 # --- steps ---

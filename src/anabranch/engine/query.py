@@ -13,23 +13,28 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
+from typing import TypeAlias
 
 from anabranch.algebra.operators import Order, Registration, Source, Static, Window
 from anabranch.algebra.walk import is_empty_without_events, is_volatile, static_graphs, walk, windows
 from anabranch.engine.answers import Answer, Row, bag_difference, row_key
-from anabranch.engine.contents import ContentKey, Contents
+from anabranch.engine.arrivals import ArrivalInstants
+from anabranch.engine.contents import ContentKey, Model
+from anabranch.engine.plans import Plans
 from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
+from anabranch.engine.views import Frame, View, needed_from
 from anabranch.errors import EvaluationError, InternalError, QueryError
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.instants import add_duration
-from anabranch.model.temporal import Duration
+from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict, ConflictPolicy
 from anabranch.model.values import Value
-from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy, bounds
-from anabranch.snapshot import CompiledPlan, Context, compile_plan
+from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
+from anabranch.snapshot import Context
 
 MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
 
@@ -59,30 +64,9 @@ class QueryWarning:
         return str(self.conflict)
 
 
-StaticGraphs = dict[str, tuple[int, PropertyGraph]]
-"""By name, with a version that differs when the graph does."""
+Instants: TypeAlias = EvaluationInstants | ArrivalInstants
 
-
-@dataclass(slots=True)
-class Surroundings:
-    """What queries of one engine have in common."""
-
-    streams: dict[str, StreamBuffer] = field(default_factory=dict)
-    static_graphs: StaticGraphs = field(default_factory=dict)
-    contents: Contents = field(default_factory=Contents)
-
-
-@dataclass(slots=True)
-class _View:
-    """One window of the query at one instant."""
-
-    bounds: Bounds
-    stream: StreamBuffer
-    positions: tuple[int, int]
-
-    @property
-    def is_empty(self) -> bool:
-        return self.positions[0] >= self.positions[1]
+_NO_TRIPLES = TripleGraph()
 
 
 class ContinuousQuery:
@@ -90,15 +74,17 @@ class ContinuousQuery:
         self.registration = registration
         self.options = options
         self.order = order
-        self.windows: tuple[Window, ...] = windows(registration.plan)
+        # What a window keeps does not say when events enter and leave it; rules may change it at any time.
+        self.windows: tuple[Window, ...] = tuple(dict.fromkeys(_whole(one) for one in windows(registration.plan)))
         self.static_names: tuple[str, ...] = tuple(dict.fromkeys(one.name for one in static_graphs(registration.plan)))
         self.is_volatile = is_volatile(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
-        self._compiled: CompiledPlan = compile_plan(registration.plan)
+        self._plans = Plans(registration, self.static_names)
         self.bound_stream: str | None = None  # what the unnamed stream is
-        self.instants: EvaluationInstants | None = None
+        self.instants: Instants | None = None
         self.first_index = 0  # of the first instant that was or will be evaluated
         self.next_index = 0
+        self.passed: int | None = None  # the last instant that was evaluated or passed over since it is here
         self.done = False
         self.failure: QueryError | None = None
         self.failure_told = False
@@ -112,12 +98,23 @@ class ContinuousQuery:
         self._previous_keys: list[Hashable] | None = None
         self._signature: Hashable = None
         self._last_conflict: Conflict | None = None
-        self._needs: tuple[int, dict[str | None, int]] | None = None
+        self._frame: Frame | None = None
+        self._needs: tuple[int, list[Bounds]] | None = None
         self._keys: list[ContentKey] = []
 
     @property
     def name(self) -> str:
         return self.registration.name
+
+    @property
+    def once(self) -> bool:
+        """Whether there is one answer and no more (RETURN)."""
+        return self.registration.every is None and self.registration.arrivals is None
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether it reads no stream and is evaluated as triples come on any."""
+        return self.registration.arrivals is not None and not self.windows
 
     @property
     def is_ordered(self) -> bool:
@@ -140,42 +137,66 @@ class ContinuousQuery:
 
     def start(self, starting_at: int, complete_from: int = BEGINNING) -> None:
         """Fix the first instant; instants from before the buffers' memory begins are not evaluated."""
-        self.instants = EvaluationInstants(starting_at, self.registration.every)
-        self.first_index = self.next_index = self.instants.index_at_or_after(complete_from)
+        arrivals = self.registration.arrivals
+        if arrivals is not None:
+            self.instants = ArrivalInstants.beginning(starting_at, arrivals, complete_from)
+            self.first_index = self.next_index = 0
+        else:
+            self.instants = EvaluationInstants(starting_at, self.registration.every)
+            self.first_index = self.next_index = self.instants.index_at_or_after(complete_from)
+        self._begin_frame()
+
+    def resume_arrivals(self, instants: ArrivalInstants) -> None:
+        """Go on with instants that were found out before."""
+        self.instants = instants
+        self._begin_frame()
+
+    def _begin_frame(self) -> None:
+        instants = self._instants()
+        self._frame = Frame(
+            self.options.windows,
+            self.registration.starting_at or 0,
+            instants.starting_at,
+            instants.every,
+            isinstance(instants, ArrivalInstants),
+        )
 
     @property
     def next_instant(self) -> int:
-        """The instant that is evaluated next; END when there is none."""
+        """The instant that is evaluated next; END when there is none, or none that is known."""
         if self.done or self.instants is None:
             return END
         return self.instants.instant(self.next_index)
 
     def bounds_at(self, window: Window, index: int) -> Bounds:
-        instants = self._instants()
-        if window.width is None:
-            raise InternalError("a registered query has a window without a width")
-        at = instants.instant(index)
-        return bounds(self.options.windows, at, window.width, instants.starting_at, instants.every)
+        return self._bounds(window, self._instants().instant(index))
 
-    def natural_end(self, last_event_time: int | None) -> int:
-        """The first index at which every event has been seen: where a query stops when its input has ended."""
-        if last_event_time is None:
+    def _bounds(self, window: Window, at: int) -> Bounds:
+        if self._frame is None:
+            raise InternalError(f"query `{self.name}` has no first instant yet")
+        return self._frame.bounds(window, at)
+
+    def natural_end(self, clock: int | None) -> int:
+        """The first index at which all that came by an instant has been seen: where a query stops when its input has
+        ended."""
+        if clock is None:
             return 0
         instants = self._instants()
-        if instants.every is None:
+        if instants.once:
             return 0
-        index = instants.index_at_or_after(last_event_time)
+        index = instants.index_at_or_after(clock)
         for window in self.windows:
-            index = self.enters(window, last_event_time, index)
+            index = self.enters(window, clock, index)
         return index
 
-    def drained_end(self, last_event_times: Mapping[str, int]) -> int:
-        """The first index, at or after the natural end, at which all windows are empty. Times are by stream."""
-        index = self.natural_end(max(last_event_times.values(), default=None))
-        if self._instants().every is not None:
+    def drained_end(self, clock: int | None, last_event_times: Mapping[str, int]) -> int:
+        """The first index, at or after the natural end, at which all windows are empty. Times are by stream. A window
+        that time does not empty is left out."""
+        index = self.natural_end(clock)
+        if not self._instants().once:
             for window in self.windows:
                 last_event_time = last_event_times.get(self.stream_name(window) or "")
-                if last_event_time is not None:
+                if last_event_time is not None and window.width is not None:
                     index = self.leaves(window, last_event_time, index)
         return index
 
@@ -186,82 +207,96 @@ class ContinuousQuery:
         return instants.search(lambda index: self.bounds_at(window, index).stop > event_time, low, guess)
 
     def leaves(self, window: Window, event_time: int, low: int) -> int:
-        """The first index from `low` on whose window begins after the event."""
+        """The first index from `low` on whose window begins after the event; END when time alone does not move it."""
+        if window.width is None:
+            return END
         instants = self._instants()
-        guess = instants.index_at_or_after(add_duration(event_time, window.width or Duration()))
+        guess = instants.index_at_or_after(add_duration(event_time, window.width))
         return instants.search(lambda index: self.bounds_at(window, index).first > event_time, low, guess)
 
-    def needs_from(self, stream_name: str, index: int) -> int:
+    def needs_from(self, stream: StreamBuffer, index: int) -> int:
         """The smallest event time of a stream that this query looks at from an index on."""
-        if self.instants is None:
+        instants = self.instants
+        if instants is None:
             return BEGINNING
-        if self._needs is None or self._needs[0] != index:
-            needs: dict[str | None, int] = {}
-            for window in self.windows:
-                name = self.stream_name(window)
-                needs[name] = min(needs.get(name, END), self.bounds_at(window, index).first)
-            self._needs = (index, needs)
-        return self._needs[1].get(stream_name, END)
+        if isinstance(instants, ArrivalInstants):
+            at = instants.not_before(index)
+            needs = instants.seen_until
+            ends = [self._bounds(window, at) for window in self.windows] if at < END else []
+        else:
+            needs = END
+            if self._needs is None or self._needs[0] != index:
+                self._needs = (index, [self.bounds_at(window, index) for window in self.windows])
+            ends = self._needs[1]
+        for window, bounds in zip(self.windows, ends, strict=False):
+            if self.stream_name(window) == stream.name:
+                needs = min(needs, needed_from(window, bounds, stream))
+        return needs
 
-    def _instants(self) -> EvaluationInstants:
+    def _instants(self) -> Instants:
         if self.instants is None:
             raise InternalError(f"query `{self.name}` has no first instant yet")
         return self.instants
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
-    def step(self, around: Surroundings, last_index: int) -> None:
-        """Evaluate the next instant, and pass over those up to `last_index` that cannot tell anything new."""
+    def step(self, around: Surroundings, last_index: int) -> Answer | None:
+        """Evaluate the next instant, and pass over those up to `last_index` that cannot tell anything new. What it
+        tells is pending, and given back."""
         instants = self._instants()
         index = self.next_index
         at = instants.instant(index)
-        views = {window: self._view(window, index, around) for window in self.windows}
+        views = {window: self._view(window, at, around) for window in self.windows}
         quiet = all(view.is_empty for view in views.values())
         stable = not self.is_volatile or (quiet and self._empty_without_events)
         signature: Hashable = (
-            tuple(None if view.is_empty else view.positions for view in views.values()),
-            tuple(around.static_graphs[name][0] for name in self.static_names),
+            tuple(view.signature for view in views.values()),
+            tuple(around.static(name).version for name in self.static_names),
         )
         unchanged = stable and signature == self._signature
         try:
             rows = self.previous if unchanged else self._evaluate(at, index, views, around)
-            self._tell(at, rows, unchanged, views)
+            answer = self._tell(at, rows, unchanged, views)
         except QueryError as error:
             self.failure = _placed(error, self.options)
             self.done = True
-            return
+            return None
         self._signature = signature
         self.next_index = index + 1
-        if instants.every is None:
+        if instants.once:
             self.done = True
         elif stable and (self.registration.output != "snapshot" or not rows) and index < last_index:
             self.next_index = min([last_index + 1, *(self._next_change(*item, index) for item in views.items())])
+        self.passed = instants.instant(self.next_index - 1)
         self.instants_passed += self.next_index - index
+        return answer
 
     def content_keys(self) -> list[ContentKey]:
-        """The shared unions that this query reads."""
+        """The shared contents that this query reads."""
         if not self._keys:
-            self._keys = [self._content_key(window) for window in self.windows]
+            self._keys = [self._content_key(window, model) for window, model in self._plans.models]
         return self._keys
 
-    def _content_key(self, window: Window) -> ContentKey:
+    def _content_key(self, window: Window, model: Model) -> ContentKey:
         instants = self._instants()
+        formal = self.options.windows == "formal"
         return ContentKey(
+            model,
             self.stream_name(window) or "",
             self.stream_names(),
             window.width,
+            window.count,
+            None if window.step is None else (window.step, self.registration.starting_at or 0),
             self.options.windows,
-            self.options.conflicts,
-            (instants.starting_at, instants.every) if self.options.windows == "formal" else None,
+            self.options.conflicts if model == "graph" else "latest",
+            window.keep,
+            (instants.starting_at, instants.every) if formal else None,
         )
 
-    def _view(self, window: Window, index: int, around: Surroundings) -> _View:
-        name = self.stream_name(window)
-        stream = around.streams[name or ""]
-        window_bounds = self.bounds_at(window, index)
-        return _View(window_bounds, stream, stream.positions(window_bounds))
+    def _view(self, window: Window, at: int, around: Surroundings) -> View:
+        return View.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
 
-    def _next_change(self, window: Window, view: _View, index: int) -> int:
+    def _next_change(self, window: Window, view: View, index: int) -> int:
         """The first later index at which an event may enter or leave the window; far away when there is none."""
         first, stop = view.positions
         entering = view.stream.time_at(stop)
@@ -269,15 +304,17 @@ class ContinuousQuery:
         leaving = None if view.is_empty else view.stream.time_at(first)
         return found if leaving is None else min(found, self.leaves(window, leaving, index + 1))
 
-    def _evaluate(self, at: int, index: int, views: Mapping[Window, _View], around: Surroundings) -> list[Row]:
+    def _evaluate(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
+        plan = self._plans.compiled(around)
+        self._keys = []
+
         def graph(source: Source) -> PropertyGraph:
             if isinstance(source, Static):
-                return around.static_graphs[source.name][1]
-            view = views[source]
+                return around.static(source.name).as_graph()
+            view = views[_whole(source)]
             if view.is_empty:
                 return EMPTY_GRAPH
-            sliding = around.contents.get(self._content_key(source))
-            content = sliding.slide(view.stream, view.positions)
+            content = around.contents.graph(self._content_key(source, "graph")).slide(view, around.mapping)
             result = content.graph()
             conflict = content.conflict()
             if conflict is not None and conflict != self._last_conflict:
@@ -285,13 +322,28 @@ class ContinuousQuery:
             self._last_conflict = conflict
             return result
 
-        self.evaluations += 1
-        # Chance is a function of query and instant, so that a rerun draws the same numbers.
-        random = Random(f"{self.name}/{index}")
-        context = Context(graph=graph, parameters=self.options.parameters, clock=at, random=random)
-        return list(self._compiled.run(context))
+        def triples(source: Source) -> Triples:
+            if isinstance(source, Static):
+                return around.static(source.name).as_triples()
+            view = views[_whole(source)]
+            if view.is_empty:
+                return _NO_TRIPLES
+            return around.contents.triples(self._content_key(source, "triples")).slide(view, around.mapping)
 
-    def _tell(self, at: int, rows: list[Row], unchanged: bool, views: Mapping[Window, _View]) -> None:
+        self.evaluations += 1
+        context = Context(
+            graph=graph,
+            triple_graph=triples,
+            static_version=lambda name: around.static(name).version,
+            plugin=around.plugin,
+            parameters=self.options.parameters,
+            clock=at,
+            # Chance is a function of query and instant, so that a rerun draws the same numbers.
+            random=Random(f"{self.name}/{index}"),
+        )
+        return list(plan.run(context))
+
+    def _tell(self, at: int, rows: list[Row], unchanged: bool, views: Mapping[Window, View]) -> Answer | None:
         output = self.registration.output
         if output == "snapshot":
             told = list(rows)
@@ -307,14 +359,14 @@ class ContinuousQuery:
                 told = bag_difference(self.previous, self._previous_keys, keys)
             self._previous_keys = keys
         self.previous = rows
-        if told or self.registration.every is None:
-            widest = min(
-                (view.bounds for view in views.values()), key=lambda b: (b.win_start, -b.win_end), default=None
-            )
-            win_start, win_end = (at, at) if widest is None else (widest.win_start, widest.win_end)
-            self.rows_told += len(told)
-            columns = self.registration.columns
-            self.pending.append(Answer.told(self.name, at, output, (win_start, win_end), columns, told))
+        if not told and not self.once:
+            return None
+        reported = [(view.win_start, view.bounds.win_end) for view in views.values()]
+        widest = min(reported, key=lambda ends: (ends[0], -ends[1]), default=(at, at))
+        self.rows_told += len(told)
+        answer = Answer.told(self.name, at, output, widest, self.registration.columns, told)
+        self.pending.append(answer)
+        return answer
 
     # --- going back -------------------------------------------------------------------------------------------------
 
@@ -342,12 +394,17 @@ class ContinuousQuery:
         """The static graphs are about to change: the instants that have passed saw these."""
         seen_until = self.past_graphs[-1][0] if self.past_graphs else self.first_index
         if self.next_index > seen_until and self.failure is None:
-            self.past_graphs.append((self.next_index, {name: graphs[name] for name in self.static_names}))
+            seen = {name: static_graph(graphs, name) for name in self.static_names}
+            self.past_graphs.append((self.next_index, seen))
 
     def graphs_over_time(self, present: StaticGraphs) -> Iterator[tuple[int, StaticGraphs]]:
         """The static graphs as instants saw them, each with the index before which it did."""
         yield from self.past_graphs
         yield END, present
+
+
+def _whole(window: Window) -> Window:
+    return window if window.keep is None else replace(window, keep=None)
 
 
 def _placed(error: QueryError, options: QueryOptions) -> QueryError:

@@ -5,12 +5,16 @@ Invariant: a refused query refuses the whole change, and nothing has changed the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from anabranch.algebra.operators import Registration
+from anabranch.algebra.walk import windows
+from anabranch.engine.chains import Link
 from anabranch.engine.checkpoint import identity
-from anabranch.engine.checks import Known, check_registration
+from anabranch.engine.checks import check_registration
+from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import ContinuousQuery, QueryOptions
 from anabranch.engine.stream import StreamBuffer
 
@@ -26,36 +30,80 @@ class Reconciled:
     dropped: tuple[str, ...] = ()
 
 
+class Living(Protocol):
+    """What must be known of the engine as it is."""
+
+    @property
+    def streams(self) -> tuple[str, ...]: ...
+
+    @property
+    def static_graphs(self) -> tuple[str, ...]: ...
+
+    @property
+    def late(self) -> LatePolicy: ...
+
+    def stream(self, name: str) -> StreamBuffer: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Soon:
-    """The engine as it will be when a query of the list comes to be registered."""
+    """The engine as it will be when a query of a list comes to be registered: `queries` are there then, and `links`
+    are those of all that will be there in the end. A query may read what one behind it in the list makes."""
 
-    engine: Known
+    engine: Living
     queries: tuple[str, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(name for name in self.engine.streams if self.engine.stream(name).origin != "query")
 
     @property
     def streams(self) -> tuple[str, ...]:
-        return self.engine.streams
+        made = (link.into for link in self.links if link.into is not None)
+        return tuple(dict.fromkeys((*self.sources, *made)))
 
     @property
     def static_graphs(self) -> tuple[str, ...]:
         return self.engine.static_graphs
 
+    @property
+    def late(self) -> LatePolicy:
+        return self.engine.late
+
     def stream(self, name: str) -> StreamBuffer:
         return self.engine.stream(name)
 
 
-def compare(queries: Mapping[str, ContinuousQuery], wanted: Wanted, engine: Known, fixed_streams: bool) -> Reconciled:
+def check_additions(links: Iterable[Link], wanted: Wanted, engine: Living, fixed_streams: bool) -> None:
+    """Refuse queries that cannot be added to those that are there. Refusals are QueryErrors."""
+    present = tuple(links)
+    soon = (*present, *(_link(registration, engine) for registration, _ in wanted))
+    names = [link.query for link in present]
+    for registration, options in wanted:
+        check_registration(registration, options, _Soon(engine, tuple(names), soon), fixed_streams)
+        names.append(registration.name)
+
+
+def compare(queries: Mapping[str, ContinuousQuery], wanted: Wanted, engine: Living, fixed_streams: bool) -> Reconciled:
     """What must happen so that the wanted queries are there. Refusals are QueryErrors, before anything happens."""
     kept: list[str] = []
     new: list[str] = []
+    links = tuple(_link(registration, engine) for registration, _ in wanted)
     for registration, options in wanted:
         if registration.name not in (*kept, *new) and _same(queries.get(registration.name), registration, options):
             kept.append(registration.name)
         else:
-            check_registration(registration, options, _Soon(engine, (*kept, *new)), fixed_streams)
+            check_registration(registration, options, _Soon(engine, (*kept, *new), links), fixed_streams)
             new.append(registration.name)
     return Reconciled(tuple(kept), tuple(new), tuple(name for name in queries if name not in kept))
+
+
+def _link(registration: Registration, engine: Living) -> Link:
+    """What a query will read; a stream without a name is the first source."""
+    sources = [name for name in engine.streams if engine.stream(name).origin != "query"]
+    named = (window.stream.name or next(iter(sources), None) for window in windows(registration.plan))
+    return Link(registration.name, tuple(name for name in named if name is not None), registration.into)
 
 
 def _same(query: ContinuousQuery | None, registration: Registration, options: QueryOptions) -> bool:

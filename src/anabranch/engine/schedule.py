@@ -1,7 +1,8 @@
 """What may be evaluated now, in which order, and what may be forgotten then.
 
 An instant w of a query is evaluated as soon as no event at or before w can come any more on any stream that the query
-reads. Queries are evaluated in the order of their instants, then of their registration.
+reads. Queries are evaluated in the order of their instants, then of their registration; what a query passes on moves
+the queries that read it, until nothing moves.
 
 Invariant: an event is forgotten only when no query will look at it again, neither ahead nor for a correction.
 """
@@ -11,18 +12,22 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from anabranch.engine import corrections
+from anabranch.engine import chains, corrections
+from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.progress import BEGINNING, END, LatePolicy
-from anabranch.engine.query import ContinuousQuery, Surroundings
+from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.surroundings import Surroundings
+from anabranch.model.windows import first_multiple
 
 
 @dataclass(slots=True)
 class Ending:
-    """How far queries go on after their input has ended."""
+    """How far queries go on after their input has ended. `declared`: somebody has said so, and nothing else follows."""
 
     until: int | None = None
     drain: bool = False
+    declared: bool = False
 
 
 @dataclass(slots=True)
@@ -35,10 +40,16 @@ class Schedule:
     ending: Ending = field(default_factory=Ending)
     once_read: set[str] = field(default_factory=set)
 
+    @property
+    def sources(self) -> list[StreamBuffer]:
+        """The streams that no query makes."""
+        return [stream for stream in self.around.streams.values() if stream.origin != "query"]
+
     def streams_of(self, query: ContinuousQuery) -> list[StreamBuffer]:
-        """The streams whose progress moves the query: those it reads, or all when it reads none."""
-        names = query.stream_names() if query.windows else self.around.streams
-        return [self.around.streams[name] for name in names]
+        """The streams whose progress moves the query: those it reads, or all sources when it reads none."""
+        if not query.windows:
+            return self.sources
+        return [self.around.streams[name] for name in query.stream_names()]
 
     def open_from(self, query: ContinuousQuery) -> int:
         """The instants of the query before this one are final."""
@@ -53,6 +64,12 @@ class Schedule:
 
     def run(self, late: LatePolicy) -> None:
         """Evaluate what can be evaluated, over all queries in the order of time."""
+        self._evaluate()
+        while self._move_made_streams():
+            self._evaluate()
+        self.let_go(late)
+
+    def _evaluate(self) -> None:
         waiting: list[tuple[int, int, int, ContinuousQuery]] = []
         for query in self.queries.values():
             last = self._last_index(query)
@@ -60,10 +77,37 @@ class Schedule:
                 heapq.heappush(waiting, (query.next_instant, query.order, last, query))
         while waiting:
             _, order, last, query = heapq.heappop(waiting)
-            query.step(self.around, last)
+            answer = query.step(self.around, last)
+            into = query.registration.into
+            if answer is not None and into is not None:
+                event = chains.event_of(answer, query)
+                if event is not None:
+                    self.around.streams[into].push(event)
             if not query.done and query.next_index <= last:
                 heapq.heappush(waiting, (query.next_instant, order, last, query))
-        self.let_go(late)
+
+    def _move_made_streams(self) -> bool:
+        """Let the streams that queries make follow them; whether one moved."""
+        moved = False
+        for query in self.queries.values():
+            into = query.registration.into
+            if into is not None:
+                moved |= chains.follow(self.around.streams[into], query, self._has_ended(query))
+        return moved
+
+    def _has_ended(self, query: ContinuousQuery) -> bool:
+        """Whether the query will never be evaluated again, and no word of how far to go on can change that."""
+        if query.done:
+            return True
+        streams = self.streams_of(query)
+        if not streams or not all(stream.closed for stream in streams):
+            return False
+        instants = query.instants
+        if instants is None:
+            return query.is_bound and all(stream.first_event_time is None for stream in streams)
+        if isinstance(instants, ArrivalInstants):
+            return instants.complete and query.next_index > self._ending_index(query, streams)
+        return self.ending.declared and query.next_index > self._ending_index(query, streams)
 
     def _last_index(self, query: ContinuousQuery) -> int | None:
         """The last index that may be evaluated now."""
@@ -75,9 +119,13 @@ class Schedule:
             first = min((s.first_event_time for s in streams if s.first_event_time is not None), default=None)
             if first is None or first >= open_from:
                 return None
-            query.start(first)
+            start(query, first)
         assert query.instants is not None
-        if streams and all(stream.closed for stream in streams):
+        ended = bool(streams) and all(stream.closed for stream in streams)
+        if isinstance(query.instants, ArrivalInstants):
+            query.instants.discover(streams, open_from, ended)
+            query.instants.let_go(query.next_index)
+        if ended:
             return self._ending_index(query, streams)
         if query.next_instant >= open_from:
             return None
@@ -87,10 +135,13 @@ class Schedule:
         assert query.instants is not None
         if self.ending.until is not None:
             return query.instants.index_at_or_after(self.ending.until + 1) - 1
-        last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
+        if isinstance(query.instants, ArrivalInstants):
+            return query.instants.end - 1
+        clock = max((stream.clock for stream in streams if stream.clock is not None), default=None)
         if self.ending.drain:
-            return query.drained_end(last_event_times)
-        return query.natural_end(max(last_event_times.values(), default=None))
+            last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
+            return query.drained_end(clock, last_event_times)
+        return query.natural_end(clock)
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
 
@@ -112,10 +163,23 @@ class Schedule:
         """Forget what lies before the windows of every query at the first index that it may still look at."""
         for name, stream in self.around.streams.items():
             if name in self.once_read:
-                readers = (query for query in self.queries.values() if name in query.stream_names())
                 needs = (
-                    query.needs_from(name, looking_back_to[query.name])
-                    for query in readers
-                    if query.name in looking_back_to
+                    query.needs_from(stream, looking_back_to[query.name])
+                    for query in self.queries.values()
+                    if query.name in looking_back_to and (name in query.stream_names() or query.counts_all)
                 )
                 stream.forget_before(min(needs, default=END))
+
+
+def start(query: ContinuousQuery, first_event_time: int) -> None:
+    """Begin with the first event: at its instant or, where instants are aligned to the epoch, at the first of these
+    whose windows do not end before it."""
+    every = query.registration.every
+    if not query.registration.aligned or every is None:
+        query.start(first_event_time)
+        return
+    query.start(first_multiple(every, first_event_time))
+    assert query.instants is not None
+    index = min((query.enters(window, first_event_time, 0) for window in query.windows), default=0)
+    if index:
+        query.start(query.instants.instant(index))

@@ -19,16 +19,21 @@ from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine, Pushed
+from anabranch.engine.plans import rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query import QueryOptions, QueryWarning
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, events_from, graph_from, micros_of, value_from_json
 from anabranch.model.instants import parse_instant
+from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration, parse_duration
+from anabranch.model.triples import TripleGraph
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import WindowPolicy
-from anabranch.syntax import seraph
+from anabranch.plugins.oxigraph import Oxigraph
+from anabranch.syntax import languages
+from anabranch.syntax.languages import QueryText
 
 InstantLike = int | str | datetime
 DurationLike = Duration | str | timedelta
@@ -106,12 +111,22 @@ class Session:
         windows: WindowPolicy = "trailing",
         conflicts: ConflictPolicy = "latest",
         late: LatePolicyName | LatePolicy = "drop",
+        mapping: ModelMapping | None = None,
+        rules: str | Iterable[str] = "all",
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
-        their instant: handed back, or taken in, and the answers that they change corrected."""
+        their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
+        property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
-        engine = Engine(as_duration(lateness), fixed_streams=streams is not None, late=policy)
+        engine = Engine(
+            as_duration(lateness),
+            fixed_streams=streams is not None,
+            late=policy,
+            mapping=mapping or ModelMapping(),
+            plugin=Oxigraph(),
+            rules=rule_names(rules),
+        )
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
@@ -131,12 +146,15 @@ class Session:
         file_name: str = "<query>",
     ) -> Query:
         """Register the one query of a text. `name` replaces its own; `now` is what STARTING AT NOW means."""
-        found = seraph.registrations(text, file_name=file_name)
+        found = languages.registrations(text, file_name=file_name)
         if len(found) != 1:
             message = f"expected one REGISTER QUERY and found {len(found)}"
             hint = "register_all() takes texts with several" if found else "begin with REGISTER QUERY"
             raise QueryError([Diagnostic("SER-216", message, hint=hint)], text, file_name)
-        return self._register(found[0], text, parameters, windows, name, now, file_name)
+        registration = found[0] if name is None else replace(found[0], name=name)
+        options = self._options(found[0], text, parameters, windows, now, file_name)
+        self._engine.register(registration, options)
+        return Query(self._engine, registration.name)
 
     def register_all(
         self,
@@ -148,27 +166,37 @@ class Session:
         file_name: str = "<query>",
     ) -> list[Query]:
         """Register every query of a text; when one is refused, none is registered."""
-        queries: list[Query] = []
-        try:
-            for registration in seraph.registrations(text, file_name=file_name):
-                queries.append(self._register(registration, text, parameters, windows, None, now, file_name))
-        except BaseException:
-            for query in queries:
-                query.unregister()
-            raise
-        return queries
+        return self.register_texts([QueryText(text, file_name)], parameters=parameters, windows=windows, now=now)
 
-    def _register(
+    def register_texts(
+        self,
+        texts: Iterable[QueryText],
+        *,
+        parameters: Mapping[str, Value] | None = None,
+        windows: WindowPolicy | None = None,
+        now: InstantLike | None = None,
+    ) -> list[Query]:
+        """Register every query of several texts, whatever their languages; when one is refused, none is registered.
+
+        They are registered together: a query may read a stream that a later one makes.
+        """
+        wanted = []
+        for text, file_name in texts:
+            for registration in languages.registrations(text, file_name=file_name):
+                wanted.append((registration, self._options(registration, text, parameters, windows, now, file_name)))
+        self._engine.register_all(wanted)
+        return [Query(self._engine, registration.name) for registration, _ in wanted]
+
+    def _options(
         self,
         registration: Registration,
         text: str,
         parameters: Mapping[str, Value] | None,
         windows: WindowPolicy | None,
-        name: str | None,
         now: InstantLike | None,
         file_name: str,
-    ) -> Query:
-        options = QueryOptions(
+    ) -> QueryOptions:
+        return QueryOptions(
             windows=windows or self._windows,
             conflicts=self._conflicts,
             parameters=parameter_values(parameters or {}),
@@ -177,10 +205,6 @@ class Session:
             file_name=file_name,
             source_name=registration.name,
         )
-        if name is not None:
-            registration = replace(registration, name=name)
-        self._engine.register(registration, options)
-        return Query(self._engine, registration.name)
 
     def query(self, name: str) -> Query:
         self._engine.query(name)
@@ -206,9 +230,13 @@ class Session:
         """How many events were late and have been taken in all the same, by stream."""
         return {name: self._engine.stream(name).corrected for name in self._engine.streams}
 
-    def graph(self, name: str, graph: GraphLike) -> None:
-        """Name a static graph for `ON GRAPH name`: a PropertyGraph, nodes and relationships as JSON, or events."""
-        self._engine.add_static_graph(name, graph_from(graph))
+    def graph(self, name: str, graph: GraphLike | TripleGraph) -> None:
+        """Name a static graph, or put another in its place: it is seen from the next evaluation on.
+
+        A PropertyGraph, nodes and relationships as JSON, events, or a TripleGraph. Seraph reads it by ON GRAPH name;
+        SPARQL by FROM <name> and GRAPH <name>, and the one named `default` without naming it.
+        """
+        self._engine.add_static_graph(name, graph if isinstance(graph, TripleGraph) else graph_from(graph))
 
     def push(self, stream: str, events: EventLike | Iterable[EventLike], split: str = ONLY_SPLIT) -> Pushed:
         """Give events to a stream: Event objects or their JSON objects, many or one. Late ones are handed back.
@@ -265,7 +293,7 @@ class Session:
 
 def recompile(options: QueryOptions) -> Registration:
     """The registration of a query's text, under its name there."""
-    for registration in seraph.registrations(options.text, file_name=options.file_name):
+    for registration in languages.registrations(options.text, file_name=options.file_name):
         if registration.name == options.source_name:
             return registration
     raise EngineError(f"the checkpoint's text has no query `{options.source_name}`")

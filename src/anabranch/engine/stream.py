@@ -13,8 +13,9 @@ a correction is put in between. Everything at or after `complete_from` that was 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, Progress, Split, rank
 from anabranch.errors import EngineError
@@ -24,6 +25,9 @@ from anabranch.model.values import Relationship
 from anabranch.model.windows import Bounds
 
 __all__ = ["BEGINNING", "END", "StreamBuffer", "StreamState"]
+
+Origin = Literal["source", "named", "query"]
+"""Who brings a stream's events: a source; nobody knows yet, for only queries have named it; or a query, INTO it."""
 
 _FEW = 200  # insertions into the middle of a list cost less than a sort up to about here
 
@@ -45,11 +49,18 @@ class StreamState:
     last_event_time: int | None
     events: tuple[Event, ...] | None
     event_splits: tuple[str, ...] = ()  # whence each event came
+    origin: Origin = "source"
+    ended: bool = False
+    made_until: int | None = None
 
 
 class StreamBuffer:
     def __init__(self, name: str, lateness: Duration | None = None, late_policy: LatePolicy | None = None) -> None:
         self.name = name
+        self.origin: Origin = "source"
+        self.ended = False  # of a query's stream: nothing more comes, as far as one knows
+        self.made_until: int | None = None  # of a query's stream: the last instant that may have brought an event
+        self.size_of: Callable[[Event], int] = _count_triples
         self.complete_from = BEGINNING
         self.late = 0
         self.corrected = 0
@@ -61,6 +72,7 @@ class StreamBuffer:
         self._splits: list[str] = []
         self._start = 0  # events before this index are forgotten; the lists are cut now and then
         self._base = 0  # the position of index 0
+        self._sums: list[int] = [0]  # how many triples stand before each index, as far as somebody asked
         self._waiting: list[tuple[int, str, Event]] = []  # for their places before other events, until somebody looks
 
     def __len__(self) -> int:
@@ -73,7 +85,7 @@ class StreamBuffer:
     @property
     def open_from(self) -> int:
         """The watermark: the smallest event time that may still come without being late."""
-        return self._progress.open_from
+        return END if self.ended else self._progress.open_from
 
     @property
     def reach(self) -> int:
@@ -82,7 +94,13 @@ class StreamBuffer:
 
     @property
     def closed(self) -> bool:
-        return self._progress.closed
+        return self.ended or self._progress.closed
+
+    @property
+    def clock(self) -> int | None:
+        """The latest time that the stream is known to have reached: of an event or, where a query makes it, of an
+        answer, though it was empty."""
+        return max((time for time in (self.last_event_time, self.made_until) if time is not None), default=None)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -105,7 +123,7 @@ class StreamBuffer:
 
     def admit(self, event: Event, split: str = ONLY_SPLIT) -> tuple[Admission, Event]:
         """Say what becomes of an event, and the event as the buffer holds it. One that corrects is still to insert."""
-        if self.closed:
+        if self._progress.closed:
             raise EngineError(f"stream `{self.name}` is closed: its input has ended")
         source = self._progress.split(split)
         event_time = event.event_time
@@ -153,6 +171,8 @@ class StreamBuffer:
     def _settle(self) -> None:
         """Give the events that wait their places: few one by one, many by one stable sort of what lies behind them."""
         times, splits, events = self._times, self._splits, self._events
+        earliest = bisect_left(times, min(item[0] for item in self._waiting), self._start)
+        del self._sums[earliest + 1 :]
         if len(self._waiting) < _FEW:
             for event_time, split, event in self._waiting:
                 stop = bisect_right(times, event_time, self._start)
@@ -162,7 +182,7 @@ class StreamBuffer:
                 splits.insert(place, split)
                 events.insert(place, event)
         else:
-            place = bisect_left(times, min(item[0] for item in self._waiting), self._start)
+            place = earliest
             behind = zip(times[place:], splits[place:], events[place:], strict=True)
             tail = sorted([*behind, *self._waiting], key=lambda item: (item[0], rank(item[1])))
             times[place:] = [item[0] for item in tail]
@@ -203,6 +223,24 @@ class StreamBuffer:
         index = position - self._base
         return self._times[index] if index < len(self._times) else None
 
+    def triples_before(self, stop: int) -> int:
+        """How many triples the events that are held before a position have."""
+        if self._waiting:
+            self._settle()
+        sums, last = self._sums, max(self._start, stop - self._base)
+        while len(sums) <= last:
+            sums.append(sums[-1] + self.size_of(self._events[len(sums) - 1]))
+        return sums[last] - sums[self._start]
+
+    def back(self, stop: int, count: int) -> tuple[int, int]:
+        """Where the last `count` triples before a position begin: a position, and how many triples of the event there
+        come before them. Where there are fewer, at the first triple that is held."""
+        outside = max(0, self.triples_before(stop) - count)
+        sums, last = self._sums, max(self._start, stop - self._base)
+        wanted = sums[self._start] + outside
+        index = bisect_right(sums, wanted, self._start, last + 1) - 1
+        return self._base + index, wanted - sums[index]
+
     def forget_before(self, instant: int) -> None:
         """Let go of all events before an instant that no query will ask for again."""
         if self._waiting:
@@ -216,6 +254,7 @@ class StreamBuffer:
             del self._times[:keep]
             del self._events[:keep]
             del self._splits[:keep]
+            self._sums = self._sums[keep:] or [0]
             self._base += keep
             self._start = 0
 
@@ -228,16 +267,19 @@ class StreamBuffer:
             self.name,
             self.lateness,
             self._progress.copies(),
-            self.open_from,
+            self._progress.open_from,
             self.reach,
             self.complete_from,
-            self.closed,
+            self._progress.closed,
             self.late,
             self.corrected,
             self.first_event_time,
             self.last_event_time,
             tuple(self._events[self._start :]) if events else None,
             tuple(self._splits[self._start :]) if events else (),
+            self.origin,
+            self.ended,
+            self.made_until,
         )
 
     def load(self, state: StreamState, late_policy: LatePolicy) -> None:
@@ -248,11 +290,15 @@ class StreamBuffer:
             self._times = [event.event_time for event in state.events]
             self._splits = list(state.event_splits)
             self._start = self._base = 0
+            self._sums = [0]
         else:
             self.require_behind(state)
             self.forget_before(state.complete_from)
         self._progress = Progress(self.name, state.lateness, late_policy)
         self._progress.load(state.splits, state.open_from, state.reach, state.closed)
+        self.origin = state.origin
+        self.ended = state.ended
+        self.made_until = state.made_until
         self.complete_from = state.complete_from
         self.late = state.late
         self.corrected = state.corrected
@@ -287,4 +333,8 @@ def _with_ids(event: Event, split: str, sequence: int) -> Event:
         Relationship(f"{label}.{index}", one.type, one.source, one.target, one.properties) if one.id is None else one
         for index, one in enumerate(event.relationships)
     ]
-    return Event(event.event_time, event.nodes, tuple(named))
+    return replace(event, relationships=tuple(named))
+
+
+def _count_triples(event: Event) -> int:
+    return len(event.triples)

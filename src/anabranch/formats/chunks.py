@@ -4,10 +4,13 @@ A chunk is a header, arrays of codes, and dictionaries. Ids, label sets, types a
 and named by their code everywhere else, so what repeats in a stream costs four bytes, and a reader that wants arrays
 of codes has them without looking at one element.
 
-    header    "ANBC", format, events, nodes, relationships, first and last event time, size of the body
-    body      zstd of: sizes of the dictionaries, event times (int64), nodes and relationships per event (uint32),
-              node id, labels and properties, relationship id, type, source, target and properties (uint32 codes),
-              the dictionaries (JSON)
+    header    "ANBC", format, events, nodes, relationships, triples, first and last event time, size of the body
+    body      zstd of: event times (int64); nodes, relationships and triples per event (uint32); node id, labels and
+              properties; relationship id, type, source, target and properties; subject, predicate and object (uint32
+              codes); the dictionaries (JSON)
+
+In the dictionary of terms an IRI is its text, a literal ["text"], ["text", datatype] or ["text", "", language], and a
+blank node [0, label, document].
 
 Invariant: `unpack(pack(events))` are the same events in the same order, with every value and its type.
 """
@@ -26,16 +29,17 @@ import pyarrow as pa
 from anabranch.errors import StreamError
 from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.event import Event
+from anabranch.model.terms import LANG_STRING, XSD_STRING, Blank, Iri, Literal, Term, Triple
 from anabranch.model.values import ElementId, Node, Relationship, Value
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-FORMAT = 1
+FORMAT = 2
 EVENTS_PER_CHUNK = 16_384
 ELEMENTS_PER_CHUNK = 65_536
 
 _MAGIC = b"ANBC"
-_HEADER = struct.Struct("<4sB3xIIIqqI")
+_HEADER = struct.Struct("<4sB3xIIIIqqI")
 _CODEC = "zstd"
 _CODE = np.dtype("<u4")
 _TIME = np.dtype("<i8")
@@ -49,13 +53,14 @@ class Head:
     events: int
     nodes: int
     relationships: int
+    triples: int
     first: int
     last: int
     body: int
 
     @property
     def elements(self) -> int:
-        return self.nodes + self.relationships
+        return self.nodes + self.relationships + self.triples
 
 
 class Dictionary:
@@ -88,6 +93,21 @@ class Ids:
         return json.dumps(list(self.codes), ensure_ascii=False, separators=(",", ":"))
 
 
+class Terms:
+    """RDF terms in the order in which they first came, and their codes."""
+
+    __slots__ = ("codes",)
+
+    def __init__(self) -> None:
+        self.codes: dict[Term, int] = {}
+
+    def code(self, term: Term) -> int:
+        return self.codes.setdefault(term, len(self.codes))
+
+    def text(self) -> str:
+        return json.dumps([_term_to_json(term) for term in self.codes], ensure_ascii=False, separators=(",", ":"))
+
+
 class ChunkWriter:
     """Collects events and packs them."""
 
@@ -95,25 +115,33 @@ class ChunkWriter:
         self._times: list[int] = []
         self._nodes_per_event: list[int] = []
         self._relationships_per_event: list[int] = []
+        self._triples_per_event: list[int] = []
         self._nodes: list[int] = []
         self._relationships: list[int] = []
+        self._triples: list[int] = []
         self._ids = Ids()
         self._labels = Dictionary()
         self._types = Dictionary()
         self._properties = Dictionary()
+        self._terms = Terms()
 
     def __len__(self) -> int:
         return len(self._times)
 
     @property
     def is_full(self) -> bool:
-        elements = len(self._nodes) // 3 + len(self._relationships) // 5
+        elements = len(self._nodes) // 3 + len(self._relationships) // 5 + len(self._triples) // 3
         return len(self._times) >= EVENTS_PER_CHUNK or elements >= ELEMENTS_PER_CHUNK
 
     def add(self, event: Event) -> None:
         self._times.append(event.event_time)
         self._nodes_per_event.append(len(event.nodes))
         self._relationships_per_event.append(len(event.relationships))
+        self._triples_per_event.append(len(event.triples))
+        if event.triples:
+            term_code = self._terms.code
+            for triple in event.triples:
+                self._triples += map(term_code, triple)
         id_code = self._ids.code
         for node in event.nodes:
             labels = self._labels.code(json.dumps(node.labels, ensure_ascii=False))
@@ -135,6 +163,9 @@ class ChunkWriter:
             np.array(self._nodes, dtype=_CODE).reshape(-1, 3).T,
             np.array(self._relationships, dtype=_CODE).reshape(-1, 5).T,
             [one.text() for one in (self._ids, self._labels, self._types, self._properties)],
+            np.array(self._triples_per_event, dtype=_CODE),
+            np.array(self._triples, dtype=_CODE).reshape(-1, 3).T,
+            self._terms.text(),
         )
 
 
@@ -145,20 +176,31 @@ def assemble(
     nodes: Array,
     relationships: Array,
     dictionaries: Sequence[str],
+    triples_per_event: Array | None = None,
+    triples: Array | None = None,
+    terms: str = "[]",
 ) -> bytes:
-    """A chunk of its arrays (see `Columns`) and the JSON lists of ids, label sets, types and property maps."""
+    """A chunk of its arrays (see `Columns`) and the JSON lists of ids, label sets, types and property maps, of terms.
+
+    Without triples none of its events has any.
+    """
+    if triples_per_event is None or triples is None:
+        triples_per_event, triples = np.zeros(len(times), _CODE), np.zeros((3, 0), _CODE)
     body = b"".join(
         (
             times.astype(_TIME, copy=False).tobytes(),
             nodes_per_event.astype(_CODE, copy=False).tobytes(),
             relationships_per_event.astype(_CODE, copy=False).tobytes(),
+            triples_per_event.astype(_CODE, copy=False).tobytes(),
             nodes.astype(_CODE, copy=False).tobytes(),
             relationships.astype(_CODE, copy=False).tobytes(),
-            f"[{','.join(dictionaries)}]".encode("utf-8", "surrogatepass"),
+            triples.astype(_CODE, copy=False).tobytes(),
+            f"[{','.join((*dictionaries, terms))}]".encode("utf-8", "surrogatepass"),
         )
     )
     first, last = (int(times.min()), int(times.max())) if len(times) else (0, 0)
-    header = _HEADER.pack(_MAGIC, FORMAT, len(times), nodes.shape[1], relationships.shape[1], first, last, len(body))
+    counts = len(times), nodes.shape[1], relationships.shape[1], triples.shape[1]
+    header = _HEADER.pack(_MAGIC, FORMAT, *counts, first, last, len(body))
     return header + bytes(pa.compress(body, codec=_CODEC, asbytes=True))
 
 
@@ -185,16 +227,16 @@ def pack_all(events: Iterable[Event]) -> Iterator[bytes]:
 def head(data: bytes) -> Head:
     if len(data) < _HEADER.size or data[:4] != _MAGIC:
         raise StreamError("this is not a chunk of events")
-    _, version, events, nodes, relationships, first, last, body = _HEADER.unpack_from(data)
+    _, version, *counts = _HEADER.unpack_from(data)
     if version != FORMAT:
         raise StreamError(f"the chunk has format {version}; this version of Anabranch reads format {FORMAT}")
-    return Head(events, nodes, relationships, first, last, body)
+    return Head(*counts)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """A chunk's arrays and dictionaries. `nodes` has the rows id, labels, properties; `relationships` id, type, source,
-    target, properties."""
+    target, properties; `triples` subject, predicate, object."""
 
     event_times: Array
     nodes_per_event: Array
@@ -205,6 +247,9 @@ class Columns:
     labels: list[tuple[str, ...]]
     types: list[str]
     properties: list[dict[str, Value]]
+    triples_per_event: Array
+    triples: Array
+    terms: list[Term]
 
 
 def columns(data: bytes) -> Columns:
@@ -225,9 +270,11 @@ def columns(data: bytes) -> Columns:
     event_times = take(found.events, _TIME)
     nodes_per_event = take(found.events, _CODE)
     relationships_per_event = take(found.events, _CODE)
+    triples_per_event = take(found.events, _CODE)
     nodes = take(3 * found.nodes, _CODE).reshape(3, -1)
     relationships = take(5 * found.relationships, _CODE).reshape(5, -1)
-    ids, labels, types, properties = json.loads(body[place:].decode("utf-8", "surrogatepass"))
+    triples = take(3 * found.triples, _CODE).reshape(3, -1)
+    ids, labels, types, properties, terms = json.loads(body[place:].decode("utf-8", "surrogatepass"))
     return Columns(
         event_times,
         nodes_per_event,
@@ -238,6 +285,9 @@ def columns(data: bytes) -> Columns:
         [tuple(names) for names in labels],
         types,
         [_properties_of(one) for one in properties],
+        triples_per_event,
+        triples,
+        [_term_of(one) for one in terms],
     )
 
 
@@ -253,19 +303,59 @@ def unpack(data: bytes) -> list[Event]:
         for one, two, three, four, five in zip(*chunk.relationships.tolist(), strict=True)
     ]
     events = []
-    node = relationship = 0
-    for event_time, node_count, relationship_count in zip(
+    node = relationship = triple = 0
+    triples = _triples_of(chunk)
+    for event_time, node_count, relationship_count, triple_count in zip(
         chunk.event_times.tolist(),
         chunk.nodes_per_event.tolist(),
         chunk.relationships_per_event.tolist(),
+        chunk.triples_per_event.tolist(),
         strict=True,
     ):
         own_nodes = tuple(nodes[node : node + node_count])
         own_relationships = tuple(relationships[relationship : relationship + relationship_count])
-        events.append(Event(event_time, own_nodes, own_relationships))
+        own_triples = tuple(triples[triple : triple + triple_count])
+        events.append(Event(event_time, own_nodes, own_relationships, own_triples))
         node += node_count
         relationship += relationship_count
+        triple += triple_count
     return events
+
+
+def _triples_of(chunk: Columns) -> list[Triple]:
+    terms = chunk.terms
+    subjects, predicates, objects = chunk.triples.tolist()
+    return [
+        Triple(terms[one], terms[two], terms[three])
+        for one, two, three in zip(subjects, predicates, objects, strict=True)
+    ]
+
+
+def _term_to_json(term: Term) -> str | list[str | int]:
+    match term:
+        case Iri(value):
+            return value
+        case Blank(label, document):
+            return [0, label, document]
+        case Literal(lexical, datatype, language):
+            if language:
+                return [lexical, "", language]
+            return [lexical] if datatype == XSD_STRING else [lexical, datatype]
+
+
+def _term_of(data: Any) -> Term:
+    if data.__class__ is str:
+        return Iri(data)
+    match data:
+        case [0, label, document]:
+            return Blank(label, document)
+        case [lexical, datatype]:
+            return Literal(lexical, datatype)
+        case [lexical, _, language]:
+            return Literal(lexical, LANG_STRING, language)
+        case [lexical]:
+            return Literal(lexical)
+    raise StreamError("the chunk is damaged: a term that is none")
 
 
 def properties_text(properties: Any) -> str:

@@ -6,6 +6,7 @@ Invariant: a record that is not an event is counted and written here or raised; 
 from __future__ import annotations
 
 import json
+import re
 from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
@@ -20,6 +21,12 @@ class MalformedRecord(MalformedEventError):
     def __init__(self, reason: str, line: int | None = None, raw: str = "") -> None:
         super().__init__(reason, line)
         self.raw = raw
+
+
+def file_for(stream: str) -> str:
+    """The file of a stream's dead letters: its name, of a stream that is an IRI the last part."""
+    name = re.split(r"[/#:]", stream.rstrip("/#:"))[-1] if ":" in stream else stream
+    return f"{name or 'stream'}.dead.ndjson"
 
 
 def letter(error: MalformedEventError) -> bytes:

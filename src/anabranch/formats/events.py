@@ -4,6 +4,8 @@
      "nodes": [{"id": 5, "labels": ["Bike"], "properties": {"id": 5}}],
      "relationships": [{"id": "r1", "type": "rentedAt", "from": 5, "to": 1, "properties": {"user_id": 1234}}]}
 
+or of RDF: {"at": ..., "triples": [["<http://ex/a>", "<http://ex/p>", "\\"x\\""]]}; see `formats.rdf.records`.
+
 Also read: `edges` for `relationships`; `at` as epoch milliseconds; `label` for one label; `start`/`end` or
 `source`/`target` for `from`/`to`; typed values such as {"$date": "2015-07-21"} and {"$point": {"x": 1, "y": 2}}. A
 property that is null is absent.
@@ -43,21 +45,49 @@ EventLike: TypeAlias = Event | Mapping[str, Any]
 GraphLike: TypeAlias = PropertyGraph | Mapping[str, Any] | Iterable[EventLike]
 
 _FIELDS = frozenset(("at", "nodes", "relationships", "edges"))
+_RDF_FIELDS = frozenset(("triples", "turtle", "graph", "@context", "@graph", "@id", "@type"))
 _START_NAMES = ("from", "start", "source")
 _END_NAMES = ("to", "end", "target")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FARTHEST_MILLIS = 2**63 // 1000 - 1
 
 
-def event_from_dict(data: Json) -> Event:
-    """The event of a JSON object, or a MalformedEventError with the place and the reason."""
+def event_from_dict(data: Json, place: str = "", stream: str = "") -> Event:
+    """The event of a JSON object, or a MalformedEventError with the place and the reason.
+
+    `place` is where the record stands in its stream; it tells the blank nodes of RDF records apart.
+    """
     if not isinstance(data, Mapping):
+        if isinstance(data, str):
+            return _timed_triple(data, place, stream)
         raise _malformed("", f"an event is an object, not {_kind(data)}")
     if len(data) > 1 and not data.keys() <= _FIELDS:
+        if not _RDF_FIELDS.isdisjoint(data) and (event := _rdf_event(data, place, stream)) is not None:
+            return event
         _refuse_typo(data)
     if "at" not in data:
+        if (event := _rdf_event(data, place, stream)) is not None:
+            return event
         raise _malformed("at", "missing")
     return Event(instant_from_json(data["at"]), *_elements(data))
+
+
+def _rdf_event(data: Mapping[str, Any], place: str, stream: str) -> Event | None:
+    """The event of an object that holds RDF; None when it does not."""
+    # Streams of nodes and relationships need no RDF parser.
+    from anabranch.formats.rdf import records
+
+    return records.rdf_event(data, place, stream) if records.holds_rdf(data) else None
+
+
+def _timed_triple(line: str, place: str, stream: str) -> Event:
+    from anabranch.formats.rdf.lines import timed_triple
+    from anabranch.formats.rdf.terms import document_of
+
+    event = timed_triple(line, document_of(stream, place))
+    if event is None:
+        raise _malformed("", "an event is an object, not a text")
+    return event
 
 
 def events_from(events: EventLike | Iterable[EventLike]) -> list[Event]:
@@ -70,7 +100,11 @@ def events_from(events: EventLike | Iterable[EventLike]) -> list[Event]:
 
 
 def event_to_dict(event: Event) -> dict[str, Json]:
-    """The JSON object of an event; reading it again gives the same event."""
+    """The JSON object of an event; reading it again gives the same event (blank nodes under the record's name)."""
+    if event.triples and not event.nodes and not event.relationships:
+        from anabranch.formats.rdf.records import triples_to_json
+
+        return {"at": format_instant(event.event_time), "triples": triples_to_json(event.triples)}
     return {
         "at": format_instant(event.event_time),
         "nodes": [node_to_json(node, to_typed_json) for node in event.nodes],
@@ -101,7 +135,7 @@ def graph_from(graph: GraphLike) -> PropertyGraph:
             relationship if relationship.id is not None else _with_id(relationship, f"~{sequence}.{index}")
             for index, relationship in enumerate(event.relationships)
         )
-        events.append(Event(event.event_time, event.nodes, relationships))
+        events.append(Event(event.event_time, event.nodes, relationships, event.triples))
     return unite(sorted(events, key=lambda event: event.event_time))
 
 

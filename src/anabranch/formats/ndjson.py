@@ -23,8 +23,8 @@ Read = TypeVar("Read")
 
 
 def read_ndjson(file: BinaryIO) -> Iterator[tuple[int, Event | MalformedRecord]]:
-    """Line numbers (from one) with their events; blank lines are skipped. Gzip is told by its first bytes."""
-    return read_ndjson_as(file, lambda data, _number: event_from_dict(data))
+    """Line numbers (from one) with their events; blank lines and comments are skipped. Gzip is told by its start."""
+    return read_ndjson_as(file, lambda data, number: event_from_dict(data, str(number)))
 
 
 def read_ndjson_as(
@@ -44,8 +44,7 @@ def read_ndjson_as(
 def read_line(line: bytes | str, number: int = 1) -> Event | MalformedRecord:
     """The event of one line, or why it is none."""
     record = read_line_as(line, number, lambda data, _number: event_from_dict(data))
-    assert record is not None
-    return record
+    return MalformedRecord("a comment, and no event", number) if record is None else record
 
 
 def read_line_as(
@@ -53,7 +52,17 @@ def read_line_as(
 ) -> Read | MalformedRecord | None:
     """The same for a record of any shape: what `decode` makes of the JSON and the number; None is what it skips."""
     try:
-        return decode(_DECODER.decode(line.decode() if isinstance(line, bytes) else line), number)
+        text = line.decode() if isinstance(line, bytes) else line
+        try:
+            data = _DECODER.decode(text)
+        except json.JSONDecodeError:
+            if text.lstrip().startswith("#"):
+                return None
+            # A record may also be a time, a tab and a triple, which decoders take as a text.
+            if not _is_timed(text):
+                raise
+            data = text
+        return decode(data, number)
     except MalformedEventError as error:
         reason = error.reason
     except UnicodeDecodeError as error:
@@ -66,6 +75,13 @@ def read_line_as(
         reason = "not JSON: a number with too many digits"
     raw = line.decode(errors="replace") if isinstance(line, bytes) else line
     return MalformedRecord(reason, number, raw.rstrip("\r\n"))
+
+
+def _is_timed(text: str) -> bool:
+    """Whether a text that is no JSON is meant as a triple with its time."""
+    from anabranch.formats.rdf.lines import looks_timed
+
+    return looks_timed(text)
 
 
 def write_ndjson(events: Iterable[Event], file: BinaryIO) -> int:

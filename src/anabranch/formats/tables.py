@@ -1,4 +1,4 @@
-"""A table of Cypher values: what a plain query answers.
+"""A table of values: what a plain query answers. Of SPARQL the values are RDF terms.
 
 Invariant: every row has as many values as there are columns. pandas and pyarrow are loaded only when asked for.
 """
@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """Named columns and rows, in order; column names may repeat no more than a query allows."""
+    """Named columns and rows, in order; column names may repeat no more than a query allows.
 
-    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Value]] = ()) -> None:
+    `form` says what they are: bindings, a boolean (ASK), or a graph (CONSTRUCT, DESCRIBE: one triple a row).
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Value]] = (),
+        form: str = "bindings",
+        prefixes: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self.columns: tuple[str, ...] = tuple(columns)
+        self.form = form
+        self.prefixes: dict[str, str] = dict(prefixes)
         self.rows: list[tuple[Value, ...]] = [tuple(row) for row in rows]
         for row in self.rows:
             if len(row) != len(self.columns):
@@ -62,6 +73,13 @@ class Table:
             except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError):
                 arrays.append(pyarrow.array([None if value is None else cypher_text(value) for value in values]))
         return pyarrow.table(arrays, names=list(self.columns))
+
+    def rendered(self, form: str) -> bytes:
+        """The table in a format of SPARQL results, or the graph in one of RDF: `sparql-json`, `turtle` and so on."""
+        from anabranch.formats.answers import AnswerParts
+        from anabranch.formats.rdf.results import render
+
+        return render(form, AnswerParts("", 0, "", "", 0, 0, self.columns, self.rows), self.prefixes)
 
     def text(self) -> str:
         """A table for people, as the openCypher TCK draws it."""

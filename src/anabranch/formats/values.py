@@ -1,8 +1,8 @@
-"""Cypher values as JSON and as text.
+"""Values as JSON and as text: those of Cypher, and RDF terms.
 
-Three forms: `to_json` is for people and programs that read answers (a date is its ISO text); `to_typed_json` loses
-nothing and `from_typed_json` reads it back (a date is {"$date": "2015-07-21"}); `cypher_text` prints values as the
-openCypher TCK does in its tables.
+Three forms: `to_json` is for people and programs that read answers (a date is its ISO text, an IRI its text, a number
+a number); `to_typed_json` loses nothing and `from_typed_json` reads it back (a date is {"$date": "2015-07-21"}, an IRI
+{"$iri": ..}); `cypher_text` prints values as the openCypher TCK does in its tables.
 
 Invariant: from_typed_json(to_typed_json(value)) is the value again, its element ids and the order of its keys
 included.
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from anabranch.errors import EvaluationError
+from anabranch.model.literals import FLOAT_TYPES, INTEGER_TYPES, number_of
 from anabranch.model.points import Point
 from anabranch.model.temporal import (
     Date,
@@ -30,6 +31,7 @@ from anabranch.model.temporal import (
     parse_local_time,
     parse_time,
 )
+from anabranch.model.terms import XSD_BOOLEAN, Blank, Iri, Literal, blank_label
 from anabranch.model.values import Node, Path, Relationship, Value
 
 Json = Any
@@ -53,9 +55,11 @@ _PARSERS: Mapping[str, Callable[[str], Value]] = {
     "$duration": parse_duration,
 }
 VALUE_TAGS = (*_PARSERS, "$point", "$map", "$float")
+TERM_TAGS = ("$iri", "$blank", "$literal")
 _PLAIN = frozenset((str, int, bool, type(None)))
 
 
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -73,6 +77,12 @@ def to_json(value: Value) -> Json:
     match value:
         case float():
             return value if math.isfinite(value) else _float_name(value)
+        case Iri():
+            return value.value
+        case Blank():
+            return f"_:{blank_label(value)}"
+        case Literal():
+            return _literal_to_json(value)
         case list() | tuple():
             return [to_json(item) for item in value]
         case Node():
@@ -89,6 +99,20 @@ def to_json(value: Value) -> Json:
         case Mapping():
             return {key: to_json(item) for key, item in value.items()}
     return str(value)
+
+
+def _literal_to_json(literal: Literal) -> Json:
+    """A number or a truth where the literal is one that JSON can say; else its text."""
+    lexical, datatype = literal.lexical, literal.datatype
+    if datatype in INTEGER_TYPES:
+        number = number_of(lexical, datatype)
+        return number if isinstance(number, int) else lexical
+    if datatype in FLOAT_TYPES:
+        number = number_of(lexical, datatype)
+        return number if number is not None and math.isfinite(number) else lexical
+    if datatype == XSD_BOOLEAN and lexical in _TRUTHS:
+        return _TRUTHS[lexical]
+    return lexical
 
 
 def node_to_json(node: Node, convert: Callable[[Value], Json]) -> dict[str, Json]:
@@ -127,6 +151,12 @@ def to_typed_json(value: Value) -> Json:
     match value:
         case float():
             return value if math.isfinite(value) else {"$float": _float_name(value)}
+        case Iri():
+            return {"$iri": value.value}
+        case Blank():
+            return {"$blank": list(value)}
+        case Literal():
+            return {"$literal": list(value)}
         case list() | tuple():
             return [to_typed_json(item) for item in value]
         case Node():
@@ -162,6 +192,12 @@ def from_typed_json(data: Json) -> Value:
                     tuple(_node(item["$node"]) for item in nodes),
                     tuple(_relationship(item["$relationship"]) for item in relationships),
                 )
+            case "$iri":
+                return Iri(content)
+            case "$blank":
+                return Blank(*content)
+            case "$literal":
+                return Literal(*content)
             case "$map":
                 return {key: from_typed_json(item) for key, item in content.items()}
             case _ if tag.startswith("$"):

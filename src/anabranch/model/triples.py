@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from anabranch.model.terms import Term, Triple
 
@@ -142,6 +142,10 @@ class TripleGraph:
 
     def has_predicate(self, predicate: Term) -> bool:
         return predicate in self._index(_PREDICATE)
+
+    def predicates(self) -> Iterable[Term]:
+        """Every predicate, once."""
+        return cast("Iterable[Term]", self._index(_PREDICATE))
 
     def nodes(self) -> Iterable[Term]:
         return dict.fromkeys(term for triple in self._times for term in (triple[0], triple[2]))

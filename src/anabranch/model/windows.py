@@ -7,6 +7,8 @@ Three policies, for an evaluation instant w, a width a, a start w0 and a slide b
     formal       Seraph Def. 5.9-5.11: of the windows [w0 + i*b, w0 + i*b + a), i >= 0, that contain w, the earliest;
                  the stream at w is what has arrived by w, so the content ends at w while `win_end` is the window's end
 
+A window without a width (a count of triples, or all that came) has only an end: that of the policy.
+
 Invariant: both ends of a window never move back as the instant moves on, for calendar durations too; engines slide
 forward only. The k-th instant is always start + k * every, never the (k-1)-th plus every: months do not add up.
 """
@@ -23,6 +25,7 @@ from anabranch.model.temporal import Duration
 WindowPolicy = Literal["trailing", "right-open", "formal"]
 WINDOW_POLICIES: tuple[str, ...] = get_args(WindowPolicy)
 
+_EVER = -(2**63)
 _MICROS_PER_SECOND = 1_000_000
 _MICROS_PER_DAY = 86_400 * _MICROS_PER_SECOND
 _MICROS_PER_AVERAGE_MONTH = 2_629_746 * _MICROS_PER_SECOND
@@ -81,6 +84,11 @@ def bounds(
     raise ValueError(f"no window policy `{policy}`; there are {', '.join(WINDOW_POLICIES)}")
 
 
+def bounds_without_width(policy: WindowPolicy, instant: int) -> Bounds:
+    """All that has come by an instant: who knows the content says where it begins."""
+    return Bounds(_EVER, instant, True, policy != "right-open", instant, instant)
+
+
 def _formal_bounds(instant: int, width: Duration, openings: EvaluationInstants) -> Bounds:
     def closes_after_instant(index: int) -> bool:
         return add_duration(openings.instant(index), width) > instant
@@ -97,16 +105,38 @@ def _formal_bounds(instant: int, width: Duration, openings: EvaluationInstants) 
     return Bounds(opens_at, instant, True, True, opens_at, add_duration(opens_at, width))
 
 
+def last_multiple(step: Duration, micros: int, origin: int = 0) -> int:
+    """The latest of the instants origin + k * step, k a whole number of either sign, that is not after `micros`."""
+    return add_duration(origin, step, _multiples_until(step, micros, origin))
+
+
+def first_multiple(step: Duration, micros: int, origin: int = 0) -> int:
+    """The earliest of these instants that is not before `micros`."""
+    return add_duration(origin, step, _multiples_until(step, micros - 1, origin) + 1)
+
+
+def _multiples_until(step: Duration, micros: int, origin: int) -> int:
+    """The greatest k with origin + k * step not after `micros`."""
+    nanos = (step.months * _MICROS_PER_AVERAGE_MONTH + step.days * _MICROS_PER_DAY) * 1000 + step.time_nanos
+    index = (micros - origin) * 1000 // nanos
+    while add_duration(origin, step, index) > micros:
+        index -= 1
+    while add_duration(origin, step, index + 1) <= micros:
+        index += 1
+    return index
+
+
 class EvaluationInstants:
     """The instants start + k * every, k = 0, 1, ...; without `every` there is only the start (RETURN)."""
 
-    __slots__ = ("_step", "every", "starting_at")
+    __slots__ = ("_step", "every", "once", "starting_at")
 
     def __init__(self, starting_at: int, every: Duration | None) -> None:
         if every is not None:
             require_positive(every, "EVERY")
         self.starting_at = starting_at
         self.every = every
+        self.once = every is None
         self._step = 0 if every is None or every.months or every.nanoseconds % 1000 else _below_month(every)
 
     def instant(self, index: int) -> int:

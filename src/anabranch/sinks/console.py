@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from anabranch.errors import InternalError
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.durable import refusing, write_all
-from anabranch.sinks.files import LineForm, lines_of
+from anabranch.sinks.forms import LineForm, lines_of, needed
 
 _HEADER = "console header"
 _BATCH = "console batch"
@@ -42,7 +42,7 @@ class Console(Sink):
     """Lines on a file descriptor, each batch at once. `header` is the first line of CSV."""
 
     def __init__(self, form: LineForm = "json", header: bytes = b"", descriptor: int = _STDOUT) -> None:
-        self.forms = (form,)
+        self.forms = (needed(form),)
         self._form: LineForm = form
         self._header = header
         self._descriptor = descriptor

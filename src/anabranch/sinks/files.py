@@ -16,22 +16,16 @@ import stat
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from anabranch.errors import EngineError, InternalError
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.durable import refusing, sync_folder, write_all
+from anabranch.sinks.forms import LineForm, lines_of, needed, suffix_of
 from anabranch.sinks.parts import Parts
-
-LineForm = Literal["json", "csv"]
 
 _OPENING = -1
 _AGAIN = "begin with a new checkpoint to compute the whole output again"
-
-
-def lines_of(answers: Sequence[Told], form: LineForm) -> list[bytes]:
-    """The lines of the answers that have any."""
-    return [lines for told in answers if (lines := told.csv if form == "csv" else told.json)]
 
 
 class _Note(NamedTuple):
@@ -55,7 +49,7 @@ class LinesFile(Sink):
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path)
-        self.forms = (form,)
+        self.forms = (needed(form),)
         self._form: LineForm = form
         self._header = header
         self._append = append
@@ -214,11 +208,11 @@ class LinesFolder(Sink):
         overwrite: bool = False,
         zipped: bool = False,
     ) -> None:
-        self.forms = (form,)
+        self.forms = (needed(form),)
         self._form: LineForm = form
         self._header = header
         self._zipped = zipped
-        suffix = (".csv" if form == "csv" else ".ndjson") + (".gz" if zipped else "")
+        suffix = suffix_of(form) + (".gz" if zipped else "")
         self._parts = Parts(path, suffix, append=append, overwrite=overwrite)
 
     @property

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 from anabranch.errors import EngineError, StreamError, closest
 from anabranch.formats.answers import csv_columns, csv_header
 from anabranch.sinks.base import Sink
-from anabranch.sinks.files import LineForm
+from anabranch.sinks.forms import SUFFIXES, LineForm, RdfForm, check_form
 
 _JSON_SUFFIXES = (".ndjson", ".jsonl", ".json")
 _FORMS = {
@@ -23,12 +23,15 @@ _FORMS = {
     "out/": "a folder of JSON lines, one file a batch",
     "ndjson:PATH": "JSON lines in a file, a folder or - for stdout",
     "csv:PATH": "CSV in a file, a folder or - for stdout",
+    "out.srj": "SPARQL results in JSON, also .srx (XML), .tsv; sparql-json:PATH, sparql-xml:, tsv:, sparql-csv:",
+    "out.ttl": "graphs in Turtle, also .nt, .nq, .rdf, .jsonld; turtle:PATH, ntriples:, nquads:, rdfxml:, jsonld:",
     "parquet:out/": "a folder of Parquet, also out.parquet",
     "kafka://HOST:PORT/TOPIC": "one message a row",
     "https://HOST/PATH": "one POST an answer, also http:// and webhook:URL",
     "memory:": "a table in memory, for notebooks",
 }
-_SCHEMES = ("ndjson", "csv", "parquet", "kafka", "http", "https", "webhook", "memory", "file")
+_RDF_FORMS = (*SUFFIXES.values(), "sparql-csv")
+_SCHEMES = ("ndjson", "csv", "parquet", *_RDF_FORMS, "kafka", "http", "https", "webhook", "memory", "file")
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>.*)", re.DOTALL)
 _WEBHOOK_OPTIONS = ("timeout", "token")
 _PLACING = ("append", "overwrite")
@@ -43,6 +46,7 @@ class _Asked:
     options: Mapping[str, str]
     queries: Mapping[str, Sequence[str]]
     corrections: bool
+    prefixes: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, *known: str) -> None:
         """Refuse options that the sink does not have."""
@@ -83,23 +87,31 @@ class _Asked:
         return csv_header(csv_columns(self.queries.values()), len(self.queries) > 1, self.corrections)
 
 
-def open_sink(text: str, queries: Mapping[str, Sequence[str]], corrections: bool = False) -> Sink:
+def open_sink(
+    text: str,
+    queries: Mapping[str, Sequence[str]],
+    corrections: bool = False,
+    prefixes: Mapping[str, str] | None = None,
+) -> Sink:
     """The sink of a text. `queries` are the names of those that will be told, with their columns; `corrections` says
-    whether answers may be taken back, which gives CSV a column more."""
+    whether answers may be taken back, which gives CSV a column more; `prefixes` shorten IRIs where a form can."""
+    known = prefixes or {}
     match = _SCHEME.fullmatch(text)
     if match is None or len(match["scheme"]) == 1:  # a letter alone is a drive
         place, options = _split(text)
-        return _path(_Asked(text, place, options, queries, corrections))
+        return _path(_Asked(text, place, options, queries, corrections, known))
     scheme, rest = match["scheme"].lower(), match["rest"]
     if scheme == "webhook" or scheme in ("http", "https"):
         return _webhook(text, rest if scheme == "webhook" else text)
     place, options = _split(rest)
-    asked = _Asked(text, place, options, queries, corrections)
+    asked = _Asked(text, place, options, queries, corrections, known)
     match scheme:
         case "ndjson":
             return _lines(asked, "json")
         case "csv":
             return _lines(asked, "csv")
+        case _ if scheme in _RDF_FORMS:
+            return _lines(asked, RdfForm(scheme, known))
         case "parquet":
             return _parquet(asked)
         case "kafka":
@@ -111,9 +123,9 @@ def open_sink(text: str, queries: Mapping[str, Sequence[str]], corrections: bool
             if host not in ("", "localhost"):
                 raise EngineError(f"`{text}` names the computer `{host}`\nhint: three slashes: file:///{path}")
             full = unquote(f"/{path}" if place.startswith("//") else path)
-            return _path(_Asked(text, full, options, queries, corrections))
+            return _path(_Asked(text, full, options, queries, corrections, known))
     if not rest.startswith("//") and not closest(scheme, _SCHEMES):
-        return _path(_Asked(text, *_split(text), queries, corrections))  # a file's name may hold a colon
+        return _path(_Asked(text, *_split(text), queries, corrections, known))  # a file's name may hold a colon
     raise EngineError(f"no sink for `{scheme}:`{_what_exists(scheme, _SCHEMES)}")
 
 
@@ -135,11 +147,13 @@ def _path(asked: _Asked) -> Sink:
         return _lines(asked, "json")
     if bare.endswith(".csv"):
         return _lines(asked, "csv")
+    if Path(bare).suffix in SUFFIXES:
+        return _lines(asked, RdfForm(SUFFIXES[Path(bare).suffix], asked.prefixes))
     if not place:
         raise EngineError(f"`{asked.text}` names no place for the answers{_what_exists('', ())}")
     suffix = Path(bare).suffix
     what = f"no sink writes files that end with `{suffix}`" if suffix else f"`{place}` does not say the form of a file"
-    raise EngineError(what + _what_exists(suffix, (*_JSON_SUFFIXES, ".csv", ".parquet")))
+    raise EngineError(what + _what_exists(suffix, (*_JSON_SUFFIXES, ".csv", ".parquet", *SUFFIXES)))
 
 
 def _what_exists(name: str, candidates: Sequence[str]) -> str:
@@ -167,6 +181,7 @@ def _lines(asked: _Asked, form: LineForm) -> Sink:
     from anabranch.sinks.files import LinesFile, LinesFolder
 
     place = _named(asked)
+    check_form(form, asked.queries.values())
     header = asked.header(form)
     if place == "-":
         asked.only()

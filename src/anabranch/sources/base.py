@@ -103,9 +103,19 @@ class Source(ABC):
         """Let go of what `ahead` opened."""
 
 
-def as_event(data: Any, _sequence: str) -> Event:
-    """The decoder of streams whose records are events already."""
-    return event_from_dict(data)
+@dataclass(frozen=True, slots=True)
+class AsEvent:
+    """The decoder of a stream whose records are events already. Its name keeps blank nodes of two streams apart, and
+    `prefix` those of two inputs of one stream."""
+
+    stream: str = ""
+    prefix: str = ""
+
+    def __call__(self, data: Any, sequence: str) -> Event:
+        return event_from_dict(data, self.prefix + sequence if self.prefix else sequence, self.stream)
+
+
+as_event = AsEvent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,7 @@ class Decoding:
 
     def decoder(self) -> Decode:
         if not self.text:
-            return as_event
+            return AsEvent(self.stream)
         return self._mapping().event
 
     def meaning(self) -> str:

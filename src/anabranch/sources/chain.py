@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import Backlog, Decode, Limit, Offset, Piece, Source, as_event
+from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,11 @@ class ChainSource(Source):
 
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         index: int = piece.where["link"]
-
-        def decode_in_link(data: object, sequence: str) -> Event | None:
-            return decode(data, f"{index}/{sequence}")
-
-        inner: Piece = replace(piece, where=piece.where["where"])
-        return self.links[index].read(inner, decode if decode is as_event or index == 0 else decode_in_link)
+        return self.links[index].read(_inner(piece), _in_link(decode, index))
 
     def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
-        if decode is not as_event:
-            return self.read(piece, decode)
-        link: Source = self.links[piece.where["link"]]
-        return link.read_packed(replace(piece, where=piece.where["where"]), decode)
+        index: int = piece.where["link"]
+        return self.links[index].read_packed(_inner(piece), _in_link(decode, index))
 
     def ended(self, offset: Offset) -> bool:
         return bool(offset["link"] == len(self.links) - 1 and self.links[-1].ended(offset["offset"]))
@@ -79,3 +72,18 @@ class ChainSource(Source):
     def close(self) -> None:
         for link in self.links:
             link.close()
+
+
+def _in_link(decode: Decode, index: int) -> Decode:
+    """The decoder for the records of one link: their sequences begin with its number, but for the first link's."""
+    if index == 0:
+        return decode
+    if isinstance(decode, AsEvent):
+        return replace(decode, prefix=f"{index}/")
+    return lambda data, sequence: decode(data, f"{index}/{sequence}")
+
+
+def _inner(piece: Piece) -> Piece:
+    """The piece as its link knows it; one that is not of the first link says so, for names that tell inputs apart."""
+    index, where = piece.where["link"], piece.where["where"]
+    return replace(piece, where={**where, "link": index} if index else where)

@@ -23,6 +23,8 @@ from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
+from anabranch.sources.documents import RdfKind, document_name, pack_timed, rdf_kind, read_rdf
 from anabranch.sources.filesystems import FileEntry, Place, entries, locate, opened
 from anabranch.sources.lines import Cut, Records, Whole, cut_lines, read_range, read_whole, whole_kind
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
@@ -31,8 +33,9 @@ FIRST_BATCH = 1 << 20
 """The first batch is small, so that the first answer comes fast."""
 
 Read = TypeVar("Read")
-Kind: TypeAlias = Whole | Literal["lines", "parquet"]
+Kind: TypeAlias = Whole | RdfKind | Literal["lines", "parquet"]
 
+_CUT_BY_LINES = ("lines", "timed")
 _SUFFIXES = (".ndjson", ".jsonl", ".json", ".parquet")
 _COST_OF_A_FILE = 16 << 10  # keeps the number of files in a batch, and so an offset, within bounds
 _LOOK_BACK = 3600 * 10**9
@@ -100,10 +103,13 @@ class FileSource(Source):
 
     def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
         where = piece.where
-        if where["kind"] != "parquet" or not self.records_are_events:
+        if where["kind"] not in ("parquet", "timed") or not self.records_are_events:
             return self.read(piece, decode)
+        document = document_name(self.stream, where)
+        if where["kind"] == "timed":
+            return _from_file(where, lambda file: pack_timed(file, where, document))
         start, stop = Cut(*where["from"]), Cut(*where["to"])
-        return _from_file(where, lambda file: pack_row_groups(file, start, stop.at))
+        return _from_file(where, lambda file: pack_row_groups(file, start, stop.at, document))
 
     def ended(self, offset: Offset) -> bool:
         if self.follow or not offset["done"] or offset["number"] < 0:
@@ -121,7 +127,7 @@ class FileSource(Source):
 
     @property
     def _suffixes(self) -> tuple[str, ...]:
-        return _SUFFIXES if self.records_are_events else (*_SUFFIXES, ".csv")
+        return (*_SUFFIXES, *RDF_SUFFIXES) if self.records_are_events else (*_SUFFIXES, ".csv")
 
     def _entries(self, place: Place) -> list[FileEntry]:
         return entries(place, self._suffixes)
@@ -172,8 +178,8 @@ class FileSource(Source):
         begun = batch.begun(file.name)
         with opened(place.base, place.path(file.name), shown) as content:
             kind = begun or self._kind(content, file.name, shown)
-            if grows and kind != "lines":
-                hint = "plain NDJSON grows line by line; of other files, follow their directory"
+            if grows and kind not in _CUT_BY_LINES:
+                hint = "plain NDJSON grows line by line, as timed triples do; of other files, follow their directory"
                 raise StreamError(f"{shown} cannot be followed\nhint: {hint}")
             with _naming(shown):
                 share = _share(content, kind, file.size, batch, grows)
@@ -186,9 +192,14 @@ class FileSource(Source):
         if name.endswith(".parquet"):
             return "parquet"
         with _naming(shown):
+            if self.records_are_events and (rdf := rdf_kind(content, name)) is not None:
+                return rdf
             kind = whole_kind(content, name)
         if kind == "csv" and self.records_are_events:
-            raise StreamError(f"{shown} holds records, not events\nhint: say what they mean with LOAD STREAM FROM ...")
+            raise StreamError(
+                f"{shown} holds records, not events\n"
+                "hint: say what they mean with LOAD STREAM FROM ...; a table of triples has the columns s, p, o and at"
+            )
         return kind or "lines"
 
     def _records(self, content: BinaryIO, where: Mapping[str, Any], decode: Decode) -> Records:
@@ -202,7 +213,11 @@ class FileSource(Source):
             case "lines":
                 return read_range(content, start.at, stop.at, start.line + 1, decode, sequence_of)
             case "parquet":
-                return read_row_groups(content, start, stop.at, decode, sequence_of, events=self.records_are_events)
+                document = document_name(self.stream, where)
+                events = self.records_are_events
+                return read_row_groups(content, start, stop.at, decode, sequence_of, events=events, document=document)
+            case "timed" | "timed-gzip" | "triples-csv" | "nquads" | "trig" | "jsonld" as kind:
+                return read_rdf(content, kind, where, document_name(self.stream, where))
             case kind:
                 return read_whole(content, kind, decode, sequence_of)
 
@@ -233,7 +248,7 @@ class _Share:
 def _share(content: BinaryIO, kind: Kind, size: int, batch: _Batch, grows: bool) -> _Share:
     start = batch.cut
     match kind:
-        case "lines":
+        case "lines" | "timed":
             if size < start.at:
                 raise StreamError(
                     f"{start.at} bytes were read, and now there are {size}: it was cut off or replaced\n"

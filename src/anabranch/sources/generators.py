@@ -19,7 +19,7 @@ from anabranch.model.event import Event
 from anabranch.model.instants import MICROS_PER_DAY, parse_instant
 from anabranch.model.temporal import parse_duration
 from anabranch.sources.address import refuse_unknown
-from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source, as_event
+from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
 from anabranch.sources.lines import decoded
 from anabranch.sources.synthetic import GENERATORS, Clock, Generator, number, whole
 
@@ -91,7 +91,7 @@ class GeneratorSource(Source):
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         first: int = piece.where["first"]
         events = self._generator.events(first, piece.where["stop"])
-        if decode is as_event:
+        if isinstance(decode, AsEvent):
             return events
         return decoded(((index, event_to_dict(event)) for index, event in enumerate(events, first + 1)), decode)
 

@@ -154,8 +154,8 @@ def whole_kind(file: BinaryIO, name: str) -> Whole | None:
     zipped = head.startswith(_GZIP_MAGIC)
     if name.endswith((".json", ".json.gz")):
         if zipped:
-            with _readable():
-                head = _unpacked(file).read(_HEAD)
+            with explained():
+                head = unpacked(file).read(_HEAD)
         if head.removeprefix(_BOM).lstrip().startswith(b"["):
             return "list"
     return "gzip" if zipped else None
@@ -164,15 +164,15 @@ def whole_kind(file: BinaryIO, name: str) -> Whole | None:
 def read_whole(file: BinaryIO, kind: Whole, decode: Decode, sequence_of: SequenceOf = str) -> Records:
     """The records of a file that cannot be cut."""
     file.seek(0)
-    with _readable():
+    with explained():
         match kind:
             case "gzip":
                 for _, record in read_ndjson_as(file, lambda data, number: decode(data, sequence_of(number))):
                     yield record
             case "list":
-                yield from decoded(read_json_list(_unpacked(file).read()), decode, sequence_of)
+                yield from decoded(read_json_list(unpacked(file).read()), decode, sequence_of)
             case "csv":
-                with io.TextIOWrapper(cast(Any, _unpacked(file)), encoding="utf-8-sig", newline="") as text:
+                with io.TextIOWrapper(cast(Any, unpacked(file)), encoding="utf-8-sig", newline="") as text:
                     yield from decoded(read_csv(text), decode, sequence_of)
 
 
@@ -188,7 +188,8 @@ def decoded(records: Iterable[tuple[int, Any]], decode: Decode, sequence_of: Seq
                 yield event
 
 
-def _unpacked(file: BinaryIO) -> BinaryIO:
+def unpacked(file: BinaryIO) -> BinaryIO:
+    """The file from its beginning, seen through gzip when it is that."""
     file.seek(0)
     zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
     file.seek(0)
@@ -196,7 +197,7 @@ def _unpacked(file: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Turns what the unpacking libraries raise into one error."""
     try:
         yield

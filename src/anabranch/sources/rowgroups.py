@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.records import read_parquet_rows
 from anabranch.model.event import Event
 from anabranch.sources.base import Decode
 from anabranch.sources.lines import PIECE, Cut, Records, SequenceOf, decoded
+
+if TYPE_CHECKING:
+    from anabranch.formats.rdf.tables import Header
 
 
 def cut_row_groups(file: BinaryIO, start: Cut, size: int, records: int | None) -> tuple[list[Cut], int, int]:
@@ -43,14 +46,30 @@ def cut_row_groups(file: BinaryIO, start: Cut, size: int, records: int | None) -
 
 
 def read_row_groups(
-    file: BinaryIO, start: Cut, stop: int, decode: Decode, sequence_of: SequenceOf, *, events: bool
+    file: BinaryIO,
+    start: Cut,
+    stop: int,
+    decode: Decode,
+    sequence_of: SequenceOf,
+    *,
+    events: bool,
+    document: str = "",
 ) -> Records:
-    """The records of the row groups from `start` to `stop`. Rows that are `events` need no decoder."""
+    """The records of the row groups from `start` to `stop`. Rows that are `events` need no decoder; rows of triples
+    have their blank nodes in the `document`."""
     from anabranch.formats.parquet import event_batches, read_batch
 
     groups = range(start.at, stop)
     with _parquet(file) as parquet:
-        if events:
+        header = _triples(parquet) if events else None
+        if header is not None:
+            from anabranch.formats.rdf.tables import read_rows, triple_batches
+
+            rows = start.line
+            for batch in triple_batches(parquet, header, groups):
+                yield from read_rows(batch, header, rows, document)
+                rows += len(batch)
+        elif events:
             rows = start.line
             for batch in event_batches(parquet, groups):
                 yield from read_batch(batch, rows)
@@ -59,13 +78,27 @@ def read_row_groups(
             yield from decoded(read_parquet_rows(parquet, groups, start.line), decode, sequence_of)
 
 
-def pack_row_groups(file: BinaryIO, start: Cut, stop: int) -> Iterator[bytes | Event | MalformedRecord]:
+def pack_row_groups(
+    file: BinaryIO, start: Cut, stop: int, document: str = ""
+) -> Iterator[bytes | Event | MalformedRecord]:
     """The events of row groups as chunks; those of a batch that cannot be packed by columns come one by one."""
     from anabranch.formats.arrow_chunks import pack_arrow
     from anabranch.formats.parquet import event_batches, read_batch
 
     rows = start.line
     with _parquet(file) as parquet:
+        header = _triples(parquet)
+        if header is not None:
+            from anabranch.formats.rdf.tables import pack_rows, read_rows, triple_batches
+
+            for batch in triple_batches(parquet, header, range(start.at, stop)):
+                packed = pack_rows(batch, header, document)
+                if packed is None:
+                    yield from read_rows(batch, header, rows, document)
+                else:
+                    yield packed
+                rows += len(batch)
+            return
         for batch in event_batches(parquet, range(start.at, stop)):
             chunk = pack_arrow(batch)
             if chunk is None:
@@ -73,6 +106,16 @@ def pack_row_groups(file: BinaryIO, start: Cut, stop: int) -> Iterator[bytes | E
             else:
                 yield chunk
             rows += len(batch)
+
+
+def _triples(parquet: Any) -> Header | None:
+    """The columns of a table of triples; None for a table of events."""
+    names = parquet.schema_arrow.names
+    if {"nodes", "relationships", "edges"}.intersection(names):
+        return None
+    from anabranch.formats.rdf.tables import header_of
+
+    return header_of(names)
 
 
 @contextmanager

@@ -5,15 +5,19 @@ Invariant: every stream has its addresses and one way to read its records before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from anabranch.algebra.walk import windows
 from anabranch.engine.ingestion import mappings
 from anabranch.errors import EngineError
 from anabranch.sources.address import STDIN, parse_address
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.chain import ChainSource
+from anabranch.syntax.languages import QueryText
+from anabranch.syntax.languages import registrations as registrations_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +33,58 @@ class Wanted:
         return not self.decoding.text
 
 
-def wanted_streams(streams: Sequence[tuple[str, str]], text: str, file_name: str) -> list[Wanted]:
-    """The streams of a run, from (name, address) pairs and the LOAD STREAM statements of a text.
+def wanted_streams(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) -> list[Wanted]:
+    """The streams of a run, from (name, address) pairs and the LOAD STREAM statements of its texts.
 
-    A LOAD STREAM reads the stream that has its name or its address, else what its address names.
+    A LOAD STREAM reads the stream that has its name or its address, else what its address names. A stream that a query
+    names by an IRI may be given by the IRI's last part.
     """
     by_name: dict[str, list[str]] = {}
     for name, address in streams:
         by_name.setdefault(name, []).append(address)
     decodings: dict[str, Decoding] = {}
-    for mapping in mappings(text, file_name):
-        if mapping.stream in decodings:
-            raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
-        given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
-        by_name[mapping.stream] = given or [_address(mapping.uri, file_name)]
-        decodings[mapping.stream] = Decoding(mapping.stream, text, file_name)
-    return [Wanted(name, tuple(addresses), decodings.get(name, Decoding(name))) for name, addresses in by_name.items()]
+    for text, file_name in texts:
+        for mapping in mappings(text, file_name):
+            if mapping.stream in decodings:
+                raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
+            given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
+            by_name[mapping.stream] = given or [_address(mapping.uri, file_name)]
+            decodings[mapping.stream] = Decoding(mapping.stream, text, file_name)
+    names = meant(by_name, streams_read(texts))
+    return [
+        Wanted(names[name], tuple(addresses), decodings.get(name, Decoding(names[name])))
+        for name, addresses in by_name.items()
+    ]
+
+
+def streams_read(texts: Sequence[QueryText]) -> list[str]:
+    """The streams that the queries of texts name and do not make themselves."""
+    registrations = [one for text in texts for one in registrations_of(*text)]
+    made = {one.into for one in registrations}
+    names = [window.stream.name for one in registrations for window in windows(one.plan)]
+    return [name for name in dict.fromkeys(names) if name is not None and name not in made]
+
+
+def meant(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
+    """What short names stand for: a given name that no query knows is the last part of an IRI that one does, or the
+    only IRI there is when it is the only name."""
+    names, known = list(given), list(asked)
+    iris = [iri for iri in known if ":" in iri and iri not in names]
+    found = {name: name for name in names}
+    for name in names:
+        like = [iri for iri in iris if _last_part(iri) == name]
+        if len(like) == 1:
+            found[name] = like[0]
+    left = [name for name in names if found[name] == name and ":" not in name]
+    open_iris = [iri for iri in iris if iri not in found.values()]
+    if len(names) == 1 and len(left) == 1 and len(open_iris) == 1 and left[0] not in known:
+        found[left[0]] = open_iris[0]
+    return found
+
+
+def _last_part(iri: str) -> str:
+    """`citytollgates` of <http://streams.org/citytollgates.trdf>."""
+    return re.split(r"[/#:]", iri.rstrip("/#"))[-1].split(".")[0]
 
 
 def _address(uri: str, file_name: str) -> str:

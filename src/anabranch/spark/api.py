@@ -14,23 +14,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from anabranch.engine.plans import rule_names
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.session import DurationLike, InstantLike, as_duration, micros, parameter_values
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.events import GraphLike, graph_from
+from anabranch.model.mapping import Mapping as ModelMapping
+from anabranch.model.triples import TripleGraph
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.sinks.base import Sink
 from anabranch.sinks.open import open_sink
+from anabranch.sources.static import AnyGraph, graph_files
 from anabranch.sources.wanted import open_stream, wanted_streams
 from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job, keep_order
+from anabranch.spark.job import make_job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.receiving import Receivers
 from anabranch.spark.run import Observers, SparkRun
 from anabranch.spark.session import SparkSettings
-from anabranch.syntax import seraph
+from anabranch.syntax import languages
+from anabranch.syntax.languages import QueryText
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +51,14 @@ class Finished:
 
 
 def run(
-    text: str,
+    text: str | Sequence[QueryText],
     streams: Mapping[str, str | Sequence[str]],
     *,
     sinks: Sequence[Sink | str] = (),
-    graphs: Mapping[str, GraphLike] | None = None,
+    graphs: Mapping[str, GraphLike | TripleGraph | str] | None = None,
+    refresh: float | None = None,
+    mapping: ModelMapping | None = None,
+    rules: str | Sequence[str] = "all",
     parameters: Mapping[str, object] | None = None,
     windows: WindowPolicy = "trailing",
     conflicts: ConflictPolicy = "latest",
@@ -68,38 +76,50 @@ def run(
     should_stop: Callable[[], bool] = lambda: False,
     file_name: str = "<query>",
 ) -> Finished:
-    """Run the queries of a text over streams (names and addresses) until the input ends or `should_stop` says so.
+    """Run the queries of a text, or of several, over streams (names and addresses) until the input ends or
+    `should_stop` says so.
 
-    `sinks` are sinks or their addresses. A query that is refused raises QueryError before Spark starts.
+    `sinks` are sinks or their addresses. `graphs` are static graphs, or the paths and addresses of their files, at
+    which `refresh` looks every so many seconds; what queries name by FROM is loaded from where it leads. A query that
+    is refused raises QueryError before Spark starts.
     """
-    registrations = seraph.registrations(text, file_name=file_name)
+    texts = [QueryText(text, file_name)] if isinstance(text, str) else list(text)
+    registrations = [(one, said) for said in texts for one in languages.registrations(*said)]
     late = late or LatePolicy()
-    columns = {one.name: one.columns for one in registrations}
-    opened = [open_sink(one, columns, late.corrects) if isinstance(one, str) else one for one in sinks]
+    columns = {one.name: one.columns for one, _ in registrations}
+    prefixes = {name: iri for one, _ in reversed(registrations) for name, iri in one.prefixes}
+    opened = [open_sink(one, columns, late.corrects, prefixes) if isinstance(one, str) else one for one in sinks]
+    given = graphs or {}
+    files = graph_files([(name, one) for name, one in given.items() if isinstance(one, str)], texts)
+    files = [file for file in files if isinstance(given.get(file.name, ""), str)]
     pairs = [(name, one) for name, said in streams.items() for one in ([said] if isinstance(said, str) else said)]
     settings = SparkSettings(master, conf=conf or {})
     if checkpoint is None and not settings.is_local:
         raise EngineError("a run on a cluster needs a checkpoint: a folder that all workers can reach")
     values = parameter_values(parameters or {})
-    options = [QueryOptions(windows, conflicts, values, None, text, file_name, one.name) for one in registrations]
+    options = [QueryOptions(windows, conflicts, values, None, *said, one.name) for one, said in registrations]
     folder = RunFolder(checkpoint)
     folder.open()
     receivers = Receivers(folder, follow)
     try:
-        found = tuple(open_stream(wanted, receivers.open) for wanted in wanted_streams(pairs, text, file_name))
-        job = Job(
-            found,
-            tuple(options),
-            {name: graph_from(graph) for name, graph in (graphs or {}).items()},
-            as_duration(lateness),
-            late,
-            None if until is None else micros(until),
-            drain,
-            ordered=keep_order(found),
-            forms=tuple(dict.fromkeys(form for sink in opened for form in sink.forms)),
+        job = make_job(
+            [open_stream(wanted, receivers.open) for wanted in wanted_streams(pairs, texts)],
+            options,
+            opened,
+            graphs={
+                **{file.name: file.load() for file in files},
+                **{name: _graph(graph) for name, graph in given.items() if not isinstance(graph, str)},
+            },
+            lateness=as_duration(lateness),
+            late=late,
+            until=None if until is None else micros(until),
+            drain=drain,
             records_per_batch=batch_events,
             idle_timeout=None if idle_timeout is None else int(idle_timeout * 1_000_000),
-            csv_columns=tuple(columns.values()),
+            mapping=mapping or ModelMapping(),
+            rules=rule_names(rules),
+            graph_files=tuple(files),
+            refresh=None if refresh is None else int(refresh * 1_000_000),
         )
         job.engine().reconcile(job.registrations())
         folder.check(job)
@@ -118,3 +138,7 @@ def run(
     status = carried.progress.status
     counts = {name: status.get(name, 0) for name in ("events", "rows", "malformed", "late", "corrected")}
     return Finished(**counts, failures=tuple(carried.failures))
+
+
+def _graph(graph: GraphLike | TripleGraph) -> AnyGraph:
+    return graph if isinstance(graph, TripleGraph) else graph_from(graph)

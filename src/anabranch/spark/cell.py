@@ -30,9 +30,10 @@ from anabranch.formats import chunks, deadletter
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
 from anabranch.spark.job import Job
+from anabranch.spark.refreshing import load_copy
 from anabranch.spark.rows import CellRow, Packed
 
-FORMAT = 1
+FORMAT = 2
 _SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
 _SMALL_EVENTS = 4096
 _ANCESTORS = 16  # batches after which a cache that missed them is built anew
@@ -88,6 +89,7 @@ class _Living:
     tails: dict[tuple[str, str], tuple[int, list[Event]]] = field(default_factory=dict)  # of the newest small chunk
     parts: dict[str, bytes] = field(default_factory=dict)
     computed: int = 0  # evaluations of the engine that were counted
+    graphs: dict[str, str] = field(default_factory=dict)  # static graphs that came during the run: where they lie
     numbers: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
 
@@ -155,6 +157,7 @@ class Cell:
         living.ancestors = head["ancestors"]
         living.queries = head["queries"]
         living.next_chunk = head["next_chunk"]
+        _see(living, head["graphs"])
         living.numbers = head["numbers"]
         living.totals = head["totals"]
 
@@ -185,6 +188,7 @@ class Cell:
         engine = living.engine
         control = _control(rows)
         streams = {stream.name: place for place, stream in enumerate(self._job.streams)}
+        _see(living, control.get("graphs", {}))
         for name, splits in control["splits"].items():
             if name in streams:
                 engine.set_splits(name, splits)
@@ -277,16 +281,7 @@ class Cell:
         living.numbers[answer.query] = number + 1
         _count(living, rows=len(answer.rows))
         forms = self._job.forms
-        said = (
-            answer.query,
-            answer.at,
-            answer.op,
-            answer.correction,
-            answer.win_start,
-            answer.win_end,
-            answer.columns,
-            answer.rows,
-        )
+        said = answer.parts()
         return CellRow(
             "answer",
             answer.query,
@@ -341,6 +336,7 @@ class Cell:
         head = {
             "format": FORMAT,
             "token": living.token,
+            "graphs": living.graphs,
             "ancestors": living.ancestors,
             "queries": living.queries,
             "next_chunk": living.next_chunk,
@@ -355,6 +351,14 @@ class Cell:
 
 def _status(detail: dict[str, Any]) -> CellRow:
     return CellRow("status", data=json.dumps(detail).encode())
+
+
+def _see(living: _Living, graphs: dict[str, str]) -> None:
+    """Let the engine see static graphs as they are now: from the next evaluation on."""
+    for name, path in graphs.items():
+        if living.graphs.get(name) != path:
+            living.engine.add_static_graph(name, load_copy(path))
+    living.graphs = {**living.graphs, **graphs}
 
 
 def _control(rows: Sequence[Packed]) -> dict[str, Any]:

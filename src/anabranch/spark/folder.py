@@ -21,13 +21,14 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import quote
 
 from anabranch.errors import EngineError
 from anabranch.sinks.durable import replacing
 from anabranch.sinks.ledger import FileLedger
 from anabranch.spark.job import Job
 
-FORMAT = 1
+FORMAT = 2
 _PATIENCE = 30.0  # seconds for the Java process of a killed run to end
 
 
@@ -59,7 +60,8 @@ class RunFolder:
         return self.path / "spark.log"
 
     def spool(self, stream: str) -> Path:
-        return self.path / "spool" / stream
+        # A stream may be named by an IRI, and a name of a folder holds no slash.
+        return self.path / "spool" / quote(stream, safe="")
 
     def ledger(self) -> FileLedger:
         return FileLedger(self.path / "ledger")

@@ -14,24 +14,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from anabranch.algebra.operators import Registration
 from anabranch.engine.engine import Engine, LatePolicy
+from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.session import recompile
 from anabranch.formats.values import to_typed_json
-from anabranch.model.graph import PropertyGraph
+from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
-from anabranch.sinks.base import Form
+from anabranch.plugins.oxigraph import Oxigraph
+from anabranch.sinks.base import Form, Sink
 from anabranch.sources.base import OpenedStream
 from anabranch.sources.spool import SpoolSource
+from anabranch.sources.static import AnyGraph, GraphFile
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     streams: tuple[OpenedStream, ...]
     queries: tuple[QueryOptions, ...]
-    graphs: Mapping[str, PropertyGraph] = field(default_factory=dict)
+    graphs: Mapping[str, AnyGraph] = field(default_factory=dict)
     lateness: Duration | None = None
     late: LatePolicy = field(default_factory=LatePolicy)
     until: int | None = None
@@ -41,6 +45,10 @@ class Job:
     records_per_batch: int | None = None
     idle_timeout: int | None = None  # microseconds
     csv_columns: tuple[tuple[str, ...], ...] = ()
+    mapping: ModelMapping = field(default_factory=ModelMapping)
+    rules: tuple[str, ...] = ALL_RULES
+    graph_files: tuple[GraphFile, ...] = ()
+    refresh: int | None = None  # microseconds between two looks at the static graphs' files
 
     @property
     def fingerprint(self) -> str:
@@ -58,6 +66,7 @@ class Job:
             "ingestion": {one.name: _digest(one.decoding.meaning()) for one in self.streams if one.decoding.text},
             "lateness": None if self.lateness is None else str(self.lateness),
             "late": str(self.late),
+            "mapping": [self.mapping.vocabulary, self.mapping.resources],
         }
 
     def csv_form(self) -> tuple[list[str], bool, bool]:
@@ -70,7 +79,14 @@ class Job:
 
     def engine(self) -> Engine:
         """A new engine for the job, with its streams and graphs and no query yet."""
-        engine = Engine(self.lateness, fixed_streams=True, late=self.late)
+        engine = Engine(
+            self.lateness,
+            fixed_streams=True,
+            late=self.late,
+            mapping=self.mapping,
+            plugin=Oxigraph(),
+            rules=self.rules,
+        )
         for stream in self.streams:
             engine.declare_stream(stream.name)
         self.set_graphs(engine)
@@ -79,6 +95,20 @@ class Job:
     def set_graphs(self, engine: Engine) -> None:
         for name, graph in self.graphs.items():
             engine.add_static_graph(name, graph)
+
+
+def make_job(
+    streams: Sequence[OpenedStream], queries: Sequence[QueryOptions], sinks: Sequence[Sink], **settings: Any
+) -> Job:
+    """The job of queries over streams, with what its sinks need of the answers; `settings` are other fields of Job."""
+    return Job(
+        tuple(streams),
+        tuple(queries),
+        ordered=keep_order(streams),
+        forms=tuple(dict.fromkeys(form for sink in sinks for form in sink.forms)),
+        csv_columns=tuple(recompile(one).columns for one in queries),
+        **settings,
+    )
 
 
 def keep_order(streams: Sequence[OpenedStream]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from anabranch.formats.deadletter import file_for
 from anabranch.sinks.base import Ledger, Told
 from anabranch.sinks.files import LinesFile
 from anabranch.spark.rows import CellRow
@@ -30,7 +31,7 @@ class LetterFiles:
     def write_rows(self, batch: int, rows: Sequence[CellRow]) -> None:
         by_path: dict[str, list[Told]] = {}
         for row in rows:
-            path = self._path or f"{row.query}.dead.ndjson"
+            path = self._path or file_for(row.query)
             by_path.setdefault(path, []).append(Told(row.query, 0, 0, row.rows, json=row.data))
         for path, letters in by_path.items():
             self._of(path).write(batch, letters)

@@ -1,7 +1,8 @@
 """The planner: how far each batch goes, over all streams of a job, as one JSON offset.
 
 An offset holds where every stream stands and what the engine must know besides events: the splits that are awake, how
-long a stream has been silent, which streams have ended, which queries are asked. All of it is in Spark's offset log
+long a stream has been silent, which streams have ended, which queries are asked, and which static graphs are to be
+seen. All of it is in Spark's offset log
 before the batch runs, so a batch that is run again is the same batch.
 
 Invariant: what lies between two offsets never depends on the clock; only which offset comes next does.
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
+from anabranch.spark.refreshing import Refresher, copies
 
 Control = dict[str, Any]
 
@@ -28,12 +30,14 @@ class Planner:
         limit: Limit,
         idle_timeout: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        refresher: Refresher | None = None,
     ) -> None:
         self._sources = {stream.name: stream.source for stream in streams}
         self._queries = queries
         self._limit = limit
         self._idle_timeout = idle_timeout
         self._clock = clock
+        self._refresher = refresher
         self._seen: dict[tuple[str, str], float] = {}
         self._begun_at = clock()
 
@@ -61,6 +65,9 @@ class Planner:
                 end["closed"].append(name)
             else:
                 self._look_for_silence(name, source.splits(to), now, end)
+        if self._refresher is not None:
+            end["graphs"] = self._refresher.ahead(start.get("graphs"))
+            moved = moved or end["graphs"] != start.get("graphs")
         end["end"] = len(end["closed"]) == len(self._sources)
         moved = moved or end["end"] != start.get("end", False) or end["closed"] != start.get("closed", [])
         return end if moved or self._silence_goes_on(start, end) else start
@@ -99,7 +106,8 @@ class Planner:
     @staticmethod
     def control(end: Offset) -> Control:
         """What the engine is told besides events."""
-        return {key: end[key] for key in ("splits", "idle", "closed", "end")}
+        control = {key: end[key] for key in ("splits", "idle", "closed", "end")}
+        return {**control, "graphs": copies(end.get("graphs", {}))}
 
     def commit(self, end: Offset) -> None:
         for name, offset in end["streams"].items():

@@ -32,6 +32,7 @@ from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job, save_job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.processor import CellProcessor
+from anabranch.spark.refreshing import refresh_settings
 from anabranch.spark.rows import TOLD_SCHEMA, CellRow, told_rows
 from anabranch.spark.session import RunningSpark, SparkSettings
 from anabranch.spark.source import FORMAT, AnabranchSource, SourceSettings
@@ -158,7 +159,8 @@ class SparkRun:
     def _start(self, session: SparkSession, job_file: str) -> StreamingQuery:
         job = self._job
         limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
-        settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout)
+        refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
+        settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout, refresh)
         packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(
             CellProcessor(job_file, f"{self._folder.path}#{job_file}"), TOLD_SCHEMA, "Update", "None"

@@ -25,6 +25,7 @@ from anabranch.formats.chunks import ChunkWriter
 from anabranch.model.event import Event
 from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
 from anabranch.spark.planner import Planner
+from anabranch.spark.refreshing import Refresher, RefreshSettings
 from anabranch.spark.rows import CELL, PACKED_SCHEMA, Packed, packed_batch
 
 FORMAT = "anabranch"
@@ -39,6 +40,7 @@ class SourceSettings:
     queries: str
     limit: Limit
     idle_timeout: int | None
+    refresh: RefreshSettings | None = None
 
     def to_option(self) -> str:
         return base64.b64encode(pickle.dumps(self)).decode()
@@ -71,7 +73,8 @@ class StreamsReader(DataSourceStreamReader):
     def planner(self) -> Planner:
         if self._planner is None:
             said = self._settings
-            self._planner = Planner(said.streams, said.queries, said.limit, said.idle_timeout)
+            refresher = None if said.refresh is None else Refresher(said.refresh)
+            self._planner = Planner(said.streams, said.queries, said.limit, said.idle_timeout, refresher=refresher)
         return self._planner
 
     def initialOffset(self) -> Offset:

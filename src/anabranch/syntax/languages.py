@@ -7,7 +7,7 @@ Invariant: the language of a text depends on the text and its file's name alone,
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias
 
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Form, Operator, Registration
@@ -40,6 +40,14 @@ class QueryText(NamedTuple):
     file_name: str = "<query>"
 
 
+class Plain(NamedTuple):
+    """A plain query's plan; whether it gives rows, true or false, or a graph; and its prefixes."""
+
+    plan: Operator
+    form: Form
+    prefixes: tuple[tuple[str, str], ...]
+
+
 def language_of(text: str, file_name: str = "<query>") -> Language:
     """By the file's extension; else, and where plain SPARQL turns out to be continuous, by what the text holds."""
     from anabranch.syntax.sparql.detect import detect
@@ -48,7 +56,7 @@ def language_of(text: str, file_name: str = "<query>") -> Language:
     said = EXTENSIONS.get(file_name[dot:].lower()) if dot >= 0 else None
     if said is not None and said != "sparql":
         return said
-    found = cast(Language, detect(text))
+    found = detect(text)
     return "sparql" if said == "sparql" and found == "seraph" else found
 
 
@@ -74,13 +82,14 @@ def ingestions(text: str, file_name: str = "<query>") -> tuple[Ingestion, ...]:
     return tuple(one for one in statements(text, file_name) if isinstance(one, Ingestion))
 
 
-def plan(text: str, file_name: str = "<query>") -> tuple[Operator, Form]:
-    """The algebra of a plain query (no REGISTER, no windows), and whether it gives rows, true or false, or a graph."""
+def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> Plain:
+    """The algebra of a plain query (no REGISTER, no windows). `graphs` are the names of the graphs that there are, for
+    `GRAPH ?g`; None means that nobody knows."""
     if language_of(text, file_name) == "seraph":
         from anabranch.syntax import seraph
 
-        return seraph.plan(text, file_name), "bindings"
+        return Plain(seraph.plan(text, file_name), "bindings", ())
     from anabranch.syntax import sparql
 
-    found = sparql.plan(text, file_name)
-    return found.plan, found.form
+    found = sparql.plan(text, file_name, graphs or None)
+    return Plain(found.plan, found.form, found.prefixes)

@@ -16,7 +16,9 @@ from anabranch.formats.events import event_from_dict, graph_from
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration, parse_duration
+from anabranch.model.triples import TripleGraph
 from anabranch.testing.notation import NotationError, read_event, read_graph_line, read_instant
+from anabranch.testing.turtle import read_triples
 
 _SECTION = re.compile(r"--- (\w+)(?: +(\S.*?))? *$")
 _OPTIONS = ("date", "windows", "conflicts", "lateness", "now", "until", "drain", "streams", "late", "ordered")
@@ -31,7 +33,8 @@ class Case:
     options: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     query: str = ""
-    graphs: dict[str, PropertyGraph] = field(default_factory=dict)
+    graphs: dict[str, PropertyGraph | TripleGraph] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=dict)
     streams: dict[str, list[Event]] = field(default_factory=dict)
     answers: dict[str | None, list[str]] = field(default_factory=dict)
     warnings: list[str] | None = None
@@ -94,11 +97,11 @@ def _read_section(case: Case, kind: str, name: str | None, lines: list[str]) -> 
         case "query":
             case.query = "\n".join(lines).strip() + "\n"
         case "graph":
-            case.graphs[name or "graph"] = graph_from([read_graph_line(line) for line in _joined(lines)])
+            case.graphs[name or "graph"] = _read_graph(case, lines)
         case "events":
-            case.streams.setdefault(name or "stream", []).extend(
-                _read_event(line, case.date) for line in _joined(lines)
-            )
+            events = case.streams.setdefault(name or "stream", [])
+            for line in _joined(lines):
+                events.append(_read_event(case, line, f"{name or 'stream'}{len(events)}"))
         case "answers":
             case.answers[name] = _joined(lines)
         case "warnings":
@@ -115,6 +118,8 @@ def _read_options(case: Case, lines: list[str]) -> None:
         key = key.strip()
         if key.startswith("param "):
             case.parameters[key.removeprefix("param ").strip()] = json.loads(value)
+        elif key.startswith("prefix "):
+            case.prefixes[key.removeprefix("prefix ").strip()] = value.strip()
         elif key in _OPTIONS:
             case.options[key] = value.strip()
         else:
@@ -132,5 +137,17 @@ def _joined(lines: Sequence[str]) -> list[str]:
     return joined
 
 
-def _read_event(line: str, date: str | None) -> Event:
-    return event_from_dict(json.loads(line)) if line.startswith("{") else read_event(line, date)
+def _read_graph(case: Case, lines: Sequence[str]) -> PropertyGraph | TripleGraph:
+    joined = _joined(lines)
+    if joined and not joined[0].startswith("("):
+        return TripleGraph(read_triples("\n".join(lines), case.prefixes, "static"))
+    return graph_from([read_graph_line(line) for line in joined])
+
+
+def _read_event(case: Case, line: str, document: str) -> Event:
+    if line.startswith("{"):
+        return event_from_dict(json.loads(line))
+    at, _, rest = line.partition(" ")
+    if rest.lstrip()[:1] in ("", "("):
+        return read_event(line, case.date)
+    return Event(read_instant(at, case.date), triples=read_triples(rest, case.prefixes, document))

@@ -3,10 +3,11 @@
 A `.case` file has a story in `#` lines and sections:
 
     --- options          one `key: value` a line: date, windows, conflicts, lateness, now, until, drain, streams,
-                         late (how many events are late), ordered, and `param NAME: JSON`
-    --- query            one or more REGISTER QUERY
-    --- graph NAME       a static graph, in the short notation
-    --- events [STREAM]  NDJSON or the short notation; lines that begin with a blank continue the event above
+                         late (how many events are late), ordered, `param NAME: JSON`, and `prefix NAME: IRI`
+    --- query            one or more REGISTER QUERY, in any of the languages
+    --- graph NAME       a static graph, in the short notation or in Turtle
+    --- events [STREAM]  NDJSON, the short notation, or an instant and Turtle; lines that begin with a blank continue
+                         the event above
     --- answers [QUERY]  `columns: a | b`, then a line per row: instant, op, win_start-win_end, values
     --- warnings         a line per warning: instant, text
     --- error            the diagnostics, as people see them
@@ -31,13 +32,16 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.algebra.operators import Registration
+from anabranch.algebra.walk import windows
 from anabranch.engine.answers import Answer
 from anabranch.engine.session import Query, Session, parameter_values
 from anabranch.errors import QueryError
 from anabranch.formats.values import cypher_text
 from anabranch.model.event import Event
+from anabranch.model.terms import Blank, Iri, Literal
+from anabranch.model.values import Value
 from anabranch.model.windows import EvaluationInstants
-from anabranch.syntax import seraph
+from anabranch.syntax import languages
 from anabranch.testing.case_file import Case, load, read_case
 from anabranch.testing.notation import (
     INSTANT,
@@ -45,6 +49,7 @@ from anabranch.testing.notation import (
     write_instant,
 )
 from anabranch.testing.oracle import Oracle, accepted
+from anabranch.testing.turtle import term_short
 
 _ANSWER = re.compile(rf"({INSTANT}) +(snapshot|entering|exiting) +({INSTANT})-({INSTANT})(?: +(.*))?$")
 NO_ROWS = "(no rows)"
@@ -57,7 +62,7 @@ __all__ = [
     "answer_lines",
     "load",
     "new_session",
-    "oracle",
+    "oracles",
     "read_case",
     "rewrite",
     "run_case",
@@ -77,7 +82,7 @@ def run_case(case: Case) -> None:
         _expect_error(case)
         return
     got = agreed(case)
-    for registration in seraph.registrations(case.query, file_name=case.path.name):
+    for registration in languages.registrations(case.query, file_name=case.path.name):
         expected = case.answers.get(registration.name, case.answers.get(None))
         if expected is None:
             raise CaseFailure(f"{case.path.name}: no answers expected for query `{registration.name}`")
@@ -89,8 +94,8 @@ def agreed(case: Case) -> dict[str, list[Answer]]:
     one_by_one = _run(case, _push_one_by_one)
     _same(case, "all at once", one_by_one, _run(case, _push_at_once))
     _same(case, "restarted after every event", one_by_one, _run(case, _push_with_restarts))
-    for registration in seraph.registrations(case.query, file_name=case.path.name):
-        _check_law(case, oracle(case, registration), one_by_one[registration.name])
+    for law in oracles(case):
+        _check_law(case, law, one_by_one[law.registration.name])
     return one_by_one
 
 
@@ -176,10 +181,29 @@ def _expect_error(case: Case) -> None:
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
-def oracle(case: Case, registration: Registration) -> Oracle:
+def oracles(case: Case) -> list[Oracle]:
+    """The law of every query of a case; a stream that one query makes for another is made by the law too."""
+    streams = {name: accepted(events, case.lateness) for name, events in case.streams.items()}
+    waiting = list(languages.registrations(case.query, file_name=case.path.name))
+    made = {one.into for one in waiting if one.into is not None}
+    found: dict[str, Oracle] = {}
+    while waiting:
+        ready = [one for one in waiting if not made & {window.stream.name for window in windows(one.plan)}]
+        if not ready:
+            raise CaseFailure(f"{case.path.name}: the queries wait for each other's streams")
+        for registration in ready:
+            law = found[registration.name] = _oracle(case, registration, streams)
+            waiting.remove(registration)
+            if registration.into is not None:
+                streams = {**streams, registration.into: law.events(case.until, case.drain)}
+                made.discard(registration.into)
+    return [found[one.name] for one in languages.registrations(case.query, file_name=case.path.name)]
+
+
+def _oracle(case: Case, registration: Registration, streams: Mapping[str, Sequence[Event]]) -> Oracle:
     return Oracle(
         registration,
-        {name: accepted(events, case.lateness) for name, events in case.streams.items()},
+        streams,
         case.options.get("windows", "trailing"),
         case.options.get("conflicts", "latest"),
         parameter_values(case.parameters),
@@ -196,10 +220,16 @@ def answer_lines(case: Case, registration: Registration, answers: Sequence[Answe
             write_instant(instant, case.date) for instant in (answer.at, answer.win_start, answer.win_end)
         )
         head = f"{at} {answer.op} {win_start}-{win_end}"
-        lines.extend(f"{head}  {' | '.join(map(cypher_text, row))}" for row in answer.rows)
+        lines.extend(f"{head}  {' | '.join(_text(case, value) for value in row)}" for row in answer.rows)
         if not answer.rows:
             lines.append(f"{head}  {NO_ROWS}")
     return lines
+
+
+def _text(case: Case, value: Value) -> str:
+    if isinstance(value, Iri | Blank | Literal):
+        return term_short(value, case.prefixes)
+    return cypher_text(value)
 
 
 def _warning_lines(case: Case, queries: Sequence[Query]) -> list[str]:
@@ -253,13 +283,14 @@ def rewrite(path: Path) -> None:
     """Write the answers of a case file anew, as the oracle gives them."""
     case = load(path)
     text = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    registrations = seraph.registrations(case.query, file_name=path.name)
+    registrations = languages.registrations(case.query, file_name=path.name)
     first = next((i for i, line in enumerate(text) if line.startswith("--- answers")), len(text))
     kept = text[:first]
     while kept and not kept[-1].strip():
         kept.pop()
-    for registration in registrations:
-        expected = oracle(case, registration).answers(case.until, case.drain)
+    for law in oracles(case):
+        registration = law.registration
+        expected = law.answers(case.until, case.drain)
         if expected is None:
             sys.exit(f"{path}: too many instants for the oracle")
         kept += ["", "--- answers" if len(registrations) == 1 else f"--- answers {registration.name}"]

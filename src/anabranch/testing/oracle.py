@@ -9,20 +9,24 @@ Work: every instant looks at every event. That is the point.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
 
-from anabranch.algebra.operators import Registration, Source, Static, Window
+from anabranch.algebra.operators import DEFAULT_GRAPH, Registration, Source, Static, Window
 from anabranch.algebra.walk import windows
 from anabranch.engine.answers import Answer
 from anabranch.model.compare import content_key
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.instants import add_duration, subtract_duration
+from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
+from anabranch.model.terms import Triple
+from anabranch.model.triples import TripleGraph
 from anabranch.model.values import Node, Relationship, Value
+from anabranch.model.windows import EvaluationInstants
 from anabranch.snapshot import CompiledPlan, Context, compile_plan
 
 
@@ -53,16 +57,46 @@ class Oracle:
     policy: str = "trailing"
     conflicts: str = "latest"
     parameters: Mapping[str, Value] = field(default_factory=dict)
-    graphs: Mapping[str, PropertyGraph] = field(default_factory=dict)
+    graphs: Mapping[str, PropertyGraph | TripleGraph] = field(default_factory=dict)
     now: int | None = None
+    mapping: ModelMapping = field(default_factory=ModelMapping)
     _held: dict[int, list[tuple[Value, ...]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def starting_at(self) -> int | None:
         """STARTING AT, or the given now, or the first event; None when there is none of these."""
+        if self.registration.arrivals is not None:
+            return self._arrivals[0] if self._arrivals else None
         if self.registration.starting_at is not None:
             return self.registration.starting_at
-        return self.now if self.now is not None else min(self._times, default=None)
+        first = self.now if self.now is not None else min(self._times, default=None)
+        if first is None or not self.registration.aligned:
+            return first
+        # The epoch's multiples, of whatever duration; events from before it begin with the epoch itself.
+        instants = EvaluationInstants(0, self.registration.every)
+        index = instants.index_at_or_after(first)
+        while not self._can_hold(instants.instant(index), first):
+            index += 1
+        return instants.instant(index)
+
+    def _can_hold(self, at: int, event_time: int) -> bool:
+        """Whether an event is in a window at an instant, or will never be in one that ends later."""
+        ends = [self._snapped(window, at) for window in self._windows] or [at]
+        return any(event_time < end or (event_time == end and self.policy != "right-open") for end in ends)
+
+    @cached_property
+    def _arrivals(self) -> list[int]:
+        """The instants of a query that is evaluated as triples come."""
+        names = dict.fromkeys(self._name(window) for window in self._windows)
+        times = sorted(
+            event.event_time
+            for name in names
+            for event in self.streams.get(name or "", ())
+            for _ in self.mapping.triples_of(event)
+        )
+        step = self.registration.arrivals
+        counted = times[step - 1 :: step] if step else []
+        return sorted({*counted, *times[-1:]})
 
     @cached_property
     def _windows(self) -> tuple[Window, ...]:
@@ -79,13 +113,16 @@ class Oracle:
             return [event.event_time for events in self.streams.values() for event in events]
         return [event.event_time for window in self._windows for event in self._events(window)]
 
+    def _name(self, window: Window) -> str | None:
+        return window.stream.name if window.stream.name is not None else next(iter(self.streams), None)
+
     def _events(self, window: Window) -> Sequence[Event]:
-        if window.stream.name is not None:
-            return self.streams.get(window.stream.name, ())
-        return next(iter(self.streams.values()), ())
+        return self.streams.get(self._name(window) or "", ())
 
     def instant(self, index: int) -> int:
         assert self.starting_at is not None
+        if self.registration.arrivals is not None:
+            return self._arrivals[index]
         return self.starting_at if not index else add_duration(self.starting_at, self._every, index)
 
     @property
@@ -93,9 +130,19 @@ class Oracle:
         assert self.registration.every is not None
         return self.registration.every
 
+    def _snapped(self, window: Window, at: int) -> int:
+        """The instant whose content a window shows: with a step, that of the last multiple of it."""
+        if window.step is None:
+            return at
+        steps = EvaluationInstants(self.registration.starting_at or 0, window.step)
+        return steps.instant(steps.index_at_or_after(at + 1) - 1)
+
     def bounds(self, window: Window, at: int) -> tuple[int, int]:
         """What is reported as win_start and win_end."""
-        assert window.width is not None
+        at = self._snapped(window, at)
+        if window.width is None:
+            inside = self.content(window, at)
+            return (inside[0].event_time if inside else at), at
         if self.policy != "formal":
             return subtract_duration(at, window.width), at
         index = 0
@@ -109,6 +156,8 @@ class Oracle:
             index += 1
 
     def content(self, window: Window, at: int) -> list[Event]:
+        if window.width is None:
+            return self._recent(window, self._snapped(window, at))
         opens_at, closes_at = self.bounds(window, at)
         match self.policy:
             case "trailing":
@@ -118,6 +167,18 @@ class Oracle:
             case _:
                 events = [event for event in self._events(window) if opens_at <= event.event_time < closes_at]
                 return [event for event in events if event.event_time <= at]
+
+    def _recent(self, window: Window, at: int) -> list[Event]:
+        """All that has come, or the last triples of it; of the oldest event perhaps only its last triples."""
+        came = [
+            event
+            for event in self._events(window)
+            if event.event_time < at or (event.event_time == at and self.policy != "right-open")
+        ]
+        if window.count is None:
+            return came
+        single = [Event(event.event_time, triples=(one,)) for event in came for one in self.mapping.triples_of(event)]
+        return single[-window.count :]
 
     def rows(self, index: int) -> list[tuple[Value, ...]]:
         """The plain query over the windows' contents. The last instant's are kept, for the difference with the next."""
@@ -132,12 +193,31 @@ class Oracle:
 
         def graph(source: Source) -> PropertyGraph:
             if isinstance(source, Static):
-                return self.graphs[source.name]
-            return union(self.content(source, at), self.conflicts)
+                given = self._static(source.name)
+                if isinstance(given, PropertyGraph):
+                    return given
+                return union([self._as_elements(Event(0, triples=tuple(given)))], self.conflicts)
+            return union([self._as_elements(event) for event in self.content(source, at)], self.conflicts)
+
+        def triples(source: Source) -> TripleGraph:
+            if isinstance(source, Static):
+                given = self._static(source.name)
+                if isinstance(given, TripleGraph):
+                    return given
+                whole = Event(0, tuple(given.nodes.values()), tuple(given.relationships.values()))
+                return set_of((one, None) for one in self.mapping.triples_of(whole))
+            inside = self.content(source, at)
+            return set_of((one, event.event_time) for event in inside for one in self.mapping.triples_of(event))
 
         random = Random(f"{self.registration.name}/{index}")
-        context = Context(graph=graph, parameters=self.parameters, clock=at, random=random)
+        context = Context(graph=graph, triple_graph=triples, parameters=self.parameters, clock=at, random=random)
         return list(self._plan.run(context))
+
+    def _static(self, name: str) -> PropertyGraph | TripleGraph:
+        return self.graphs.get(name, TripleGraph()) if name == DEFAULT_GRAPH else self.graphs[name]
+
+    def _as_elements(self, event: Event) -> Event:
+        return Event(event.event_time, *self.mapping.elements_of(event)) if event.triples else event
 
     def answer(self, index: int) -> Answer | None:
         """What the query tells at an instant; None when it tells nothing."""
@@ -148,7 +228,7 @@ class Oracle:
             rows = minus(rows, before)
         elif output == "exiting":
             rows = minus(before, rows)
-        if not rows and self.registration.every is not None:
+        if not rows and not self._is_once:
             return None
         at = self.instant(index)
         reported = sorted((self.bounds(window, at) for window in self._windows), key=lambda ends: (ends[0], -ends[1]))
@@ -157,15 +237,29 @@ class Oracle:
 
     def is_last(self, index: int, until: int | None = None, drain: bool = False) -> bool:
         """Whether evaluation ends with this instant once the input has ended."""
-        if self.registration.every is None:
+        if self._is_once:
             return True
+        if self.registration.arrivals is not None:
+            return index + 1 == len(self._arrivals) or (until is not None and self.instant(index + 1) > until)
         if until is not None:
             return self.instant(index + 1) > until
         at = self.instant(index)
         seen_at_own_instant = self.policy != "right-open" or not self._windows
         if any(time > at or (time == at and not seen_at_own_instant) for time in self._times):
             return False
-        return not drain or not any(self.content(window, at) for window in self._windows)
+        return not drain or not any(self.content(window, at) for window in self._windows if window.width is not None)
+
+    @property
+    def _is_once(self) -> bool:
+        return self.registration.every is None and self.registration.arrivals is None
+
+    def events(self, until: int | None = None, drain: bool = False) -> list[Event]:
+        """The stream that a query with INTO makes of its answers."""
+        return [
+            Event(answer.at, triples=tuple(Triple(*row) for row in answer.rows))  # type: ignore[arg-type]
+            for answer in self.answers(until, drain) or []
+            if answer.rows
+        ]
 
     def answers(self, until: int | None = None, drain: bool = False, limit: int = 3_000) -> list[Answer] | None:
         """All answers up to the end; None when there are more than `limit` instants."""
@@ -179,6 +273,18 @@ class Oracle:
             if self.is_last(index, until, drain):
                 return found
         return None
+
+
+def set_of(arrivals: Iterable[tuple[Triple, int | None]]) -> TripleGraph:
+    """Triples as a set; one that comes again counts from its latest arrival."""
+    latest: dict[Triple, int | None] = {}
+    for triple, time in arrivals:
+        latest.pop(triple, None)
+        latest[triple] = time
+    graph = TripleGraph()
+    for triple, time in latest.items():
+        graph.add(triple, time)
+    return graph
 
 
 def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:

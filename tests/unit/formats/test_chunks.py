@@ -14,6 +14,7 @@ from anabranch.formats import chunks
 from anabranch.model.event import Event
 from anabranch.model.points import Point
 from anabranch.model.temporal import parse_duration
+from anabranch.model.terms import Blank, Iri, Literal, Triple, tagged
 from anabranch.model.values import Node, Relationship
 from anabranch.testing.draws import draw_case
 
@@ -27,11 +28,20 @@ VALUES = st.recursive(
 PROPERTIES = st.dictionaries(TEXTS, VALUES, max_size=3)
 NODES = st.builds(Node, IDS, st.lists(TEXTS, max_size=2).map(tuple), PROPERTIES)
 RELATIONSHIPS = st.builds(Relationship, st.one_of(st.none(), IDS), TEXTS, IDS, IDS, PROPERTIES)
+TERMS = st.one_of(
+    TEXTS.map(Iri),
+    st.tuples(TEXTS, TEXTS).map(lambda drawn: Blank(*drawn)),
+    TEXTS.map(Literal),
+    st.tuples(TEXTS, TEXTS).map(lambda drawn: Literal(*drawn)),
+    st.tuples(TEXTS, st.sampled_from(["en", "de-at"])).map(lambda drawn: tagged(*drawn)),
+)
+TRIPLES = st.tuples(TERMS, TERMS, TERMS).map(lambda drawn: Triple(*drawn))
 EVENTS = st.builds(
     Event,
     st.integers(-(2**62), 2**62),
     st.lists(NODES, max_size=3).map(tuple),
     st.lists(RELATIONSHIPS, max_size=3).map(tuple),
+    st.lists(TRIPLES, max_size=3).map(tuple),
 )
 
 
@@ -62,9 +72,13 @@ def test_typed_values_and_odd_numbers_come_out_again() -> None:
 
 
 def test_the_head_tells_counts_and_times_without_opening_the_chunk() -> None:
-    events = [Event(50, (Node(1),)), Event(20, (Node(1), Node(2)), (Relationship(None, "R", 1, 2),))]
+    triple = Triple(Iri("a:a"), Iri("a:p"), Literal("x"))
+    events = [
+        Event(50, (Node(1),), triples=(triple, triple)),
+        Event(20, (Node(1), Node(2)), (Relationship(None, "R", 1, 2),)),
+    ]
     found = chunks.head(chunks.pack(events)[:64])
-    assert (found.events, found.nodes, found.relationships, found.elements) == (2, 3, 1, 4)
+    assert (found.events, found.nodes, found.relationships, found.triples, found.elements) == (2, 3, 1, 2, 6)
     assert (found.first, found.last) == (20, 50)
 
 
@@ -74,6 +88,20 @@ def test_many_events_become_chunks_of_a_handy_size_in_their_order() -> None:
     packed = list(chunks.pack_all(events))
     assert [chunks.head(one).events for one in packed] == [chunks.EVENTS_PER_CHUNK, chunks.EVENTS_PER_CHUNK, 5]
     assert same([event for one in packed for event in chunks.unpack(one)], events)
+
+
+def test_an_event_of_many_triples_fills_a_chunk() -> None:
+    many = tuple(Triple(Iri("a:a"), Iri("a:p"), Literal(str(number))) for number in range(chunks.ELEMENTS_PER_CHUNK))
+    packed = list(chunks.pack_all([Event(0, triples=many), Event(1, triples=many[:1])]))
+    assert [chunks.head(one).triples for one in packed] == [chunks.ELEMENTS_PER_CHUNK, 1]
+
+
+def test_the_columns_of_triples_are_codes_into_one_list_of_distinct_terms() -> None:
+    a, p = Iri("a:a"), Iri("a:p")
+    found = chunks.columns(chunks.pack([Event(0, triples=(Triple(a, p, a),)), Event(0, triples=(Triple(p, p, a),))]))
+    assert found.terms == [a, p]
+    assert found.triples.tolist() == [[0, 1], [1, 1], [0, 0]]
+    assert found.triples_per_event.tolist() == [1, 1]
 
 
 def test_no_events_give_no_chunk() -> None:
@@ -92,6 +120,7 @@ def test_what_repeats_is_written_once() -> None:
         (b"", "not a chunk"),
         (b"PAR1" + bytes(60), "not a chunk"),
         (chunks.pack([Event(0)])[:4] + b"\x09" + chunks.pack([Event(0)])[5:], "format 9"),
+        (chunks.pack([Event(0)])[:4] + b"\x01" + chunks.pack([Event(0)])[5:], "has format 1; .* reads format 2"),
         (chunks.pack([Event(0, (Node(1),))])[:-3], "damaged"),
     ],
 )

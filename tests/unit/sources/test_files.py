@@ -454,7 +454,8 @@ def test_a_directory_without_events_says_what_they_look_like(tmp_path: Path) -> 
     write(tmp_path / "a.csv", [])
     assert message(tmp_path) == (
         f"{tmp_path} holds no events\n"
-        "hint: files of events end with .ndjson, .jsonl, .json, .parquet, perhaps followed by .gz"
+        "hint: files of events end with .ndjson, .jsonl, .json, .parquet, .tsv, .nt, .nq, .trig, .jsonld, "
+        "perhaps followed by .gz"
     )
     (tmp_path / "a.csv").unlink()
     assert ".parquet, .csv, perhaps" in message(tmp_path, records_are_events=False)
@@ -471,7 +472,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert message(tmp_path / "a.json").startswith(f"{tmp_path}/a.json: not JSON: ")
     (tmp_path / "a.csv").write_text("a,b\n")
     assert message(tmp_path / "a.csv") == (
-        f"{tmp_path}/a.csv holds records, not events\nhint: say what they mean with LOAD STREAM FROM ..."
+        f"{tmp_path}/a.csv holds records, not events\n"
+        "hint: say what they mean with LOAD STREAM FROM ...; a table of triples has the columns s, p, o and at"
     )
 
 

@@ -17,9 +17,10 @@ from tests.support.kafka_mock import KafkaMock, kafka_mock
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
+from anabranch.model.terms import Blank
 from anabranch.sources import kafka, kafka_client
 from anabranch.sources.address import parse_address
-from anabranch.sources.base import Limit, Offset, Piece, as_event
+from anabranch.sources.base import Decoding, Limit, Offset, Piece, as_event
 from anabranch.sources.kafka import KafkaSource
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -95,6 +96,17 @@ def test_records_that_are_events_become_events(brokers: KafkaMock, topic: str) -
     (event,) = read(one, one.begin(), one.ahead(one.begin(), ALL), as_event)
     assert isinstance(event, Event)
     assert (event.event_time, event.nodes[0].id) == (1_000_000, "Zürich")
+
+
+def test_records_may_be_timed_triples_and_each_has_its_own_blank_nodes(brokers: KafkaMock, topic: str) -> None:
+    fill(brokers, topic, 0, [b"1\t<a:a> <a:p> _:b .", {"at": 2, "triples": [["a:a", "a:p", "_:b"]]}])
+    one = source(brokers, topic)
+    decode = Decoding("s").decoder()
+    events = read(one, one.begin(), one.ahead(one.begin(), ALL), decode)
+    assert [event.triples[0].object for event in events if isinstance(event, Event)] == [
+        Blank("b", "s.0-0"),
+        Blank("b", "s.0-1"),
+    ]
 
 
 def test_an_empty_topic_stays_where_it_is(brokers: KafkaMock, topic: str) -> None:

@@ -177,9 +177,10 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
         (b'{"a": 1}\n{"a": 2}\n', [b'{"a": 1}', b'{"a": 2}']),
         (b'{"a": 1}\r\noops\n', [b'{"a": 1}', b"oops"]),
         (b'{\n"a": oops\n}', [b'{\n"a": oops\n}']),
+        (b"1\t<a:a> <a:p> 1 .\n2\t_:b <a:p> 2 .\n", [b"1\t<a:a> <a:p> 1 .", b"2\t_:b <a:p> 2 ."]),
         (b"\n" + b"[" * 100_000 + b"\n", [b"\n" + b"[" * 100_000 + b"\n"]),
     ],
-    ids=["one line", "over lines", "lines", "a bad line", "bad over lines", "nested too deeply"],
+    ids=["one line", "over lines", "lines", "a bad line", "bad over lines", "timed triples", "nested too deeply"],
 )
 def test_a_message_is_one_text_or_several_lines(payload: bytes, records: list[bytes]) -> None:
     assert message_records(payload) == records

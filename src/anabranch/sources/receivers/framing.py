@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 
 from anabranch.errors import StreamError
+from anabranch.formats.rdf.lines import looks_timed
 
 MAX_RECORD = 64 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -46,12 +47,18 @@ class LineBuffer:
 
 
 def message_records(payload: bytes) -> list[bytes]:
-    """The records of one message: a JSON text, whatever its layout, or lines."""
+    """The records of one message: a JSON text, whatever its layout, or lines of JSON or of time, tab and triple."""
     if b"\n" not in payload.strip() or _is_json(payload):
         return [payload]
     lines = payload.splitlines()
     # Text that is broken and spans lines is one bad record, not as many as it has lines.
-    return lines if any(line.lstrip()[:1] in (b"{", b"[") and _is_json(line) for line in lines) else [payload]
+    return lines if any(_is_record(line) for line in lines) else [payload]
+
+
+def _is_record(line: bytes) -> bool:
+    if line.lstrip()[:1] in (b"{", b"["):
+        return _is_json(line)
+    return looks_timed(line[:200].decode(errors="replace"))
 
 
 def _is_json(data: bytes) -> bool:

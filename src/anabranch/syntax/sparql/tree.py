@@ -112,9 +112,7 @@ class ExistsTree(Part):
     negated: bool
 
 
-ExpressionTree: TypeAlias = (
-    VarTree | TermTree | BinaryTree | UnaryTree | InTree | CallTree | AggregateTree | ExistsTree
-)
+ExpressionTree: TypeAlias = VarTree | TermTree | BinaryTree | UnaryTree | InTree | CallTree | AggregateTree | ExistsTree
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""What a drawing of a plan is made of, before anybody knows how it is written down.
+
+Invariant: every edge and every frame names boxes of its own panel; ids are words that all forms can use as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Shape = Literal["box", "round", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """`part` is static, streaming or empty; `filled` marks what the answer holds."""
+
+    id: str
+    title: str
+    lines: tuple[str, ...] = ()
+    part: str = ""
+    shape: Shape = "box"
+    filled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From one box to another. `faint` edges only remind of something; `upward` ones are drawn against the order of the
+    boxes from top to bottom."""
+
+    tail: str
+    head: str
+    label: str = ""
+    faint: bool = False
+    upward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A rectangle around boxes: dashed for a source, solid for what belongs together otherwise."""
+
+    id: str
+    title: str
+    boxes: tuple[str, ...]
+    dashed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One graph. A `tree` grows upward: every box stands above those that feed it."""
+
+    id: str
+    title: str
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    frames: tuple[Frame, ...] = ()
+    tree: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Rows of panels: a row for each query, before and after side by side."""
+
+    title: str
+    rows: tuple[tuple[Panel, ...], ...]
+    legend: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        return tuple(panel for row in self.rows for panel in row)
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def printable(text: str) -> str:
+    """The text without control characters and lone surrogates, which not every form can hold."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of about this width; a word that is longer is cut."""
+    lines = [""]
+    for word in text.split(" "):
+        while len(word) > width:
+            room = width - len(lines[-1]) - 1 if lines[-1] else width
+            if room < width // 3:
+                lines.append("")
+                room = width
+            lines[-1] = f"{lines[-1]} {word[:room]}" if lines[-1] else word[:room]
+            word = word[room:]
+            lines.append("")
+        if not lines[-1]:
+            lines[-1] = word
+        elif len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [line for line in lines if line] or [""]

@@ -1,0 +1,97 @@
+"""RDF terms, triple patterns and property paths as short text, as Turtle and SPARQL write them.
+
+Invariant: different terms have different text under the same prefixes; nothing reads it back.
+"""
+
+from __future__ import annotations
+
+import re
+
+from anabranch.algebra.triples import Alternative, Inverse, Link, Negated, PropertyPath, Repeat, Sequence
+from anabranch.model.terms import (
+    RDF,
+    RDF_TYPE,
+    RDFS,
+    XSD,
+    XSD_BOOLEAN,
+    XSD_DECIMAL,
+    XSD_DOUBLE,
+    XSD_INTEGER,
+    XSD_STRING,
+    Blank,
+    Iri,
+    Literal,
+    Term,
+    blank_label,
+)
+
+_COMMON = (("rdf", RDF), ("rdfs", RDFS), ("xsd", XSD))
+_LOCAL = re.compile(r"\w([\w.-]*[\w-])?|")
+_BARE = {
+    XSD_INTEGER: re.compile(r"[+-]?\d+"),
+    XSD_DECIMAL: re.compile(r"[+-]?\d*\.\d+"),
+    XSD_DOUBLE: re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+"),
+    XSD_BOOLEAN: re.compile(r"true|false"),
+}
+_TIMES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+
+
+class Terms:
+    """Spells terms with the prefixes of a query, and with those that everybody knows."""
+
+    def __init__(self, prefixes: tuple[tuple[str, str], ...] = ()) -> None:
+        taken = {name for name, _ in prefixes}
+        known = [*prefixes, *(one for one in _COMMON if one[0] not in taken)]
+        self._prefixes = sorted(known, key=lambda one: -len(one[1]))
+
+    def term(self, term: Term) -> str:
+        match term:
+            case Iri(value):
+                return self.iri(value)
+            case Blank():
+                return f"_:{blank_label(term)}"
+            case Literal(lexical, datatype, language):
+                bare = _BARE.get(datatype)
+                if bare is not None and bare.fullmatch(lexical):
+                    return lexical
+                quoted = _quoted(lexical)
+                if language:
+                    return f"{quoted}@{language}"
+                return quoted if datatype == XSD_STRING else f"{quoted}^^{self.iri(datatype)}"
+
+    def iri(self, value: str) -> str:
+        for name, namespace in self._prefixes:
+            if namespace and value.startswith(namespace) and _LOCAL.fullmatch(value[len(namespace) :]):
+                return f"{name}:{value[len(namespace) :]}"
+        return f"<{value}>"
+
+    def predicate(self, term: Term) -> str:
+        return "a" if term == RDF_TYPE else self.term(term)
+
+    def path(self, path: PropertyPath) -> str:
+        """A property path; what is inside of another stands in brackets when it is more than a step."""
+        match path:
+            case Link(iri):
+                return self.predicate(iri)
+            case Inverse(inner):
+                return f"^{self._inner(inner)}"
+            case Sequence(paths):
+                return "/".join(self._inner(one) for one in paths)
+            case Alternative(paths):
+                return "|".join(self._inner(one) for one in paths)
+            case Repeat(inner, least, most):
+                times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
+                return f"{self._inner(inner)}{times}"
+            case Negated(forward, backward):
+                steps = [self.predicate(one) for one in forward or ()]
+                steps += [f"^{self.predicate(one)}" for one in backward or ()]
+                return f"!{steps[0]}" if len(steps) == 1 else f"!({'|'.join(steps)})"
+
+    def _inner(self, path: PropertyPath) -> str:
+        text = self.path(path)
+        return text if isinstance(path, Link | Negated) else f"({text})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'

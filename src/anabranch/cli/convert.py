@@ -1,0 +1,209 @@
+"""`anabranch convert`: a stream from one format into another.
+
+Invariant: the output is there whole or not at all; a record that cannot be read is counted and set aside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+
+import typer
+from rich.text import Text
+
+from anabranch.cli.console import Terminal, open_terminal
+from anabranch.cli.failures import SET_ASIDE, InputError, guarded
+from anabranch.cli.options import STDIN, Color, existing
+from anabranch.errors import EngineError, MalformedEventError
+
+if TYPE_CHECKING:
+    from anabranch.cli.deadletters import SetAside
+    from anabranch.cli.inputs import Meter
+    from anabranch.formats.deadletter import MalformedRecord
+    from anabranch.model.event import Event
+
+_TOLD_EVERY = 256  # events
+
+
+@guarded
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A stream: files, a directory, gen:..., or - for stdin.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write, or - for stdout.")],
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="FORMAT", help="The format of IN, where its name does not tell.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="The format of OUT, where its name does not tell.")
+    ] = None,
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(metavar="IRI", help="What names of labels, types and properties begin with as IRIs."),
+    ] = None,
+    dead_letter: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where malformed records go. [OUT.dead.ndjson]")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 5 when malformed records were set aside.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
+    color: Color = None,
+) -> None:
+    """Convert a stream of events from one format into another.
+
+    Formats: tsv (time, tab, triple), csv and parquet-triples (columns s, p, o, at), nquads, trig and jsonld (a named
+    graph per event), ndjson-triples, ndjson-elements and parquet-elements (nodes and relationships); ndjson and parquet
+    keep what the events are. Triples become nodes and relationships, and back, where the formats ask for it.
+
+    Examples:
+
+      anabranch convert sensors.nt.tsv sensors.parquet
+
+      anabranch convert rides.ndjson rides.trig
+
+      zcat log.tsv.gz | anabranch convert - - --from tsv --to ndjson-elements
+    """
+    from anabranch.cli.deadletters import SetAside
+    from anabranch.cli.inputs import Meter
+    from anabranch.cli.summary import Bar
+    from anabranch.formats.streams import checked, format_of, write_events
+    from anabranch.model.mapping import Mapping
+
+    terminal = open_terminal(color)
+    _refuse_target(source, target, overwrite)
+    form = checked(to) if to else format_of(target) or ("ndjson" if target == STDIN else None)
+    if form is None:
+        raise EngineError(f"{target} does not say its format\nhint: end it with .tsv, .nq, .parquet, ..., or give --to")
+    given = None if from_ is None else checked(from_)
+    meter = Meter()
+    letters = SetAside(dead_letter or f"{'convert' if target == STDIN else target}.dead.ndjson")
+    bar = Bar(terminal.err, meter, shown=not quiet)
+    begun = time.perf_counter()
+    try:
+        with _written(target) as file:
+            events = _good(_records(source, given, meter), letters, bar.update)
+            count = write_events(events, file, form, Mapping(vocabulary))
+    finally:
+        bar.close()
+        letters.close()
+    if not quiet:
+        _summarize(terminal, count, letters, time.perf_counter() - begun)
+    if strict and letters.malformed:
+        raise typer.Exit(SET_ASIDE)
+
+
+def _records(source: str, given: str | None, meter: Meter) -> Iterator[Event | MalformedEventError]:
+    """What the input holds; `given` is its format where it was said."""
+    from anabranch.formats.streams import read_events
+    from anabranch.sources.lines import explained, unpacked
+
+    if source == STDIN:
+        meter.total = None
+        stdin = cast(BinaryIO, sys.stdin.buffer)
+        if given in (None, "ndjson"):
+            return read_events(stdin, "ndjson")  # line by line, and gzip too
+        packed = cast(BinaryIO, io.BytesIO(stdin.read()))
+        return read_events(unpacked(packed), given or "ndjson", "f0")
+    if given is None:
+        return _of_source(source, meter)
+
+    def records() -> Iterator[Event | MalformedRecord]:
+        path = existing(source)
+        if path.is_dir():
+            raise InputError(f"{source} is a directory; --from is for one file")
+        meter.total = path.stat().st_size
+        with path.open("rb") as file, explained():
+            yield from read_events(unpacked(file), given, "f0")
+        meter.done = meter.total
+
+    return records()
+
+
+def _of_source(address: str, meter: Meter) -> Iterator[Event | MalformedRecord]:
+    """The records of an address, read as a run reads them."""
+    from anabranch.sources.base import Limit, as_event
+    from anabranch.sources.open import open_source
+
+    source = open_source("", address)
+    if not source.finite:
+        raise EngineError(f"{address} never ends\nhint: give it an end, such as gen:bikes?count=1000 or until=end")
+    offset = source.begin()
+    meter.total = source.backlog(offset).total
+    try:
+        while not source.ended(offset):
+            end = source.ahead(offset, Limit())
+            for piece in source.pieces(offset, end):
+                yield from source.read(piece, as_event)
+            offset = end
+            meter.done = source.backlog(offset).done
+    finally:
+        source.close()
+
+
+def _good(
+    records: Iterable[Event | MalformedEventError], letters: SetAside, tell: Callable[[int], None]
+) -> Iterator[Event]:
+    """The events; what is none is set aside."""
+    count = 0
+    for record in records:
+        if isinstance(record, MalformedEventError):
+            letters.add_malformed("convert", record)
+            continue
+        count += 1
+        if count % _TOLD_EVERY == 0:
+            tell(count)
+        yield record
+
+
+def _refuse_target(source: str, target: str, overwrite: bool) -> None:
+    if target == STDIN:
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise EngineError(f"{target} is a directory\nhint: name the file to write")
+    if not path.parent.is_dir():
+        raise EngineError(f"cannot write {target}: there is no folder {path.parent}\nhint: mkdir -p {path.parent}")
+    if path.exists():
+        if os.path.exists(source) and os.path.samefile(source, target):
+            raise EngineError(f"{target} is read, and cannot be written at the same time\nhint: name another file")
+        if not overwrite:
+            raise EngineError(f"{target} exists already\nhint: name a new file, or add --overwrite to replace it")
+
+
+@contextlib.contextmanager
+def _written(target: str) -> Iterator[BinaryIO]:
+    """The file to write: next to its place until it is whole. stdout takes what comes."""
+    if target == STDIN:
+        yield cast(BinaryIO, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    part = Path(f"{target}.part")
+    try:
+        with part.open("wb") as raw:
+            if target.endswith(".gz"):
+                with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _summarize(terminal: Terminal, count: int, letters: SetAside, seconds: float) -> None:
+    text = Text(f"{count:,} event{'' if count == 1 else 's'}", style="dim")
+    text.append(" · ")
+    text.append(f"{letters.malformed:,} malformed", style="not dim bold yellow" if letters.malformed else "")
+    text.append(f" · {seconds:.2f} s")
+    if seconds > 0:
+        text.append(f" · {round(count / seconds):,} events/s")
+    for path in letters.paths:
+        text.append(f"\nset aside in {path}")
+    terminal.note(text)

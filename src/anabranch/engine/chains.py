@@ -1,0 +1,144 @@
+"""Streams that queries make: each answer of a query with INTO is an event of a stream that other queries read.
+
+The event stands at the answer's instant. Triples come of rows with three terms; nodes, relationships and paths in the
+rows of other queries are the event's elements. A stream is as far as the query that makes it: everything before that
+query's next instant is final, and when it will never be evaluated again the stream has ended. An instant without rows
+is progress all the same, so its readers go on as far as the query that makes it did.
+
+Invariant: no query reads, through however many others, what it makes itself; so progress runs in one direction, and
+what a query answers never depends on when another one was registered or stepped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from anabranch.engine.answers import Answer
+from anabranch.engine.arrivals import ArrivalInstants
+from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.stream import StreamBuffer
+from anabranch.model.event import Event
+from anabranch.model.terms import Blank, Iri, Literal, Triple
+from anabranch.model.union import overlay
+from anabranch.model.values import ElementId, Node, Path, Relationship, Value
+
+# --- answers as events ------------------------------------------------------------------------------------------------
+
+
+def event_of(answer: Answer, maker: ContinuousQuery) -> Event | None:
+    """The event that an answer is; None when it has nothing to say.
+
+    Triples stand in an order of their own where the query gives rows none: a window by count may begin inside of the
+    event, and which of them it holds must not hang on how the query was evaluated.
+    """
+    at = int(answer.at)
+    if maker.registration.language == "seraph":
+        elements = _Elements()
+        for row in answer.rows:
+            elements.take(row)
+        nodes, relationships = tuple(elements.nodes.values()), tuple(elements.relationships.values())
+        return Event(at, nodes, relationships) if nodes or relationships else None
+    triples = dict.fromkeys(triple for row in answer.rows if (triple := _triple(row)) is not None)
+    if not triples:
+        return None
+    return Event(at, triples=tuple(triples if maker.is_ordered else sorted(triples)))
+
+
+def _triple(row: Sequence[Value]) -> Triple | None:
+    """A row of three terms as a triple; None for one that is none, for an unbound variable say."""
+    match tuple(row):
+        case (Iri() | Blank() as subject, Iri() as predicate, Iri() | Blank() | Literal() as object_):
+            return Triple(subject, predicate, object_)
+    return None
+
+
+class _Elements:
+    """The nodes and relationships that values hold. What rows say differently of one element is laid over each
+    other, the later over the earlier."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[ElementId, Node] = {}
+        self.relationships: dict[ElementId | None, Relationship] = {}
+
+    def take(self, value: object) -> None:
+        match value:
+            case Node():
+                known = self.nodes.get(value.id)
+                self.nodes[value.id] = value if known is None else overlay(known, value)
+            case Relationship():
+                found = self.relationships.get(value.id)
+                self.relationships[value.id] = value if found is None else overlay(found, value)
+            case Path():
+                self.take(value.nodes)
+                self.take(value.relationships)
+            case list() | tuple():
+                for item in value:
+                    self.take(item)
+            case Mapping():
+                for item in value.values():
+                    self.take(item)
+
+
+# --- how far a made stream is -----------------------------------------------------------------------------------------
+
+
+def follow(stream: StreamBuffer, maker: ContinuousQuery, ended: bool) -> bool:
+    """Bring a stream to where the query that makes it stands; whether that moved it."""
+    before = (stream.open_from, stream.ended, stream.made_until)
+    stream.ended = ended
+    if maker.passed is not None:
+        stream.made_until = maker.passed
+    instants = maker.instants
+    if not ended and instants is not None:
+        index = maker.next_index
+        reached = instants.not_before(index) if isinstance(instants, ArrivalInstants) else instants.instant(index)
+        stream.advance(reached - 1)
+    return before != (stream.open_from, stream.ended, stream.made_until)
+
+
+# --- who reads whom ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A query, the streams that it reads and the one that it makes."""
+
+    query: str
+    reads: tuple[str, ...]
+    into: str | None
+
+    @classmethod
+    def of(cls, query: ContinuousQuery) -> Link:
+        return cls(query.name, query.stream_names(), query.registration.into)
+
+
+def circle(links: Iterable[Link], begin: str) -> tuple[Link, ...] | None:
+    """The queries of a circle through one of them, from it on, each making what the next one reads; None when there
+    is none."""
+    by_name = {link.query: link for link in links}
+
+    def onward(link: Link) -> Iterator[Link]:
+        return (other for other in by_name.values() if link.into is not None and link.into in other.reads)
+
+    seen = {begin}
+    paths: list[tuple[Link, ...]] = [(by_name[begin],)]
+    while paths:
+        path = paths.pop()
+        for link in onward(path[-1]):
+            if link.query == begin:
+                return path
+            if link.query not in seen:
+                seen.add(link.query)
+                paths.append((*path, link))
+    return None
+
+
+def spell_circle(path: Sequence[Link]) -> str:
+    """`a` makes `s`, which `b` reads; `b` makes `t`, which `a` reads."""
+    readers = (*path[1:], path[0])
+    return "; ".join(
+        f"`{link.query}` makes `{link.into}`, which {'it' if reader is link else f'`{reader.query}`'} reads"
+        + (" itself" if reader is link else "")
+        for link, reader in zip(path, readers, strict=True)
+    )

@@ -1,0 +1,83 @@
+"""The plan that a query runs: its text's plan after the rewrites, made anew when static knowledge changes.
+
+Rules may use what static graphs hold (a pattern that no static triple fits is asked of the windows alone), so a plan
+belongs to one version of the graphs that it reads.
+
+Invariant: whatever the rules, the rows are those of the plan as the text has it; scheduling looks at that plan alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from anabranch.algebra.operators import Operator, Pattern, Registration, Window
+from anabranch.algebra.walk import read_by, reads_triples, walk
+from anabranch.engine.contents import Model
+from anabranch.errors import EngineError, closest
+from anabranch.model.terms import Iri
+from anabranch.optimizer import RULES, Knowledge, Optimized, optimize
+from anabranch.snapshot import CompiledPlan, compile_plan
+
+if TYPE_CHECKING:
+    from anabranch.engine.surroundings import Surroundings
+
+ALL_RULES: tuple[str, ...] = tuple(rule.__name__ for rule in RULES)
+_BY_NAME = {rule.__name__: rule for rule in RULES}
+
+
+def rule_names(rules: str | Iterable[str]) -> tuple[str, ...]:
+    """`all`, `none`, or names of rules, as a text with commas or one by one."""
+    if rules == "all":
+        return ALL_RULES
+    if rules == "none":
+        return ()
+    names = [name.strip() for name in rules.split(",")] if isinstance(rules, str) else list(rules)
+    for name in names:
+        if name not in _BY_NAME:
+            near = closest(name, ALL_RULES, limit=1)
+            guess = f"did you mean {near[0]}?  " if near else ""
+            raise EngineError(f"there is no rule `{name}`; {guess}There are all, none, {', '.join(ALL_RULES)}")
+    return tuple(name for name in ALL_RULES if name in names)
+
+
+def optimized(registration: Registration, static_names: Iterable[str], around: Surroundings) -> Optimized:
+    """A query's plan after the rules, by what its static graphs hold now."""
+    if not reads_triples(registration.plan):
+        return Optimized(registration.plan, registration.plan)
+    known = {
+        name: frozenset(term for term in around.static(name).as_triples().predicates() if isinstance(term, Iri))
+        for name in static_names
+    }
+    rules = [_BY_NAME[name] for name in around.rules]
+    return optimize(registration.plan, Knowledge(known, registration.prefixes), rules)
+
+
+def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
+    """The windows of a plan, each with the model in which it is read."""
+    found: dict[tuple[Window, Model], None] = {}
+    for node in walk(plan):
+        model: Model = "graph" if isinstance(node, Pattern) else "triples"
+        found |= dict.fromkeys((source, model) for source in read_by(node) if isinstance(source, Window))
+    return tuple(found)
+
+
+class Plans:
+    """One query's plan, compiled for the static graphs as they are. `models` are the windows that it reads, and how."""
+
+    __slots__ = ("_compiled", "_registration", "_static_names", "_versions", "models")
+
+    def __init__(self, registration: Registration, static_names: tuple[str, ...]) -> None:
+        self._registration = registration
+        self._static_names = static_names
+        self._versions: tuple[int, ...] | None = None
+        self._compiled: CompiledPlan | None = None
+        self.models = models_of(registration.plan)
+
+    def compiled(self, around: Surroundings) -> CompiledPlan:
+        versions = tuple(around.static(name).version for name in self._static_names)
+        if self._compiled is None or versions != self._versions:
+            plan = optimized(self._registration, self._static_names, around).plan
+            self._compiled, self._versions = compile_plan(plan), versions
+            self.models = models_of(plan)
+        return self._compiled

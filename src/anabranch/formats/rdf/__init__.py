@@ -1,0 +1,1 @@
+"""RDF in and out: streams of triples, static graphs, and SPARQL's result formats. pyoxigraph reads the syntaxes."""

@@ -1,0 +1,247 @@
+"""Answers in the result formats of SPARQL, and graphs in those of RDF.
+
+    sparql-json  one document a line             sparql-xml   one document an answer
+    tsv          header and rows for each answer sparql-csv   the same in CSV
+    ntriples     triples                         nquads       one named graph an answer, with its time: again a stream
+    turtle       triples, with prefixes          rdfxml       one document an answer
+    jsonld       one document a line
+
+The documents of several answers follow each other. Those of SPARQL name their answer by a `link` in the head, those of
+graphs by the graph or a comment where the syntax has one: urn:anabranch:QUERY:INSTANT. Values that are no RDF terms are
+written as the literals that stand for them, elements of property graphs as their IRIs.
+
+Invariant: what is written here, a standard parser reads; a row becomes one solution, and null is an unbound variable.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+from anabranch.errors import EngineError, closest
+from anabranch.formats.answers import AnswerParts
+from anabranch.formats.rdf.graph_results import GRAPH_FORMS, render_graph
+from anabranch.formats.rdf.terms import legal_label, term_text
+from anabranch.formats.values import to_json
+from anabranch.model.instants import format_instant
+from anabranch.model.literals import literals_of
+from anabranch.model.mapping import Mapping as ModelMapping
+from anabranch.model.terms import (
+    TRUE,
+    XSD_BOOLEAN,
+    XSD_DECIMAL,
+    XSD_DOUBLE,
+    XSD_INTEGER,
+    XSD_STRING,
+    Blank,
+    Iri,
+    Literal,
+    Term,
+)
+from anabranch.model.values import Node, Path, Relationship
+
+TABLE_FORMS = ("sparql-json", "sparql-xml", "tsv", "sparql-csv")
+FORMS = (*TABLE_FORMS, *GRAPH_FORMS)
+GRAPH_COLUMNS = ("subject", "predicate", "object")
+
+_BARE = {
+    XSD_INTEGER: re.compile(r"[+-]?[0-9]+"),
+    XSD_DECIMAL: re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    XSD_DOUBLE: re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
+}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def render(form: str, parts: AnswerParts, prefixes: Mapping[str, str] | None = None) -> bytes:
+    """The answer in a form of `FORMS`. `prefixes` shorten IRIs where the form has prefixes."""
+    check_form(form, parts.columns)
+    name = answer_name(parts)
+    if form in GRAPH_FORMS:
+        triples = [[term for value in row if (term := term_of(value)) is not None] for row in parts.rows]
+        return render_graph(form, name, parts.at, triples, prefixes or {})
+    said = _boolean(parts)
+    rows = [] if said is not None else [[term_of(value) for value in row] for row in parts.rows]
+    match form:
+        case "sparql-json":
+            return _json(name, parts.columns, rows, said)
+        case "sparql-xml":
+            return _xml(name, parts.columns, rows, said)
+        case "tsv":
+            return _tsv(parts.columns, rows, said)
+    return _csv(parts.columns, rows, said)
+
+
+def check_form(form: str, columns: Sequence[str]) -> None:
+    """Refuse a form that does not exist, or that cannot hold answers with these columns."""
+    if form not in FORMS:
+        near = closest(form, FORMS)
+        guess = f"did you mean {near[0]}?  " if near else ""
+        raise EngineError(f"there is no form `{form}`\nhint: {guess}There are {', '.join(FORMS)}.")
+    if form in GRAPH_FORMS and tuple(columns) != GRAPH_COLUMNS:
+        shown = ", ".join(columns) or "none"
+        raise EngineError(
+            f"{form} holds triples, and the query's columns are {shown}\n"
+            f"hint: CONSTRUCT and DESCRIBE give triples; rows fit into {', '.join(TABLE_FORMS)}"
+        )
+
+
+def answer_name(parts: AnswerParts) -> str:
+    """The IRI of an answer; one that takes back or repeats another says so. A plain query's answer has none."""
+    if not parts.query:
+        return ""
+    name = f"urn:anabranch:{quote(parts.query, safe='')}:{format_instant(parts.at)}"
+    return f"{name}:{quote(parts.correction, safe='')}" if parts.correction else name
+
+
+def term_of(value: Any) -> Term | None:
+    """A value as an RDF term; None for null."""
+    match value:
+        case None | Iri() | Blank() | Literal():
+            return value
+        case Node():
+            return ModelMapping().resource(value.id)
+        case Relationship() | Path() | list() | tuple() | dict():
+            return Literal(_encode(to_json(value)))
+    return next(iter(literals_of(value)), None)
+
+
+def _boolean(parts: AnswerParts) -> bool | None:
+    """What an ASK says; None for rows."""
+    if parts.columns != ("ask",) or len(parts.rows) != 1:
+        return None
+    value = parts.rows[0][0]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Literal) and value.datatype == XSD_BOOLEAN:
+        return value == TRUE or value.lexical == "1"
+    return None
+
+
+_Rows = Sequence[Sequence[Term | None]]
+
+
+# --- JSON and XML -----------------------------------------------------------------------------------------------------
+
+
+def _json(name: str, columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
+    link = {"link": [name]} if name else {}
+    if said is not None:
+        return _encoded(_encode({"head": link, "boolean": said}) + "\n")
+    bindings = [
+        {column: _json_term(term) for column, term in zip(columns, row, strict=True) if term is not None}
+        for row in rows
+    ]
+    whole = {"head": {"vars": list(columns), **link}, "results": {"bindings": bindings}}
+    return _encoded(_encode(whole) + "\n")
+
+
+def _json_term(term: Term) -> dict[str, str]:
+    match term:
+        case Iri():
+            return {"type": "uri", "value": term.value}
+        case Blank():
+            return {"type": "bnode", "value": legal_label(term)}
+    found = {"type": "literal", "value": term.lexical}
+    if term.language:
+        found["xml:lang"] = term.language
+    elif term.datatype != XSD_STRING:
+        found["datatype"] = term.datatype
+    return found
+
+
+def _xml(name: str, columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
+    lines = ['<?xml version="1.0"?>', '<sparql xmlns="http://www.w3.org/2005/sparql-results#">', "  <head>"]
+    if said is None:
+        lines += [f"    <variable name={_attribute(column)}/>" for column in columns]
+    lines += [f"    <link href={_attribute(name)}/>"] if name else []
+    lines.append("  </head>")
+    if said is not None:
+        lines.append(f"  <boolean>{'true' if said else 'false'}</boolean>")
+    else:
+        lines.append("  <results>")
+        for row in rows:
+            lines.append("    <result>")
+            for column, term in zip(columns, row, strict=True):
+                if term is not None:
+                    lines.append(f"      <binding name={_attribute(column)}>{_xml_term(term)}</binding>")
+            lines.append("    </result>")
+        lines.append("  </results>")
+    lines.append("</sparql>")
+    return _encoded("".join(f"{line}\n" for line in lines))
+
+
+def _xml_term(term: Term) -> str:
+    match term:
+        case Iri():
+            return f"<uri>{_text(term.value)}</uri>"
+        case Blank():
+            return f"<bnode>{legal_label(term)}</bnode>"
+    about = ""
+    if term.language:
+        about = f" xml:lang={_attribute(term.language)}"
+    elif term.datatype != XSD_STRING:
+        about = f" datatype={_attribute(term.datatype)}"
+    return f"<literal{about}>{_text(term.lexical)}</literal>"
+
+
+def _text(text: str) -> str:
+    # A bare carriage return would come back as a line feed; characters that XML cannot say become U+FFFD.
+    return escape(_NOT_XML.sub("\ufffd", text), {"\r": "&#13;"})
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_NOT_XML.sub("\ufffd", text))
+
+
+# --- TSV and CSV ------------------------------------------------------------------------------------------------------
+
+
+def _tsv(columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
+    if said is not None:
+        return b"true\n" if said else b"false\n"
+    lines = ["\t".join(f"?{column}" for column in columns)]
+    lines += ["\t".join("" if term is None else _tsv_term(term) for term in row) for row in rows]
+    return _encoded("".join(f"{line}\n" for line in lines))
+
+
+def _tsv_term(term: Term) -> str:
+    if isinstance(term, Literal):
+        bare = _BARE.get(term.datatype)
+        if bare is not None and bare.fullmatch(term.lexical):
+            return term.lexical
+    return term_text(term)
+
+
+def _csv(columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
+    if said is not None:
+        return b"true\r\n" if said else b"false\r\n"
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows(_csv_row(row) for row in rows)
+    return _encoded(text.getvalue())
+
+
+def _csv_row(row: Sequence[Term | None]) -> Iterator[str]:
+    for term in row:
+        match term:
+            case None:
+                yield ""
+            case Iri():
+                yield term.value
+            case Blank():
+                yield f"_:{legal_label(term)}"
+            case Literal():
+                yield term.lexical
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; half a surrogate pair, which it cannot hold, becomes a question mark."""
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,48 @@
+"""The optimizer: a plan becomes a better plan with the same answer.
+
+Invariant: the optimised plan gives the same bag of rows, under the same column names in the same order, as the plan it
+was made from, as long as what is known of static graphs holds. Where SPARQL itself leaves the choice open (LIMIT
+without an order that decides, SAMPLE, the order within GROUP_CONCAT) it may choose otherwise. Plans over property
+graphs are left alone: there a filter that runs earlier may fail on a row that it would never have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anabranch.algebra.expressions import Variable
+from anabranch.algebra.operators import Operator, Project
+from anabranch.algebra.optimized import Fired, Optimized
+from anabranch.algebra.walk import reads_triples
+from anabranch.optimizer.knowledge import Knowledge, Rewrite, Rule
+from anabranch.optimizer.rules import RULES
+
+__all__ = ["RULES", "Fired", "Knowledge", "Optimized", "Rewrite", "Rule", "optimize"]
+
+NOTHING_KNOWN = Knowledge()
+
+DEEPEST = 160
+"""Operators above one another that a rule may end with: evaluators walk down a plan by recursion."""
+
+
+def optimize(plan: Operator, knowledge: Knowledge = NOTHING_KNOWN, rules: Sequence[Rule] = RULES) -> Optimized:
+    """The plan after the rules, each of them once, in order. Any tuple of rules will do, each alone included."""
+    if not reads_triples(plan):
+        return Optimized(plan, plan)
+    after, fired = plan, []
+    for rule in rules:
+        rewrite = rule(after, knowledge)
+        if rewrite is None or _depth(rewrite.plan) > max(DEEPEST, _depth(after)):
+            continue
+        fired.append(Fired(rule.__name__, rewrite.notes, rewrite.plan != after))
+        after = rewrite.plan
+    if after.columns != plan.columns:
+        after = Project(after, tuple((name, Variable(name)) for name in plan.columns), span=plan.span)
+    return Optimized(plan, after, tuple(fired))
+
+
+def _depth(plan: Operator) -> int:
+    depth, level = 0, [plan]
+    while level:
+        depth, level = depth + 1, [below for operator in level for below in operator.inputs]
+    return depth

@@ -1,0 +1,91 @@
+"""Windows keep only the triples that some pattern can match (SPECTRA, section 5).
+
+    Window(s)  =  Window(s, keep the constants of all patterns that read it)
+
+Law: a triple that fits no pattern is part of no match; what is counted in a count window are arrivals, kept or not. A
+window that anything reads as a whole (`?s ?p ?o`, DESCRIBE, a query for the plug-in) keeps everything. What is kept
+depends on the query alone, in an order of its own: the same windows come out whatever is known of static graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from anabranch.algebra.expressions import Constant, Expression, TripleTime
+from anabranch.algebra.operators import Kept, Operator, Window
+from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, Place, Var
+from anabranch.algebra.walk import parts_of, walk, windows
+from anabranch.model.terms import Blank, Iri, Literal, Term
+from anabranch.optimizer.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.property_paths import steps_needed
+from anabranch.optimizer.rebuild import everywhere
+
+_ALL: Kept = (None, None, None)
+
+
+def summarise_windows(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
+    asked: dict[Window, list[Kept]] = {window: [] for window in windows(plan)}
+    for node in walk(plan):
+        for window, kept in _asked(node):
+            asked[window].append(kept)
+    new = {window: replace(window, keep=_least(kept)) for window, kept in asked.items()}
+    changed = {old: window for old, window in new.items() if old != window}
+    if not changed:
+        return None
+    speller = knowledge.speller()
+    notes = [
+        f"{window.stream.name or 'the stream'} keeps {', '.join(speller.kept(one) for one in window.keep or ())}"
+        for window in changed.values()
+        if window.keep is not None
+    ]
+    rewritten = everywhere(plan, lambda part: changed.get(part, part) if isinstance(part, Window) else part)
+    return Rewrite(rewritten, tuple(dict.fromkeys(notes)))
+
+
+def _asked(node: Operator | Expression) -> Iterator[tuple[Window, Kept]]:
+    """Which triples of which windows a node may look at."""
+    match node:
+        case GraphPattern(source=source, patterns=patterns):
+            fits: Iterable[Kept] = [tuple(map(_constant, one.places)) for one in patterns]  # type: ignore[misc]
+        case Path(source=source):
+            steps = steps_needed(node)
+            fits = [_ALL] if steps is None else [(None, step, None) for step in sorted(steps)]
+        case TripleTime(source=source):
+            places = (node.subject, node.predicate, node.object)
+            fits = [tuple(map(_constant_value, places))]  # type: ignore[list-item]
+        case Describe(source=source):
+            fits = [_ALL]
+        case Delegated(default=source, named=named):
+            fits = [_ALL]
+            yield from ((one, _ALL) for _, one in named if isinstance(one, Window))
+        case _:
+            return
+    for part in parts_of(source):
+        if isinstance(part, Window):
+            yield from ((part, kept) for kept in fits)
+
+
+def _constant(place: Place) -> Term | None:
+    return None if isinstance(place, Var) else place
+
+
+def _constant_value(expression: Expression) -> Term | None:
+    match expression:
+        case Constant(value=Iri() | Blank() | Literal() as term):
+            return term
+        case _:
+            return None
+
+
+def _least(kept: list[Kept]) -> tuple[Kept, ...] | None:
+    """The same triples with as few patterns as can say it; None when that is all of them."""
+    distinct = list(dict.fromkeys(kept))
+    if _ALL in distinct:
+        return None
+    least = [one for one in distinct if not any(other != one and _covers(other, one) for other in distinct)]
+    return tuple(sorted(least, key=lambda kept: [(term is not None, repr(term)) for term in kept]))
+
+
+def _covers(wide: Kept, narrow: Kept) -> bool:
+    return all(a is None or a == b for a, b in zip(wide, narrow, strict=True))

@@ -1,0 +1,1 @@
+"""Engines of others behind small interfaces of ours."""

@@ -1,0 +1,71 @@
+"""How answers look as text: JSON lines, CSV, the result formats of SPARQL, the graph formats of RDF.
+
+JSON and CSV are rendered in the worker that has the answer; the formats of RDF are made here, from the typed answer.
+
+Invariant: a form says which rendering of an answer it needs, and a name of a file says its form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from anabranch.formats.answers import from_typed
+from anabranch.sinks.base import Form, Told
+
+
+@dataclass(frozen=True, slots=True)
+class RdfForm:
+    """One of `formats.rdf.results.FORMS`, with the prefixes that its texts may use."""
+
+    name: str
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+
+LineForm: TypeAlias = Literal["json", "csv"] | RdfForm
+
+SUFFIXES: Mapping[str, str] = {
+    ".srj": "sparql-json",
+    ".srx": "sparql-xml",
+    ".tsv": "tsv",
+    ".nt": "ntriples",
+    ".nq": "nquads",
+    ".ttl": "turtle",
+    ".rdf": "rdfxml",
+    ".jsonld": "jsonld",
+}
+_SUFFIX_OF = {form: suffix for suffix, form in SUFFIXES.items()} | {"sparql-csv": ".csv"}
+
+
+def needed(form: LineForm) -> Form:
+    """The rendering of an answer that the form is made from."""
+    return "typed" if isinstance(form, RdfForm) else form
+
+
+def suffix_of(form: LineForm) -> str:
+    if isinstance(form, RdfForm):
+        return _SUFFIX_OF[form.name]
+    return ".csv" if form == "csv" else ".ndjson"
+
+
+def lines_of(answers: Iterable[Told], form: LineForm) -> list[bytes]:
+    """The texts of the answers that have any."""
+    return [text for told in answers if (text := _text(told, form))]
+
+
+def _text(told: Told, form: LineForm) -> bytes:
+    if not isinstance(form, RdfForm):
+        return told.csv if form == "csv" else told.json
+    from anabranch.formats.rdf.results import render
+
+    return render(form.name, from_typed(told.typed), dict(form.prefixes))
+
+
+def check_form(form: LineForm, columns: Iterable[Sequence[str]]) -> None:
+    """Refuse a form that some query's answers do not have: rows of bindings are no graph."""
+    if isinstance(form, RdfForm):
+        from anabranch.formats.rdf.results import check_form as check
+
+        for names in columns:
+            check(form.name, names)

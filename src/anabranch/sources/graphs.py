@@ -1,0 +1,162 @@
+"""Static RDF graphs from where they lie: a path, `file:`, `http:` or `https:`, plain or gzip.
+
+Invariant: a graph is read whole or refused; what is fetched stays within 20 seconds of silence and 256 MiB, and leads
+only to http and https.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import io
+import urllib.error
+import urllib.request
+import zlib
+from email.message import Message
+from pathlib import Path
+from typing import IO, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from anabranch.errors import StreamError, closest
+from anabranch.formats.rdf.graphs import ACCEPT, EXTENSIONS, extension_of, read_triples
+from anabranch.model.triples import TripleGraph
+
+TIMEOUT = 20.0  # seconds
+MOST_BYTES = 256 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_WEB = ("http://", "https://")
+
+
+class _Document(NamedTuple):
+    data: bytes
+    base: str
+    content_type: str | None = None
+
+
+def is_rdf(name: str) -> bool:
+    """Whether a name leads to an RDF graph: it is on the web, or ends like RDF. A JSON property graph does neither."""
+    return name.lower().startswith(_WEB) or extension_of(_path_text(name)) in EXTENSIONS
+
+
+def load_graph(name: str, base_folder: str | Path = ".", fetch: bool = True) -> TripleGraph:
+    """The graph behind a path (from `base_folder` on) or an IRI. Without `fetch` nothing is read from the web."""
+    if name.lower().startswith(_WEB):
+        if not fetch:
+            raise StreamError(f"{name} would be fetched from the web\nhint: give a file of it: --graph '{name}=FILE'")
+        found = _fetched(name)
+    else:
+        found = _read(_path(name, base_folder))
+    document = f"g{zlib.crc32(name.encode('utf-8', 'replace')):08x}"
+    data = _unpacked(found.data, name)
+    return TripleGraph(read_triples(data, name, content_type=found.content_type, base=found.base, document=document))
+
+
+def fingerprint(name: str, base_folder: str | Path = ".") -> str:
+    """A text that changes when the graph does: a file's time and size, what a server says, else the content's hash."""
+    if not name.lower().startswith(_WEB):
+        found = _path(name, base_folder).stat()
+        return f"{found.st_mtime_ns}-{found.st_size}"
+    try:
+        with _opened(name, "HEAD") as response:
+            said = response.headers["ETag"] or response.headers["Last-Modified"]
+            if said:
+                return str(said)
+    except StreamError:
+        pass  # a server may know no HEAD
+    return hashlib.sha256(_fetched(name).data).hexdigest()
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _path_text(name: str) -> str:
+    if not name.lower().startswith("file:"):
+        return name
+    parts = urlsplit(name)
+    if parts.netloc not in ("", "localhost"):
+        raise StreamError(f"{name} names the computer `{parts.netloc}`\nhint: three slashes: file:///path")
+    return unquote(parts.path)
+
+
+def _path(name: str, base_folder: str | Path) -> Path:
+    path = Path(base_folder) / _path_text(name)
+    if path.is_dir():
+        raise StreamError(f"{name} is a directory\nhint: name one file of RDF")
+    if not path.exists():
+        near: list[str] = []
+        if path.parent.is_dir():
+            near = closest(path.name, sorted(one.name for one in path.parent.iterdir()), limit=1)
+        raise StreamError(
+            f"there is no file {path}" + (f"\nhint: did you mean {path.parent / near[0]}?" if near else "")
+        )
+    return path
+
+
+def _read(path: Path) -> _Document:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise _too_large(str(path))
+        return _Document(path.read_bytes(), path.resolve().as_uri())
+    except OSError as error:
+        raise StreamError(f"{path}: {error.strerror or error}") from None
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            plain = file.read(MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise StreamError(f"{name}: not a whole gzip file: {error}") from None
+    if len(plain) > MOST_BYTES:
+        raise _too_large(name)
+    return plain
+
+
+def _too_large(name: str) -> StreamError:
+    return StreamError(
+        f"{name} has more than {MOST_BYTES >> 20} MiB\nhint: static graphs are held in memory: cut it down"
+    )
+
+
+# --- the web ----------------------------------------------------------------------------------------------------------
+
+
+class _WebOnly(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to the web and nowhere else: a server must not send us to our own files."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> urllib.request.Request | None:
+        if not newurl.lower().startswith(_WEB):
+            raise StreamError(f"{req.full_url} leads to {newurl}, which is not on the web")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+
+
+def _fetched(url: str) -> _Document:
+    with _opened(url, "GET") as response:
+        try:
+            data = response.read(MOST_BYTES + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise StreamError(f"{url}: the answer was cut short: {error}") from None
+        if len(data) > MOST_BYTES:
+            raise _too_large(url)
+        return _Document(data, response.url, response.headers["Content-Type"])
+
+
+def _opened(url: str, method: str) -> http.client.HTTPResponse:
+    headers = {"Accept": ACCEPT, "User-Agent": "anabranch"}
+    try:
+        request = urllib.request.Request(url, headers=headers, method=method)
+        answer: http.client.HTTPResponse = urllib.request.build_opener(_WebOnly).open(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise StreamError(f"{url}: the server says {error.code} {error.reason}") from None
+    except urllib.error.URLError as error:
+        reason = error.reason if isinstance(error.reason, str) else getattr(error.reason, "strerror", None)
+        raise StreamError(f"{url} cannot be reached: {reason or error.reason}") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise StreamError(f"{url} cannot be reached: {error}") from None
+    return answer

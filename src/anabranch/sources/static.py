@@ -1,0 +1,107 @@
+"""Static knowledge of a run: which graph comes from where, loaded, and looked at for changes.
+
+A graph is given by the user (`--graph NAME=FILE`), or named by a query (FROM <brokers.ttl>, FROM <http://...>) and
+then loaded from where its name leads: a path from the query's own folder on, or the web.
+
+Invariant: what is loaded is whole; a file that cannot be read after a change leaves the graph that was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from anabranch.algebra.operators import DEFAULT_GRAPH
+from anabranch.algebra.walk import static_graphs
+from anabranch.errors import StreamError
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.triples import TripleGraph
+from anabranch.sources.graphs import fingerprint, is_rdf, load_graph
+from anabranch.sources.property_graphs import read_graph
+from anabranch.sources.wanted import meant
+from anabranch.syntax.languages import QueryText, registrations
+
+AnyGraph: TypeAlias = PropertyGraph | TripleGraph
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """A static graph and the files that it is made of; relative paths begin at `folder`."""
+
+    name: str
+    places: tuple[str, ...]
+    folder: str = "."
+
+    def load(self) -> AnyGraph:
+        if len(self.places) == 1 and not is_rdf(self.places[0]):
+            return read_graph(Path(self.folder) / self.places[0])
+        odd = next((place for place in self.places if not is_rdf(place)), None)
+        if odd is not None:
+            hint = "one graph is of RDF files, or of one file with nodes and relationships"
+            raise StreamError(f"the graph {self.name} has several files, and {odd} is not RDF\nhint: {hint}")
+        loaded = [load_graph(place, self.folder) for place in self.places]
+        return loaded[0] if len(loaded) == 1 else TripleGraph(triple for graph in loaded for triple in graph)
+
+    def fingerprint(self) -> str:
+        """A text that changes when a file does."""
+        return " ".join(fingerprint(place, self.folder) for place in self.places)
+
+
+def graph_files(given: Iterable[tuple[str | None, str]], texts: Sequence[QueryText]) -> list[GraphFile]:
+    """The static graphs of a run: those given by name (an RDF file without one is the default graph) and those that
+    queries name and nobody gave."""
+    asked = {
+        one.name: text
+        for text in texts
+        for registration in registrations(*text)
+        if registration.language != "seraph"
+        for one in static_graphs(registration.plan)
+        if one.name != DEFAULT_GRAPH
+    }
+    places: dict[str, list[str]] = {}
+    for name, place in given:
+        own = name or (DEFAULT_GRAPH if is_rdf(place) else _stem(place))
+        places.setdefault(own, []).append(place)
+    names = meant(places, asked)
+    files = [GraphFile(names[name], tuple(found)) for name, found in places.items()]
+    known = {file.name for file in files}
+    files += [
+        GraphFile(name, (name,), _folder(text)) for name, text in asked.items() if name not in known and is_rdf(name)
+    ]
+    return files
+
+
+def _folder(text: QueryText) -> str:
+    """Where a query's relative paths begin."""
+    return str(Path(text.file_name).parent) if Path(text.file_name).exists() else "."
+
+
+def _stem(place: str) -> str:
+    return Path(place).name.split(".")[0]
+
+
+class Watch:
+    """Says which graphs have changed since they were last loaded."""
+
+    def __init__(self, files: Sequence[GraphFile]) -> None:
+        self._files = files
+        self._known = {file.name: _fingerprint(file) for file in files}
+
+    def changed(self) -> list[GraphFile]:
+        found = []
+        for file in self._files:
+            now = _fingerprint(file)
+            if now is not None and now != self._known[file.name]:
+                self._known[file.name] = now
+                found.append(file)
+        return found
+
+
+def _fingerprint(file: GraphFile) -> str | None:
+    """None while a file is away or cannot be reached: it is looked at again later."""
+    try:
+        return file.fingerprint()
+    except (StreamError, OSError):
+        return None

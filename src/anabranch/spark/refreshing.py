@@ -1,0 +1,97 @@
+"""Static graphs whose files change while a run goes on.
+
+The planner looks at the files now and then. A graph that has changed is loaded, and a copy of it is put into the run's
+folder; the offset names the copy. So a batch that is run again sees the graph that it saw, whatever the file holds by
+then, and a cell that is built anew finds every graph as it was.
+
+Invariant: an offset's graphs are complete on disk before the offset exists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch.errors import StreamError
+from anabranch.sources.static import AnyGraph, GraphFile
+
+Noted = dict[str, dict[str, Any]]
+"""By graph: the mark of the file's content, and where its copy lies; none for the one that the run began with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshSettings:
+    files: tuple[GraphFile, ...]
+    every: int  # microseconds
+    folder: str
+
+
+class Refresher:
+    def __init__(self, settings: RefreshSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._looked_at: float | None = None
+
+    def ahead(self, noted: Noted | None) -> Noted:
+        """The graphs as they are now, or as they were noted when it is not yet time to look."""
+        now = self._clock()
+        if noted is None:
+            self._looked_at = now
+            return {file.name: {"mark": _mark(file), "copy": None} for file in self._settings.files}
+        if self._looked_at is not None and (now - self._looked_at) * 1_000_000 < self._settings.every:
+            return noted
+        self._looked_at = now
+        return noted | self._changed(noted)
+
+    def _changed(self, noted: Noted) -> Noted:
+        found: Noted = {}
+        for file in self._settings.files:
+            mark = _mark(file)
+            if mark is None or mark == noted.get(file.name, {}).get("mark"):
+                continue
+            try:
+                graph = file.load()
+            except (StreamError, OSError):
+                continue  # half written, or away: the graph that was there stays
+            found[file.name] = {"mark": mark, "copy": str(self._keep(file, mark, graph))}
+        return found
+
+    def _keep(self, file: GraphFile, mark: str, graph: AnyGraph) -> Path:
+        name = hashlib.sha256(f"{file.name}\n{mark}".encode()).hexdigest()[:24]
+        folder = Path(self._settings.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.graph"
+        begun = folder / f".{name}.{os.getpid()}"
+        with begun.open("wb") as out:
+            pickle.dump(graph, out)
+            out.flush()
+            os.fsync(out.fileno())
+        begun.replace(path)
+        return path
+
+
+def load_copy(path: str) -> AnyGraph:
+    return pickle.loads(Path(path).read_bytes())  # type: ignore[no-any-return]
+
+
+def copies(noted: Noted) -> dict[str, str]:
+    """Where the graphs lie that are no longer those of the run's beginning."""
+    return {name: said["copy"] for name, said in noted.items() if said["copy"] is not None}
+
+
+def refresh_settings(files: Sequence[GraphFile], every: int | None, folder: Path) -> RefreshSettings | None:
+    return None if every is None or not files else RefreshSettings(tuple(files), every, str(folder))
+
+
+def _mark(file: GraphFile) -> str | None:
+    """What tells one content from another; None while the file cannot be reached."""
+    try:
+        return file.fingerprint()
+    except (StreamError, OSError):
+        return None

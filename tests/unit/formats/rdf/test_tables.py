@@ -1,0 +1,186 @@
+"""Tables of timed triples: which columns they have, what a cell means, and that packing is reading."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anabranch.formats import chunks
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.rdf.tables import (
+    Header,
+    csv_header,
+    header_of,
+    pack_rows,
+    read_csv,
+    read_rows,
+    triple_batches,
+    write_csv,
+    write_parquet_triples,
+)
+from anabranch.model.event import Event
+from anabranch.model.terms import (
+    XSD_BOOLEAN,
+    XSD_DATE,
+    XSD_DATE_TIME,
+    XSD_DECIMAL,
+    XSD_DOUBLE,
+    XSD_INTEGER,
+    Blank,
+    Iri,
+    Literal,
+    Term,
+)
+
+from .drawing import EVENTS, one_by_one, renamed
+
+HEADER = Header("s", "p", "o", "at")
+
+
+def csv_events(text: str) -> list[Event | MalformedRecord]:
+    return list(read_csv(io.StringIO(text, newline=""), "d"))
+
+
+def batch(**columns: Any) -> Any:
+    given = {"s": ["http://ex/a"], "p": ["http://ex/p"], "o": ["x"], "at": [5], **columns}
+    length = max(map(len, given.values()))
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array(values * length if len(values) < length else values) for name, values in given.items()}
+    )
+
+
+def agree(rows: Any) -> list[Event]:
+    packed = pack_rows(rows, HEADER, "d")
+    assert packed is not None
+    events = chunks.unpack(packed)
+    assert events == list(read_rows(rows, HEADER, 0, "d"))
+    return events
+
+
+@settings(max_examples=100)
+@given(st.lists(EVENTS, max_size=4))
+def test_what_is_written_as_csv_is_read_again_row_by_row(events: list[Event]) -> None:
+    file = io.BytesIO()
+    assert write_csv(events, file) == len(events)
+    found = csv_events(file.getvalue().decode())
+    assert renamed(record for record in found if isinstance(record, Event)) == renamed(one_by_one(events))
+
+
+@settings(max_examples=60)
+@given(st.lists(EVENTS, max_size=4))
+def test_what_is_written_as_parquet_is_read_again_and_packed_alike(events: list[Event]) -> None:
+    file = io.BytesIO()
+    write_parquet_triples(events, file)
+    with pq.ParquetFile(io.BytesIO(file.getvalue())) as parquet:
+        header = header_of(parquet.schema_arrow.names)
+        assert header is not None
+        found = [event for rows in triple_batches(parquet, header) for event in agree(rows)]
+    assert renamed(found) == renamed(one_by_one(events))
+
+
+@pytest.mark.parametrize(
+    ("names", "header"),
+    [
+        (["s", "p", "o", "at"], Header("s", "p", "o", "at")),
+        (["Time", " Subject", "Object", "PREDICATE", "more"], Header(" Subject", "PREDICATE", "Object", "Time")),
+        (["s", "predicate", "o", "timestamp"], Header("s", "predicate", "o", "timestamp")),
+        (["s", "p", "o"], None),
+        (["at", "nodes"], None),
+    ],
+)
+def test_the_columns_are_known_by_their_names(names: list[str], header: Header | None) -> None:
+    assert header_of(names) == header
+
+
+def test_cells_of_csv_are_terms_or_bare() -> None:
+    found = csv_events(
+        "at,s,p,o\n"
+        "1,http://ex/a,<http://ex/p>,hello\n"
+        '2,_:b,http://ex/p,"""5""^^<http://www.w3.org/2001/XMLSchema#integer>"\n'
+        "2022-10-14T14:45:00Z,http://ex/a,http://ex/p,http://ex/b\n"
+        "3,http://ex/a,http://ex/p,\n"
+    )
+    objects = [record.triples[0].object for record in found if isinstance(record, Event)]
+    assert objects == [Literal("hello"), Literal("5", XSD_INTEGER), Iri("http://ex/b"), Literal("")]
+
+
+def test_malformed_rows_of_csv_are_set_aside_with_their_number() -> None:
+    found = csv_events(
+        "at,s,p,o\n,http://ex/a,http://ex/p,x\n1,a,http://ex/p,x\n1,http://ex/a\nnoon,http://ex/a,http://ex/p,x\n"
+    )
+    assert [(one.line, one.reason) for one in found if isinstance(one, MalformedRecord)] == [
+        (1, "at: missing"),
+        (2, "`a` is no IRI; write it like <http://example.org/a>"),
+        (3, "the row is shorter than the header"),
+        (4, "time: `noon` is not an instant: cannot read `noon` as a date and time"),
+    ]
+
+
+def test_another_table_is_no_table_of_triples() -> None:
+    assert csv_header(io.StringIO("a,b\n1,2\n")) is None
+    assert csv_header(io.StringIO("")) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "term"),
+    [
+        (5, Literal("5", XSD_INTEGER)),
+        (0.5, Literal("0.5", XSD_DOUBLE)),
+        (True, Literal("true", XSD_BOOLEAN)),
+        (Decimal("1.50"), Literal("1.50", XSD_DECIMAL)),
+        (date(2022, 10, 14), Literal("2022-10-14", XSD_DATE)),
+        (datetime(2022, 10, 14, 14, 45, tzinfo=UTC), Literal("2022-10-14T14:45:00+00:00", XSD_DATE_TIME)),
+        ("_:b", Blank("b", "d")),
+        ("", Literal("")),
+    ],
+)
+def test_numbers_and_times_of_parquet_are_typed_literals(value: Any, term: Term) -> None:
+    (event,) = agree(batch(o=[value]))
+    assert event.triples[0].object == term
+
+
+@pytest.mark.parametrize(
+    ("at", "micros"),
+    [
+        ([5], 5000),
+        (["2022-10-14T14:45:00Z"], 1665758700000000),
+        (["1665758700000"], 1665758700000000),
+        ([datetime(2022, 10, 14, 14, 45, tzinfo=UTC)], 1665758700000000),
+    ],
+)
+def test_times_of_parquet_are_milliseconds_texts_or_timestamps(at: list[Any], micros: int) -> None:
+    assert [event.event_time for event in agree(batch(at=at))] == [micros]
+
+
+def test_many_rows_are_packed_by_columns() -> None:
+    rows = batch(s=[f"http://ex/{number % 7}" for number in range(100)], o=list(range(100)), at=list(range(100)))
+    assert len(agree(rows)) == 100
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"s": ["a", "http://ex/a"]}, "`a` is no IRI"),
+        ({"s": [None, "http://ex/a"]}, "subject: missing"),
+        ({"s": ['"x"', "http://ex/a"]}, 'the subject "x" is a literal'),
+        ({"p": ["_:b", "http://ex/p"]}, "the predicate _:d.b is no IRI"),
+        ({"s": [1, 2]}, "subject: 1 is no term"),
+        ({"at": [None, 5]}, "at: missing"),
+        ({"at": ["noon", "1"]}, "time: `noon`"),
+        ({"at": [None, datetime(2022, 1, 1, tzinfo=UTC)]}, "at: missing"),
+    ],
+)
+def test_a_batch_with_a_malformed_row_is_read_row_by_row(columns: dict[str, Any], said: str) -> None:
+    rows = batch(**columns)
+    assert pack_rows(rows, HEADER, "d") is None
+    first, _ = read_rows(rows, HEADER, 40, "d")
+    assert isinstance(first, MalformedRecord)
+    assert (first.line, first.reason[: len(said)]) == (41, said)

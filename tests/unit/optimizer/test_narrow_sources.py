@@ -1,0 +1,57 @@
+"""Each triple pattern is looked for only where it can be found."""
+
+from __future__ import annotations
+
+from anabranch.algebra import operators as op
+from anabranch.algebra import triples as tr
+from anabranch.model.terms import Iri
+from anabranch.optimizer import Knowledge
+from anabranch.optimizer.narrow_sources import narrow_sources
+
+from .plans import BOTH, EX, KNOWN, MARKET, OTHER, bgp, knowing, triples
+
+KNOWING_P = knowing({"known": triples("x p y")})
+
+
+def narrowed(plan: op.Operator, knowledge: Knowledge = KNOWING_P) -> op.Operator | None:
+    rewrite = narrow_sources(plan, knowledge)
+    return None if rewrite is None else rewrite.plan
+
+
+def test_a_pattern_loses_a_graph_that_does_not_hold_its_predicate() -> None:
+    assert narrowed(bgp("?a q ?b; ?b r ?c", BOTH)) == bgp("?a q ?b; ?b r ?c", MARKET)
+
+
+def test_a_pattern_falls_apart_by_what_its_parts_can_meet() -> None:
+    rewrite = narrow_sources(bgp("?a p ?b; ?b q ?c; ?c r ?d", BOTH), KNOWING_P)
+    assert rewrite is not None
+    assert rewrite.plan == op.Join(bgp("?a p ?b", BOTH), bgp("?b q ?c; ?c r ?d", MARKET))
+    assert rewrite.notes == (":p: set apart, static knowledge holds it", ":q, :r: not in graph known")
+
+
+def test_parts_that_nothing_connects_are_joined_through_what_does() -> None:
+    assert narrowed(bgp("?a q ?b; ?b p ?c; ?c r ?d", BOTH)) == op.Join(
+        op.Join(bgp("?a q ?b", MARKET), bgp("?b p ?c", BOTH)), bgp("?c r ?d", MARKET)
+    )
+
+
+def test_windows_are_never_lost() -> None:
+    three = op.Merged((KNOWN, MARKET, OTHER))
+    assert narrowed(bgp("?a q ?b", three)) == bgp("?a q ?b", op.Merged((MARKET, OTHER)))
+
+
+def test_a_graph_of_which_nothing_is_known_stays() -> None:
+    assert narrowed(bgp("?a q ?b", BOTH), Knowledge()) is None
+    assert narrowed(bgp("?a q ?b", BOTH), Knowledge({"known": None})) is None
+
+
+def test_a_pattern_with_any_predicate_keeps_all_its_sources() -> None:
+    assert narrowed(bgp("?a ?p ?b", BOTH)) is None
+
+
+def test_a_path_loses_a_graph_unless_it_may_have_no_steps() -> None:
+    step = tr.Link(Iri(EX + "q"))
+    for least, source in ((1, MARKET), (0, None)):
+        path = tr.Path(BOTH, tr.Var("a"), tr.Repeat(step, least), tr.Var("b"))
+        expected = None if source is None else tr.Path(source, path.subject, path.path, path.object)
+        assert narrowed(path) == expected
