@@ -20,7 +20,7 @@ from anabranch.spark import cell as cells
 from anabranch.spark.cell import Cell
 from anabranch.spark.job import Job
 from anabranch.spark.rows import CellRow, Packed
-from anabranch.syntax import seraph
+from anabranch.syntax import languages
 from anabranch.testing.case_file import Case
 
 CONTROL: dict[str, Any] = {"splits": {}, "idle": {}, "closed": [], "end": False}
@@ -64,7 +64,7 @@ class DictState:
 
 def job_of(case: Case, late: LatePolicy | None = None) -> Job:
     """The job that runs a case."""
-    registrations = seraph.registrations(case.query, file_name=case.path.name)
+    registrations = languages.registrations(case.query, file_name=case.path.name)
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else []
     names = names or list(case.streams) or ["stream"]
     streams = tuple(OpenedStream(GeneratorSource(name, "graph", {"count": "0"}), Decoding(name), "") for name in names)

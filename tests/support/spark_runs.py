@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from anabranch.engine.query import QueryOptions
 from anabranch.formats.ndjson import write_ndjson
@@ -17,7 +18,7 @@ from anabranch.spark.job import Job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.run import Observers, SparkRun
 from anabranch.spark.session import RunningSpark
-from anabranch.syntax import seraph
+from anabranch.syntax import languages
 
 
 class Lines(Sink):
@@ -53,7 +54,7 @@ class Runner:
         """The streams as files, each cut into so many."""
         sources: dict[str, Source] = {}
         for name, events in streams.items():
-            folder = self.path / name
+            folder = self.path / quote(name, safe="")
             folder.mkdir(exist_ok=True)
             size = max(1, -(-len(events) // files))
             for number in range(files):
@@ -86,7 +87,7 @@ class Runner:
 
 def queries_of(text: str, options: QueryOptions | None = None) -> tuple[QueryOptions, ...]:
     options = replace(options or QueryOptions(), text=text)
-    return tuple(replace(options, source_name=one.name) for one in seraph.registrations(text))
+    return tuple(replace(options, source_name=one.name) for one in languages.registrations(text))
 
 
 def job_for(text: str, sources: Mapping[str, Source], **more: object) -> Job:

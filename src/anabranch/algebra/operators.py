@@ -364,7 +364,8 @@ class Registration:
         and the last event's when the input has ended; 0 means that instant alone.
       - with neither `every` nor `arrivals`: once, at `starting_at` (RETURN).
 
-    A query with `into` makes a stream of that name: each answer is an event at its instant.
+    A query with `into` makes a stream of that name: each answer is an event at its instant. `delegated` is the same
+    query for the SPARQL plug-in, where it can be said in plain SPARQL.
     """
 
     name: str
@@ -378,6 +379,7 @@ class Registration:
     into: str | None = None
     language: str = "seraph"
     prefixes: tuple[tuple[str, str], ...] = ()
+    delegated: Operator | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import typer
 from anabranch.algebra.operators import Form, Registration
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.engine import Engine
-from anabranch.engine.plans import ALL_RULES
+from anabranch.engine.plans import ALL_RULES, Evaluator
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.session import parameter_values
@@ -46,6 +46,7 @@ class Asked:
     quiet: bool
     mapping: ModelMapping = field(default_factory=ModelMapping)
     rules: tuple[str, ...] = ALL_RULES
+    evaluator: Evaluator = "own"
     refresh: int | None = None  # microseconds
     # Spark's alone
     checkpoint: str | None = None
@@ -64,7 +65,13 @@ class Asked:
         """How each query of the texts is registered."""
         options = QueryOptions(self.windows, self.conflicts, parameter_values(self.parameters))
         return [
-            replace(options, text=text.text, file_name=text.file_name, source_name=one.name)
+            replace(
+                options,
+                text=text.text,
+                file_name=text.file_name,
+                source_name=one.name,
+                evaluator=self.evaluator if one.language != "seraph" else "own",
+            )
             for one, text in self.registrations()
         ]
 

@@ -60,6 +60,11 @@ class Engine(StrEnum):
     local = "local"
 
 
+class Evaluator(StrEnum):
+    own = "own"
+    plugin = "plugin"
+
+
 class SummaryForm(StrEnum):
     text = "text"
     json = "json"

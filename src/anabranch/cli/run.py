@@ -12,7 +12,17 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import FAILED, SET_ASIDE, guarded
-from anabranch.cli.options import Color, Conflicts, Engine, Output, Params, SummaryForm, Windows, WindowsOption
+from anabranch.cli.options import (
+    Color,
+    Conflicts,
+    Engine,
+    Evaluator,
+    Output,
+    Params,
+    SummaryForm,
+    Windows,
+    WindowsOption,
+)
 
 _LIVE_IDLE_TIMEOUT = "PT30S"
 
@@ -46,6 +56,9 @@ def run(
     rules: Annotated[
         str, typer.Option(metavar="RULES", help="Rewrites: all, none, or names with commas in between.")
     ] = "all",
+    evaluator: Annotated[
+        Evaluator, typer.Option(help="Who answers SPARQL: our own algebra, or the plug-in (pyoxigraph).")
+    ] = Evaluator.own,
     engine: Annotated[
         Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
     ] = Engine.spark,
@@ -161,6 +174,7 @@ def run(
         quiet=quiet,
         mapping=ModelMapping(vocabulary),
         rules=options.rules(rules),
+        evaluator=evaluator.value,
         refresh=options.micros(options.duration(refresh, "--refresh"), "--refresh"),
         checkpoint=checkpoint,
         follow=follow,

@@ -51,6 +51,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         asked.late,
         asked.mapping,
         asked.rules,
+        asked.evaluator,
     )
     for name, graph in asked.graphs.items():
         session.graph(name, graph)

@@ -133,6 +133,7 @@ def pack_query(query: ContinuousQuery) -> Json:
         "text": options.text,
         "file_name": options.file_name,
         "source_name": options.source_name,
+        "evaluator": options.evaluator,
         "order": query.order,
         "bound_stream": query.bound_stream,
         "starting_at": None if query.instants is None else query.instants.starting_at,
@@ -164,6 +165,7 @@ def unpack_query(
         state["text"],
         state["file_name"],
         state["source_name"],
+        state["evaluator"],
     )
     if known is not None and identity(known.name, known.options) == identity(state["name"], options):
         query = known
@@ -203,7 +205,7 @@ def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> N
 def identity(name: str, options: QueryOptions) -> Hashable:
     """What makes two queries the same one, so that where the one stands can be said of the other."""
     parameters = json.dumps(pack_values(options.parameters), sort_keys=True)
-    return (name, options.text, options.source_name, options.windows, options.conflicts, parameters)
+    return (name, options.text, options.source_name, options.windows, options.conflicts, options.evaluator, parameters)
 
 
 def _pack_arrivals(instants: ArrivalInstants, next_index: int) -> Json:

@@ -398,8 +398,8 @@ class Engine:
         return cls.from_state(checkpoint.unpack(data), recompile)
 
     @classmethod
-    def from_state(cls, state: Json, recompile: Recompile) -> Engine:
-        engine = cls()
+    def from_state(cls, state: Json, recompile: Recompile, plugin: Plugin | None = None) -> Engine:
+        engine = cls(plugin=plugin)
         engine.load(state, recompile)
         return engine
 

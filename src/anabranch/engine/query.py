@@ -22,7 +22,7 @@ from anabranch.algebra.walk import is_empty_without_events, is_volatile, static_
 from anabranch.engine.answers import Answer, Row, bag_difference, row_key
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.contents import ContentKey, Model
-from anabranch.engine.plans import Plans
+from anabranch.engine.plans import Evaluator, Plans
 from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
@@ -50,6 +50,7 @@ class QueryOptions:
     text: str = ""
     file_name: str = "<query>"
     source_name: str = ""
+    evaluator: Evaluator = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class ContinuousQuery:
         self.static_names: tuple[str, ...] = tuple(dict.fromkeys(one.name for one in static_graphs(registration.plan)))
         self.is_volatile = is_volatile(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
-        self._plans = Plans(registration, self.static_names)
+        self._plans = Plans(registration, self.static_names, options.evaluator)
         self.bound_stream: str | None = None  # what the unnamed stream is
         self.instants: Instants | None = None
         self.first_index = 0  # of the first instant that was or will be evaluated

@@ -19,7 +19,7 @@ from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine, Pushed
-from anabranch.engine.plans import rule_names
+from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query import QueryOptions, QueryWarning
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
@@ -97,11 +97,16 @@ class Session:
     """Queries, streams and static graphs of one program. Instants are UTC microseconds, ISO text or datetimes."""
 
     def __init__(
-        self, engine: Engine, windows: WindowPolicy = "trailing", conflicts: ConflictPolicy = "latest"
+        self,
+        engine: Engine,
+        windows: WindowPolicy = "trailing",
+        conflicts: ConflictPolicy = "latest",
+        evaluator: Evaluator = "own",
     ) -> None:
         self._engine = engine
         self._windows = windows
         self._conflicts = conflicts
+        self._evaluator = evaluator
 
     @classmethod
     def local(
@@ -113,11 +118,13 @@ class Session:
         late: LatePolicyName | LatePolicy = "drop",
         mapping: ModelMapping | None = None,
         rules: str | Iterable[str] = "all",
+        evaluator: Evaluator = "own",
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
         their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
-        property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names."""
+        property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator` who answers SPARQL at an instant: our
+        own algebra, or the plug-in (pyoxigraph) over the windows' content."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_duration(lateness),
@@ -131,7 +138,7 @@ class Session:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
                 engine.declare_stream(name, as_duration(own))
-        return cls(engine, windows, conflicts)
+        return cls(engine, windows, conflicts, evaluator)
 
     # --- queries ------------------------------------------------------------------------------------------------------
 
@@ -204,6 +211,7 @@ class Session:
             text=text,
             file_name=file_name,
             source_name=registration.name,
+            evaluator=self._evaluator if registration.language != "seraph" else "own",
         )
 
     def query(self, name: str) -> Query:
@@ -279,7 +287,12 @@ class Session:
 
     def checkpoint(self) -> bytes:
         """Everything that the next answers depend on, queries and unpolled answers included."""
-        state = {"windows": self._windows, "conflicts": self._conflicts, "engine": self._engine.state()}
+        state = {
+            "windows": self._windows,
+            "conflicts": self._conflicts,
+            "evaluator": self._evaluator,
+            "engine": self._engine.state(),
+        }
         return checkpoint.pack(state)
 
     @classmethod
@@ -288,7 +301,8 @@ class Session:
         state = checkpoint.unpack(data)
         if "engine" not in state:
             raise EngineError("this is the checkpoint of an engine, not of a session")
-        return cls(Engine.from_state(state["engine"], recompile), state["windows"], state["conflicts"])
+        engine = Engine.from_state(state["engine"], recompile, Oxigraph())
+        return cls(engine, state["windows"], state["conflicts"], state["evaluator"])
 
 
 def recompile(options: QueryOptions) -> Registration:

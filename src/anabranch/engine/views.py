@@ -3,8 +3,8 @@
 A window with a step shows, between two multiples of it, what it showed at the last one. The multiples count from the
 registration's STARTING AT, else from the epoch.
 
-Invariant: neither end of a window ever moves back as the instant moves on, whatever kind of window it is; two views with
-the same signature hold the same events.
+Invariant: neither end of a window ever moves back as the instant moves on, whatever kind of window it is; two views
+with the same signature hold the same events.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
 
 A relationship with properties is a triple and an rdf:Statement about it that carries the properties.
 
-Law: what both models can say survives there and back: `elements_of` of what `triples_of` gave has the same nodes, labels,
-properties and relationships. Not both can say: parallel relationships without properties, bare nodes, languages of
-strings, lists of one item, and IRIs of names that were cut where there is no vocabulary.
+Law: what both models can say survives there and back: `elements_of` of what `triples_of` gave has the same nodes,
+labels, properties and relationships. Not both can say: parallel relationships without properties, bare nodes, languages
+of strings, lists of one item, and IRIs of names that were cut where there is no vocabulary.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 import pyoxigraph as ox
 
 from anabranch.algebra.triples import Place, TriplePattern, Var
-from anabranch.errors import EngineError
+from anabranch.errors import EngineError, EvaluationError
 from anabranch.formats.rdf.terms import from_oxigraph, legal_label, term_text, to_oxigraph
 from anabranch.model.terms import Blank, Iri, Literal, Term, Triple
 from anabranch.model.triples import Triples
@@ -37,7 +37,8 @@ class Oxigraph:
         try:
             found: Any = store.query(text)
         except (SyntaxError, ValueError, RuntimeError, OSError) as error:
-            raise EngineError(f"pyoxigraph refuses the query: {error}") from None
+            hint = "leave out --evaluator plugin"
+            raise EvaluationError("SPQ-303", f"pyoxigraph refuses the query: {error}", hint) from None
         if isinstance(found, ox.QueryBoolean):
             return ("ask",), [(Literal("true" if found else "false", "http://www.w3.org/2001/XMLSchema#boolean"),)]
         if isinstance(found, ox.QueryTriples):

@@ -56,6 +56,7 @@ _BARE = {
     XSD_DOUBLE: re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
 }
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_EDGES = re.compile(r"^[ \t\n]+|[ \t\n]+$")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -192,8 +193,10 @@ def _xml_term(term: Term) -> str:
 
 
 def _text(text: str) -> str:
-    # A bare carriage return would come back as a line feed; characters that XML cannot say become U+FFFD.
-    return escape(_NOT_XML.sub("\ufffd", text), {"\r": "&#13;"})
+    # A bare carriage return would come back as a line feed, and some readers take blanks at the ends away;
+    # characters that XML cannot say become U+FFFD.
+    escaped = escape(_NOT_XML.sub("\ufffd", text), {"\r": "&#13;"})
+    return _EDGES.sub(lambda blanks: "".join(f"&#{ord(one)};" for one in blanks[0]), escaped)
 
 
 def _attribute(text: str) -> str:

@@ -6,7 +6,7 @@ was raised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from anabranch.algebra.operators import Form, Operator, Registration
@@ -121,13 +121,22 @@ def statements(
         text_of_name = name.text if name is not None else _free_name(taken | used)
         used.add(text_of_name)
         try:
-            found.append(lower_registration(statement, text_of_name, dialect, problems, graphs))
+            found.append(lower_registration(statement, text_of_name, dialect, problems, graphs, text))
         except RecursionError:
             raise _too_deep(None if name is None else name.span, text, file_name) from None
     _refuse(problems.found, text, file_name)
-    for one in found:
-        _check_depth(one.plan, text, file_name)
-    return tuple(found)
+    return tuple(_shallow(one, text, file_name) for one in found)
+
+
+def _shallow(registration: Registration, text: str, file_name: str) -> Registration:
+    """A query whose plan is too deep for our evaluator is the plug-in's, where it is plain SPARQL."""
+    try:
+        _check_depth(registration.plan, text, file_name)
+    except QuerySyntaxError:
+        if registration.delegated is None:
+            raise
+        return replace(registration, plan=registration.delegated)
+    return registration
 
 
 registrations = statements

@@ -9,6 +9,7 @@ from anabranch.algebra.operators import Form, Operator, Output, Registration
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower import QueryLowering
 from anabranch.syntax.sparql.lower_dataset import DatasetLowering, plain_dataset
+from anabranch.syntax.sparql.lower_delegated import lower_delegated
 from anabranch.syntax.sparql.lower_times import Times
 from anabranch.syntax.sparql.scope import RESERVED, Problems, Settings
 from anabranch.syntax.sparql.walk import variables
@@ -29,14 +30,20 @@ def lower_plain(
 
 
 def lower_registration(
-    statement: t.StatementTree, name: str, dialect: t.Dialect, problems: Problems, graphs: tuple[str, ...] | None
+    statement: t.StatementTree,
+    name: str,
+    dialect: t.Dialect,
+    problems: Problems,
+    graphs: tuple[str, ...] | None,
+    text: str,
 ) -> Registration:
-    """One statement of a file; `name` is its own or the one that it was given."""
+    """One statement of a file with this text; `name` is its own or the one that it was given."""
     problems.next_statement()
     query = statement.query
     sources = DatasetLowering(statement, dialect, problems, graphs)
     rhythm = sources.rhythm()
-    settings = Settings(problems, dialect, statement.base, sources.dataset(rhythm), Times(query, problems))
+    dataset = sources.dataset(rhythm)
+    settings = Settings(problems, dialect, statement.base, dataset, Times(query, problems))
     plan, form = QueryLowering(settings).query(query)
     if form == "bindings":
         _check_reserved(query, plan, problems)
@@ -52,6 +59,7 @@ def lower_registration(
         into=_into(statement, name, plan, form, problems),
         language=dialect,
         prefixes=statement.prefixes,
+        delegated=lower_delegated(statement, plan, dataset, text),
     )
 
 
