@@ -12,21 +12,28 @@ from pathlib import Path
 
 import anabranch
 from anabranch.errors import QueryError
-from anabranch.syntax import seraph
+from anabranch.syntax import languages, seraph, sparql
 
 PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
-_EXAMPLE = re.compile(r"```seraph\n(?P<query>.*?)```\n```text\n(?P<shown>.*?)```", re.DOTALL)
+_EXAMPLE = re.compile(
+    r"```(?P<language>seraph|csparql|lupos|rspql|sparql)\n(?P<query>.*?)```\n```text\n(?P<shown>.*?)```", re.DOTALL
+)
 
 
-def diagnostics_of(query: str) -> str:
+def diagnostics_of(query: str, language: str = "seraph") -> str:
     """What a user sees when this query is refused."""
+    file_name = f"query.{language}"
     try:
-        if query.lstrip().startswith("LOAD"):
-            seraph.ingestions(query, "query.seraph")
+        if language == "sparql":
+            sparql.plan(query, file_name)
+        elif language != "seraph":
+            languages.registrations(query, file_name)
+        elif query.lstrip().startswith("LOAD"):
+            seraph.ingestions(query, file_name)
         elif query.lstrip().startswith("REGISTER"):
-            seraph.registrations(query, "query.seraph")
+            seraph.registrations(query, file_name)
         else:
-            anabranch.evaluate(query, {"nodes": []}, file_name="query.seraph")
+            anabranch.evaluate(query, {"nodes": []}, file_name=file_name)
     except QueryError as error:
         return error.render()
     raise SystemExit(f"this query of {PAGE.name} is not refused:\n{query}")
@@ -34,8 +41,8 @@ def diagnostics_of(query: str) -> str:
 
 def refreshed(page: str) -> str:
     def fill(match: re.Match[str]) -> str:
-        query = match["query"]
-        return f"```seraph\n{query}```\n```text\n{diagnostics_of(query.rstrip())}\n```"
+        query, language = match["query"], match["language"]
+        return f"```{language}\n{query}```\n```text\n{diagnostics_of(query.rstrip(), language)}\n```"
 
     return _EXAMPLE.sub(fill, page)
 

@@ -40,22 +40,31 @@ if TYPE_CHECKING:
     from anabranch.formats.tables import Table
     from anabranch.model.event import Event
     from anabranch.model.graph import PropertyGraph
+    from anabranch.model.mapping import Mapping
+    from anabranch.model.terms import Blank, Iri, Literal, Triple
+    from anabranch.model.triples import TripleGraph
     from anabranch.model.values import Node, Path, Relationship
     from anabranch.plain import evaluate
     from anabranch.sinks.memory import MemoryTable
+    from anabranch.sources.graphs import load_graph
     from anabranch.spark.api import Finished, run
+    from anabranch.syntax.languages import QueryText
 
 __all__ = [
     "AnabranchError",
     "Answer",
+    "Blank",
     "Diagnostic",
     "EngineError",
     "EvaluationError",
     "Event",
     "Finished",
     "InternalError",
+    "Iri",
     "LatePolicy",
+    "Literal",
     "MalformedEventError",
+    "Mapping",
     "MemoryTable",
     "Node",
     "Path",
@@ -64,15 +73,19 @@ __all__ = [
     "QueryError",
     "QueryNameError",
     "QuerySyntaxError",
+    "QueryText",
     "QueryTypeError",
     "Relationship",
     "Session",
     "Span",
     "StreamError",
     "Table",
+    "Triple",
+    "TripleGraph",
     "UnsupportedQueryError",
     "__version__",
     "evaluate",
+    "load_graph",
     "run",
 ]
 
@@ -91,6 +104,14 @@ _HOMES = {
     "Node": "anabranch.model.values",
     "Path": "anabranch.model.values",
     "Relationship": "anabranch.model.values",
+    "Blank": "anabranch.model.terms",
+    "Iri": "anabranch.model.terms",
+    "Literal": "anabranch.model.terms",
+    "Triple": "anabranch.model.terms",
+    "TripleGraph": "anabranch.model.triples",
+    "Mapping": "anabranch.model.mapping",
+    "load_graph": "anabranch.sources.graphs",
+    "QueryText": "anabranch.syntax.languages",
 }
 
 

@@ -19,6 +19,6 @@ def test_the_outputs_on_the_page_are_those_of_this_version() -> None:
 
 def test_every_code_has_a_heading_and_every_heading_a_code() -> None:
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    headings = set(re.findall(r"^### (SER-\d+)$", page, re.MULTILINE))
+    headings = set(re.findall(r"^### ((?:SER|SPQ)-\d+)$", page, re.MULTILINE))
     sources = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
-    assert set(re.findall(r'"(SER-\d+)"', sources)) == headings
+    assert set(re.findall(r'"((?:SER|SPQ)-\d+)"', sources)) == headings

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from anabranch.syntax import seraph
+from anabranch.syntax import languages, seraph, sparql
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,6 +71,10 @@ def test_the_queries_of_the_page_are_legal(page: str) -> None:
             if "refused" not in block.options:
                 seraph.registrations(block.body, page)
                 seraph.ingestions(block.body, page)
+        elif block.language == "sparql":
+            sparql.plan(block.body, page)
+        elif block.language in ("csparql", "lupos", "rspql") and "refused" not in block.options:
+            assert languages.registrations(block.body, f"{page}.{block.language}")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -91,6 +95,7 @@ def test_every_block_of_the_page_is_closed_and_of_a_known_language(page: str) ->
     found = outputs.blocks(text)
     assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(found)
     known = {"python", "text", "console", "seraph", "cypher", "json", "sh"}
+    known |= {"csparql", "lupos", "rspql", "sparql", "turtle"}
     assert {block.language for block in found} <= known
 
 

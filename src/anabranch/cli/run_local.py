@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
@@ -20,11 +21,13 @@ from anabranch.cli.writers import make_writer
 from anabranch.engine.answers import Answer
 from anabranch.engine.query import QueryWarning
 from anabranch.engine.session import Session
+from anabranch.errors import StreamError
 from anabranch.sources.static import GraphFile, Watch
 
 
 class Refresh:
-    """Looks at the files of static graphs now and then, and lets the session see those that have changed."""
+    """Looks at the files of static graphs now and then, and lets the session see those that have changed. One that
+    cannot be read, half written perhaps, leaves the graph that was there."""
 
     def __init__(self, session: Session, files: Sequence[GraphFile], every: int) -> None:
         self._session = session
@@ -37,7 +40,8 @@ class Refresh:
             return
         self._looked_at = time.monotonic()
         for file in self._watch.changed():
-            self._session.graph(file.name, file.load())
+            with suppress(StreamError, OSError):
+                self._session.graph(file.name, file.load())
 
 
 def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:

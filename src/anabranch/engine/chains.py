@@ -83,13 +83,16 @@ class _Elements:
 # --- how far a made stream is -----------------------------------------------------------------------------------------
 
 
-def follow(stream: StreamBuffer, maker: ContinuousQuery, ended: bool) -> bool:
-    """Bring a stream to where the query that makes it stands; whether that moved it."""
+def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Iterable[StreamBuffer], ended: bool) -> bool:
+    """Bring a stream to where the query that makes it of others stands; whether that moved it."""
     before = (stream.open_from, stream.ended, stream.made_until)
     stream.ended = ended
-    if maker.passed is not None:
-        stream.made_until = maker.passed
     instants = maker.instants
+    if isinstance(instants, ArrivalInstants) and instants.complete:
+        # Between its instants nothing could come, and that was known while the streams ran on.
+        stream.made_until = max((one.clock for one in read if one.clock is not None), default=None)
+    elif maker.passed is not None:
+        stream.made_until = maker.passed
     if not ended and instants is not None:
         index = maker.next_index
         reached = instants.not_before(index) if isinstance(instants, ArrivalInstants) else instants.instant(index)

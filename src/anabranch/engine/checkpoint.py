@@ -187,6 +187,7 @@ def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> N
         query.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration.arrivals or 0))
     query.first_index = state["first_index"]
     query.resume(state["next_index"], unpack_rows(state["previous"]))
+    query.passed = None  # what it made until then, the stream's state says
     query.done = state["done"]
     failure = state["failure"]
     query.failure = None if failure is None else unpack_error(failure, options.text, options.file_name)

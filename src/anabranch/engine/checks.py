@@ -142,7 +142,8 @@ def _unknown_graph(name: str, span: Span | None, known: Known, of_triples: bool)
         return _unknown("SER-212", "graph", name, span, known.static_graphs)
     names = [one for one in known.static_graphs if one != DEFAULT_GRAPH]
     given = f"; graphs: {_list(names)}" if names else ""
-    hint = f"give it with --graph {name}=FILE, or write FROM and the file's name{given}"
+    shown = name if "://" in name else f"'<{name}>'"  # as the command line takes it
+    hint = f"give it with --graph {shown}=FILE, or write FROM and the file's name{given}"
     return Diagnostic("SER-212", f"no graph <{name}>", span, hint=hint)
 
 

@@ -74,7 +74,7 @@ def delegated(registration: Registration) -> Operator:
                 Diagnostic(
                     "SPQ-302",
                     f"the SPARQL plug-in cannot answer the query `{registration.name}`: it is more than plain SPARQL",
-                    hint="leave out --evaluator plugin",
+                    hint="the plug-in knows no AGGREGATE, WINDOW, timestamp() or NOW(); leave out --evaluator plugin",
                 )
             ]
         )

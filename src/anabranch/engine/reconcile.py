@@ -56,7 +56,11 @@ class _Soon:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return tuple(name for name in self.engine.streams if self.engine.stream(name).origin != "query")
+        made = {link.into for link in self.links}
+        origins = {name: self.engine.stream(name).origin for name in self.engine.streams}
+        return tuple(
+            name for name, origin in origins.items() if origin == "source" or (origin == "named" and name not in made)
+        )
 
     @property
     def streams(self) -> tuple[str, ...]:

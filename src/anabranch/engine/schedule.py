@@ -92,7 +92,8 @@ class Schedule:
         for query in self.queries.values():
             into = query.registration.into
             if into is not None:
-                moved |= chains.follow(self.around.streams[into], query, self._has_ended(query))
+                made = self.around.streams[into]
+                moved |= chains.follow(made, query, self.streams_of(query), self._has_ended(query))
         return moved
 
     def _has_ended(self, query: ContinuousQuery) -> bool:

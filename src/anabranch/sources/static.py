@@ -58,7 +58,6 @@ def graph_files(given: Iterable[tuple[str | None, str]], texts: Sequence[QueryTe
         for registration in registrations(*text)
         if registration.language != "seraph"
         for one in static_graphs(registration.plan)
-        if one.name != DEFAULT_GRAPH
     }
     places: dict[str, list[str]] = {}
     for name, place in given:

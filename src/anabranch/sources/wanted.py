@@ -73,12 +73,12 @@ def meant(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
     found = {name: name for name in names}
     for name in names:
         like = [iri for iri in iris if _last_part(iri) == name]
+        if name in known or ":" in name:
+            continue
         if len(like) == 1:
             found[name] = like[0]
-    left = [name for name in names if found[name] == name and ":" not in name]
-    open_iris = [iri for iri in iris if iri not in found.values()]
-    if len(names) == 1 and len(left) == 1 and len(open_iris) == 1 and left[0] not in known:
-        found[left[0]] = open_iris[0]
+        elif len(names) == len(iris) == 1:
+            found[name] = iris[0]
     return found
 
 

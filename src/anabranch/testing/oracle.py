@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
 
-from anabranch.algebra.operators import DEFAULT_GRAPH, Registration, Source, Static, Window
-from anabranch.algebra.walk import windows
+from anabranch.algebra.operators import DEFAULT_GRAPH, Order, Registration, Source, Static, Window
+from anabranch.algebra.walk import walk, windows
 from anabranch.engine.answers import Answer
 from anabranch.model.compare import content_key
 from anabranch.model.event import Event
@@ -25,7 +25,7 @@ from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Triple
 from anabranch.model.triples import TripleGraph
-from anabranch.model.values import Node, Relationship, Value
+from anabranch.model.values import Node, Path, Relationship, Value
 from anabranch.model.windows import EvaluationInstants
 from anabranch.snapshot import CompiledPlan, Context, compile_plan
 
@@ -255,11 +255,18 @@ class Oracle:
 
     def events(self, until: int | None = None, drain: bool = False) -> list[Event]:
         """The stream that a query with INTO makes of its answers."""
-        return [
-            Event(answer.at, triples=tuple(Triple(*row) for row in answer.rows))  # type: ignore[arg-type]
-            for answer in self.answers(until, drain) or []
-            if answer.rows
-        ]
+        found = []
+        for answer in self.answers(until, drain) or []:
+            if self.registration.language == "seraph":
+                united = union([_elements(answer.rows)], "latest")
+                event = Event(answer.at, tuple(united.nodes.values()), tuple(united.relationships.values()))
+            else:
+                triples = dict.fromkeys(Triple(*row) for row in answer.rows)  # type: ignore[arg-type]
+                ordered = any(isinstance(node, Order) for node in walk(self.registration.plan))
+                event = Event(answer.at, triples=tuple(triples if ordered else sorted(triples)))
+            if event.nodes or event.relationships or event.triples:
+                found.append(event)
+        return found
 
     def answers(self, until: int | None = None, drain: bool = False, limit: int = 3_000) -> list[Answer] | None:
         """All answers up to the end; None when there are more than `limit` instants."""
@@ -273,6 +280,23 @@ class Oracle:
             if self.is_last(index, until, drain):
                 return found
         return None
+
+
+def _elements(value: object) -> Event:
+    """The nodes and relationships that rows of a property graph hold, as one event."""
+    match value:
+        case Node():
+            return Event(0, (value,))
+        case Relationship():
+            return Event(0, (), (value,))
+        case Path():
+            return Event(0, value.nodes, value.relationships)
+        case list() | tuple():
+            parts = [_elements(item) for item in value]
+            nodes = tuple(node for part in parts for node in part.nodes)
+            return Event(0, nodes, tuple(one for part in parts for one in part.relationships))
+        case _:
+            return Event(0)
 
 
 def set_of(arrivals: Iterable[tuple[Triple, int | None]]) -> TripleGraph:

@@ -28,6 +28,11 @@ def sessions(text: str) -> list[tuple[str, str]]:
     return found
 
 
+def files(text: str) -> list[tuple[str, str]]:
+    """The files that the page shows, by the name behind `file=`."""
+    return re.findall(r"^```\w+ file=(\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
 def comparable(output: str) -> str:
     lines = [re.sub(r"[\d.]+ s · [\d,]+ events/s", "a moment", line.rstrip()) for line in output.splitlines()]
     return "\n".join(lines).strip()
@@ -36,6 +41,8 @@ def comparable(output: str) -> str:
 @pytest.mark.parametrize(("command", "output"), sessions(TEXT))
 def test_the_page_shows_true_output(invoke: Invoke, tmp_path: Path, command: str, output: str) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name, content in files(TEXT):
+        (tmp_path / name).write_text(content)
     ran = invoke(*shlex.split(command)[1:])
     assert comparable(ran.out + ran.err) == comparable(output)
 

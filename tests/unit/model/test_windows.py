@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.model.instants import format_instant, parse_instant
 from anabranch.model.temporal import Duration, parse_duration
-from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy, bounds
+from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy, bounds, first_multiple, last_multiple
 
 DAY = "2022-10-14T"
 HOUR = parse_duration("PT1H")
@@ -144,3 +144,26 @@ def test_time_that_does_not_move_forward_is_refused(text: str) -> None:
         EvaluationInstants(0, duration)
     with pytest.raises(ValueError, match="WITHIN must be longer than nothing"):
         bounds("trailing", 0, duration, 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "instant", "last", "first"),
+    [
+        ("PT5M", "2024-05-01T10:07", "2024-05-01T10:05", "2024-05-01T10:10"),
+        ("PT5M", "2024-05-01T10:05", "2024-05-01T10:05", "2024-05-01T10:05"),
+        ("PT5M", "1969-12-31T23:58", "1969-12-31T23:55", "1970-01-01T00:00"),
+        ("P1M", "2024-05-17", "2024-05-01", "2024-06-01"),
+        ("P1M", "1969-11-01", "1969-11-01", "1969-11-01"),
+        ("P1MT12H", "1970-03-01T06:00", "1970-02-01T12:00", "1970-03-02T00:00"),
+    ],
+)
+def test_the_multiples_of_a_step_around_an_instant(step: str, instant: str, last: str, first: str) -> None:
+    duration, micros = parse_duration(step), parse_instant(instant)
+    assert last_multiple(duration, micros) == parse_instant(last)
+    assert first_multiple(duration, micros) == parse_instant(first)
+
+
+def test_multiples_count_from_an_origin_and_of_less_than_a_microsecond_too() -> None:
+    origin = parse_instant("2024-05-01T10:03")
+    assert last_multiple(parse_duration("PT5M"), parse_instant("2024-05-01T10:07"), origin) == origin
+    assert last_multiple(parse_duration("PT0.0000015S"), 10**15) == 10**15

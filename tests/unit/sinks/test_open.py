@@ -138,7 +138,7 @@ def test_a_webhook_keeps_what_is_not_ours_in_its_address() -> None:
     [
         ("parqet:out/", "no sink for `parqet:`", "did you mean `parquet`?  Answers can go to"),
         ("s3://bucket/out/", "no sink for `s3:`", "Answers can go to"),
-        ("out.tsv", "no sink writes files that end with `.tsv`", "did you mean `.csv`?  Answers can go to"),
+        ("out.csw", "no sink writes files that end with `.csw`", "did you mean `.csv`?  Answers can go to"),
         ("out", "`out` does not say the form of a file", "Answers can go to"),
         ("", "`` names no place for the answers", "Answers can go to"),
         ("csv:", "`csv:` names no file or folder", "Answers can go to"),
@@ -151,7 +151,7 @@ def test_what_is_not_understood_is_refused_with_what_exists(text: str, first: st
     assert lines[0] == first
     assert lines[1] == f"hint: {hint}"
     assert lines[2] == "  out.ndjson               JSON lines, also .jsonl, .json and .gz"
-    assert len(lines) == 11
+    assert len(lines) == 13
 
 
 @pytest.mark.parametrize(

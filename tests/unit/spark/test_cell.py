@@ -216,7 +216,7 @@ def test_a_state_of_another_format_is_refused() -> None:
     worker = Worker(job())
     worker.batch([control()])
     assert worker.state.the_head is not None
-    worker.state.the_head = worker.state.the_head.replace(b'"format": 1', b'"format": 99')
+    worker.state.the_head = worker.state.the_head.replace(b'"format": 2', b'"format": 99')
     cells.forget_everything()
     with pytest.raises(EngineError, match="format 99"):
         worker.batch([control()])

@@ -97,8 +97,8 @@ def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
     folder = opened(tmp_path)
     folder.check(job())
     file = tmp_path / "anabranch.json"
-    file.write_text(file.read_text().replace('"format": 1', '"format": 0'))
-    with pytest.raises(EngineError, match="has format 0; this version of Anabranch reads format 1"):
+    file.write_text(file.read_text().replace('"format": 2', '"format": 0'))
+    with pytest.raises(EngineError, match="has format 0; this version of Anabranch reads format 2"):
         folder.check(job())
     folder.close()
 

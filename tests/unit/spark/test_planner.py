@@ -108,7 +108,7 @@ def test_the_batch_that_brings_the_last_record_says_that_the_input_has_ended() -
     third = plan.ahead(second)
     assert (third["closed"], third["end"]) == (["a", "b"], True)
     assert plan.ahead(third) == third
-    assert Planner.control(third) == {"splits": {}, "idle": {}, "closed": ["a", "b"], "end": True}
+    assert Planner.control(third) == {"splits": {}, "idle": {}, "closed": ["a", "b"], "end": True, "graphs": {}}
 
 
 def test_an_empty_input_has_one_batch_that_ends_it() -> None:

@@ -163,6 +163,9 @@ class Builder(PatternBuilder):
     def every(self, meta: Meta, duration: Duration) -> t.EmitOption:
         return t.EmitOption("every", duration, span=span_of(meta))
 
+    def into(self, meta: Meta, name: t.Name) -> t.EmitOption:
+        return t.EmitOption("into", stream=name, span=span_of(meta))
+
     def register(
         self, meta: Meta, name: t.Name, time: tuple[int | None] | None, query: t.QueryTree, *options: t.EmitOption
     ) -> t.RegisterTree:

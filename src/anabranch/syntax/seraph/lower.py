@@ -242,9 +242,10 @@ def lower_registration(register: t.RegisterTree, problems: Problems) -> Registra
     problems.next_statement()
     lowering = Lowering(problems, continuous=True)
     plan = lowering.query(register.query)
-    outputs = [option for option in register.options if option.kind != "every"]
+    outputs = [option for option in register.options if option.kind not in ("every", "into")]
     rhythms = [option for option in register.options if option.kind == "every"]
-    for extra in (*outputs[1:], *rhythms[1:]):
+    streams = [option for option in register.options if option.kind == "into"]
+    for extra in (*outputs[1:], *rhythms[1:], *streams[1:]):
         problems.add("SER-010", "this was said already", extra.span, "the second one", "keep one of the two")
     finals = {type(part.clauses[-1]) for part in register.query.parts if part.clauses}
     once = finals == {t.ReturnClause}
@@ -261,6 +262,12 @@ def lower_registration(register: t.RegisterTree, problems: Problems) -> Registra
             "SER-041", "EMIT needs EVERY", last, "how often should it be evaluated?", "add a rhythm: EVERY PT5M"
         )
     output: Output = outputs[0].kind if outputs else "snapshot"  # type: ignore[assignment]
+    into = streams[0].stream.text if streams and streams[0].stream is not None else None
     return Registration(
-        register.name.text, plan, register.starting_at, None if once else every, "snapshot" if once else output
+        register.name.text,
+        plan,
+        register.starting_at,
+        None if once else every,
+        "snapshot" if once else output,
+        into=into,
     )

@@ -54,6 +54,9 @@ def _option(option: t.EmitOption) -> str:
             return "ON EXIT"
         case "snapshot":
             return "SNAPSHOT"
+        case "into":
+            assert option.stream is not None
+            return f"INTO {write_name(option.stream.text)}"
         case _:
             return f"EVERY {option.duration}"
 

@@ -335,10 +335,11 @@ class QueryTree(Located):
 
 @dataclass(frozen=True, slots=True)
 class EmitOption(Located):
-    """ON ENTERING, ON EXIT, SNAPSHOT, or EVERY with its duration."""
+    """ON ENTERING, ON EXIT, SNAPSHOT, EVERY with its duration, or INTO with the name of a stream."""
 
-    kind: OneOf["entering", "exiting", "snapshot", "every"]
+    kind: OneOf["entering", "exiting", "snapshot", "every", "into"]
     duration: Duration | None = None
+    stream: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

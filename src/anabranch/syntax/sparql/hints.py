@@ -21,6 +21,7 @@ _SPELLINGS = {
     "BOOLEAN": "true or false",
     "BLANK": "a blank node", "A": "`a`", "BUILTIN": "a function", "AGGREGATE_NAME": "an aggregate", "$END": "the end",
     "QUERY_NAME": "a name", "DATETIME": "a date and time", "DURATION": "a time such as 10s",
+    "AND": "`&&`", "OR": "`||`", "UNEQUAL": "`!=`", "LESS": "`<`", "MORE": "`>`", "AT_MOST": "`<=`", "AT_LEAST": "`>=`",
     "EVERY_WHAT": "DURATION or TRIPLES", "SLIDING": "SLIDINGTRIPLES or SLIDINGDURATION",
 }  # fmt: skip
 _ELEMENTS = "_OPTIONAL _MINUS _GRAPH _SERVICE _FILTER _BIND _VALUES _WINDOW LBRACE"

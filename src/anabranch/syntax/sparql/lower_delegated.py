@@ -1,9 +1,10 @@
 """A statement as one plain SPARQL query for the plug-in, where its text is one once the stream clauses are taken out.
 
-What a dialect adds inside of a query (AGGREGATE, WINDOW, timestamp(), LUPOS's clauses) is nothing that a SPARQL engine
-knows: such a statement cannot be delegated.
+What a dialect adds inside of a query (AGGREGATE, WINDOW, timestamp(), LUPOS's clauses, the liberties of the papers'
+listings) is nothing that a SPARQL engine knows: such a statement cannot be delegated. Nor can one that asks for the
+clock or for chance (NOW, RAND, fresh blank nodes): an engine that knows no instants would answer a rerun otherwise.
 
-Invariant: the text that is handed on is the user's own, with blanks where the dataset stood.
+Invariant: the text that is handed on is the user's own, with blanks where the dataset stood, and plain SPARQL 1.1.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 import re
 
 from anabranch.algebra.operators import Operator, Static, Window
+from anabranch.algebra.sparql_functions import CASTS, SPARQL_FUNCTIONS
 from anabranch.algebra.triples import Delegated
+from anabranch.errors import QueryError
 from anabranch.model.terms import Iri
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower_dataset import Dataset
+from anabranch.syntax.sparql.parser import parse_query
 from anabranch.syntax.sparql.walk import parts
 
 
@@ -26,7 +30,9 @@ def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset
     asks_graphs = False
     for part in parts(query):
         match part:
-            case t.LuposWindowTree() | t.NamedWindowTree() | t.CallTree(function="TIMESTAMP"):
+            case t.LuposWindowTree() | t.NamedWindowTree():
+                return None
+            case t.CallTree(function=function) if not _is_plain(function):
                 return None
             case t.GraphTree():
                 asks_graphs = True
@@ -36,15 +42,30 @@ def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset
         if not isinstance(source, Window | Static):
             return None
         named.append((iri, source))
+    if any(isinstance(part, t.BlankTree) for part in parts(query.form)):
+        return None
     start, end = query.span.start, query.span.end
     body = text[start:end]
     for clause in query.dataset:
         if clause.span is None:
             return None
         first, last = clause.span.start - start, clause.span.end - start
-        body = body[:first] + re.sub(r"[^\n]", " ", body[first:last]) + body[last:]
+        if first >= 0:  # one that stands before SELECT is no part of the body
+            body = body[:first] + re.sub(r"[^\n]", " ", body[first:last]) + body[last:]
     prologue = [f"PREFIX {name}: <{iri}>" for name, iri in statement.prefixes]
     if statement.base:
         prologue.insert(0, f"BASE <{statement.base}>")
     whole = "\n".join([*prologue, body])
+    try:
+        parse_query(whole)
+    except QueryError:
+        return None
     return Delegated(whole, plan.columns, dataset.default, tuple(named), span=query.span)
+
+
+def _is_plain(function: str | Iri) -> bool:
+    """Whether any SPARQL engine knows the function, and answers the same at any time."""
+    if isinstance(function, Iri):
+        return function.value in CASTS
+    known = SPARQL_FUNCTIONS.get(f"sparql:{function.lower()}")
+    return function != "TIMESTAMP" and (known is None or not known.volatile)

@@ -263,7 +263,7 @@ class ExpressionLowering:
         if scope.grouping is None:
             self._problems.add(
                 "SPQ-104",
-                f"{tree.function} stands in SELECT, HAVING or ORDER BY",
+                f"{tree.function} belongs in SELECT, HAVING or ORDER BY",
                 tree.span,
                 "there is no group of rows here",
                 "compute it in a subselect: { SELECT ?x (COUNT(?y) AS ?n) WHERE { ... } GROUP BY ?x }",

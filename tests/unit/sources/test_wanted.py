@@ -1,0 +1,99 @@
+"""Which streams a run reads: those that its queries name, by whatever name a user gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from anabranch.errors import EngineError
+from anabranch.sources.wanted import meant, streams_read, wanted_streams
+from anabranch.syntax.languages import QueryText
+
+TOLLS, CARS = "http://streams.org/tolls.trdf", "http://streams.org/cars#"
+
+
+def csparql(*streams: str, name: str = "q", made: bool = False) -> QueryText:
+    clauses = " ".join(f"FROM STREAM <{stream}> [RANGE 5m STEP 1m]" for stream in streams)
+    head = "STREAM" if made else "QUERY"
+    form = "CONSTRUCT { ?s ?p ?o }" if made else "SELECT ?s"
+    return QueryText(f"REGISTER {head} {name} AS {form} {clauses} WHERE {{ ?s ?p ?o }}", f"{name}.csparql")
+
+
+def seraph(stream: str) -> QueryText:
+    text = (
+        f"REGISTER QUERY n STARTING AT NOW {{ MATCH (n) WITHIN PT5M ON STREAM {stream} EMIT n SNAPSHOT EVERY PT1M }}"
+    )
+    return QueryText(text, "n.seraph")
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "found"),
+    [
+        ([TOLLS], [TOLLS], {TOLLS: TOLLS}),
+        (["tolls"], [TOLLS], {"tolls": TOLLS}),
+        (["cars", "tolls"], [TOLLS, CARS], {"cars": CARS, "tolls": TOLLS}),
+        (["events"], [TOLLS], {"events": TOLLS}),
+        (["events", "tolls"], [TOLLS, CARS], {"events": "events", "tolls": TOLLS}),
+        (["events"], [TOLLS, CARS], {"events": "events"}),
+        (["tolls"], [TOLLS, "http://elsewhere.org/tolls"], {"tolls": "tolls"}),
+        (["rides"], ["rides"], {"rides": "rides"}),
+        (["rides"], ["rides", TOLLS], {"rides": "rides"}),
+        (["tolls"], ["tolls", TOLLS], {"tolls": "tolls"}),
+        (["events", TOLLS], [TOLLS], {"events": "events", TOLLS: TOLLS}),
+        (["http://other.org/"], [TOLLS], {"http://other.org/": "http://other.org/"}),
+        (["tolls"], ["urn:city:tolls"], {"tolls": "urn:city:tolls"}),
+        (["events"], ["rides"], {"events": "events"}),
+        ([], [TOLLS], {}),
+    ],
+    ids=[
+        *("the IRI itself", "its last part", "last parts of two", "the only name for the only IRI"),
+        *("one fits, the other may be any", "two could be meant", "two end alike", "a plain name"),
+        *("a name that a query knows", "such a name though an IRI ends like it", "the IRI is given already"),
+        *("another IRI", "a URN", "nothing is an IRI", "nothing given"),
+    ],
+)
+def test_a_short_name_stands_for_an_iri_where_only_one_can_be_meant(
+    given: list[str], asked: list[str], found: dict[str, str]
+) -> None:
+    assert meant(given, asked) == found
+
+
+def test_streams_are_those_that_queries_of_all_languages_name_each_once() -> None:
+    assert streams_read([csparql(TOLLS, CARS), seraph("rides"), csparql(CARS, name="r")]) == [TOLLS, CARS, "rides"]
+
+
+def test_a_stream_that_a_query_makes_is_not_wanted_from_outside() -> None:
+    made, reader = csparql(TOLLS, name="made", made=True), csparql("made", name="reader")
+    assert streams_read([reader, made]) == [TOLLS]
+    [wanted] = wanted_streams([("events", "a.tsv")], [reader, made])
+    assert wanted.name == TOLLS, "the only name is for the only stream that is left"
+
+
+def test_a_stream_is_read_under_the_name_that_the_queries_know() -> None:
+    [wanted] = wanted_streams([("tolls", "a.tsv"), ("tolls", "b.tsv")], [csparql(TOLLS)])
+    assert (wanted.name, wanted.addresses) == (TOLLS, ("a.tsv", "b.tsv"))
+    assert wanted.decoding.stream == TOLLS
+    assert wanted.records_are_events
+
+
+def test_one_stream_for_a_seraph_and_a_csparql_query_that_call_it_alike() -> None:
+    by_iri = seraph(f"`{TOLLS}`")
+    assert [one.name for one in wanted_streams([("tolls", "a.tsv")], [by_iri, csparql(TOLLS)])] == [TOLLS]
+    apart = wanted_streams([("tolls", "a.tsv"), (TOLLS, "b.tsv")], [seraph("tolls"), csparql(TOLLS)])
+    assert [(one.name, one.addresses) for one in apart] == [("tolls", ("a.tsv",)), (TOLLS, ("b.tsv",))]
+
+
+LOAD = "LOAD STREAM FROM '{uri}' AS r AT datetime(r.at) INTO rides\nCREATE (:A {{x: r.x}})\n"
+
+
+def test_load_stream_reads_what_has_its_name_or_its_address_and_else_what_its_own_address_names() -> None:
+    text = QueryText(LOAD.format(uri="raw.ndjson"), "queries/load.seraph")
+    assert [one.addresses for one in wanted_streams([], [text])] == [("queries/raw.ndjson",)]
+    assert [one.addresses for one in wanted_streams([("rides", "b.ndjson")], [text])] == [("b.ndjson",)]
+    [wanted] = wanted_streams([("raw.ndjson", "c.ndjson")], [text])
+    assert (wanted.name, wanted.addresses, wanted.records_are_events) == ("rides", ("c.ndjson",), False)
+
+
+def test_two_load_streams_into_one_name_are_refused() -> None:
+    texts = [QueryText(LOAD.format(uri=f"{name}.ndjson"), f"{name}.seraph") for name in "ab"]
+    with pytest.raises(EngineError, match="two LOAD STREAM statements make the stream `rides`; name one with INTO"):
+        wanted_streams([], texts)
