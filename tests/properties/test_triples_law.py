@@ -9,8 +9,8 @@ every instant.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,39 +49,6 @@ TERMS = [*RESOURCES, Literal("1"), Literal("x")]
 KNOWN = TripleGraph([Triple(RESOURCES[0], R, Literal("known")), Triple(RESOURCES[1], R, RESOURCES[0])])
 
 S, X, Y = Var("s"), Var("x"), Var("y")
-
-
-@dataclass(frozen=True)
-class Law(Oracle):
-    """The law, where a window with a step shows a formal window of the last step, and the end is where it has seen
-    every event too. A stream that a query makes has come as far as the last instant of that query."""
-
-    clocks: Mapping[str, int] = field(default_factory=dict)
-
-    def content(self, window: Window, at: int) -> list[Event]:
-        return super().content(window, self._snapped(window, at))
-
-    def is_last(self, index: int, until: int | None = None, drain: bool = False) -> bool:
-        if not super().is_last(index, until, drain):
-            return False
-        if until is not None or self.registration.every is None:
-            return True
-        ends = [self._snapped(window, self.instant(index)) for window in self._windows]
-        includes = self.policy != "right-open"
-        return all(time < end or (includes and time == end) for time in [*self._times, *self._reached] for end in ends)
-
-    @property
-    def _reached(self) -> list[int]:
-        names = [self._name(window) or "" for window in self._windows]
-        return [self.clocks[name] for name in names if name in self.clocks]
-
-    def clock(self, end: tuple[int | None, bool]) -> int | None:
-        """The last instant; where instants hang on what comes, as far as anything came."""
-        if self.registration.arrivals is not None:
-            return max([*self._times, *self._reached]) if self._times else None
-        if self.starting_at is None or (end[0] is not None and self.starting_at > end[0]):
-            return None
-        return self.instant(next(index for index in range(3_000) if self.is_last(index, *end)))
 
 
 # --- draws ------------------------------------------------------------------------------------------------------------
@@ -261,7 +228,7 @@ def test_answers_over_triples_are_those_of_the_plain_law(
     if asked.arrivals is not None and policy == "formal":
         policy = "trailing"
     streams = {"s": accepted(s, lateness), "t": accepted(t, lateness)}  # type: ignore[arg-type]
-    law = Law(asked, streams, policy, graphs={"known": KNOWN})
+    law = Oracle(asked, streams, policy, graphs={"known": KNOWN})
     expected = {"q": [spelled(answer) for answer in law.answers(*end) or []]}
     for found in all_ways([asked], policy, lateness, {"s": s, "t": t}, portions, end):
         assert found == expected
@@ -298,13 +265,11 @@ def test_queries_over_streams_that_queries_make_follow_the_law(
     expected = {}
     clocks: dict[str, int] = {}
     for one in (first, second, third):
-        law = Law(one, known, policy, graphs={"known": KNOWN}, clocks=clocks)
+        law = Oracle(one, known, policy, graphs={"known": KNOWN}, clocks=clocks)
         expected[one.name] = [spelled(answer) for answer in law.answers(*end) or []]
         if one.into is not None:
-            known[one.into] = [
-                Event(int(event.event_time), triples=tuple(sorted(set(event.triples)))) for event in law.events(*end)
-            ]
-            reached = law.clock(end)
+            known[one.into] = law.events(*end)
+            reached = law.clock(*end)
             if reached is not None:
                 clocks[one.into] = reached
     asked = [(first, second, third)[place] for place in order]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.spark.folder import FORMAT
+
 ROOT = Path(__file__).parents[2]
 BIKES = ("examples/bikes/student_trick.seraph", "--stream", "rides=examples/bikes/events.ndjson")
 
@@ -105,7 +107,7 @@ def test_an_old_java_is_one_sentence(tmp_path: Path) -> None:
 def test_a_checkpoint_of_other_options_is_refused_before_spark_starts(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     options = {"streams": {"rides": "elsewhere.ndjson"}, "ingestion": {}, "lateness": None, "late": "drop"}
-    (tmp_path / "run" / "anabranch.json").write_text(json.dumps({"format": 1, "options": options}))
+    (tmp_path / "run" / "anabranch.json").write_text(json.dumps({"format": FORMAT, "options": options}))
     process = anabranch("run", *BIKES, "--checkpoint", str(tmp_path / "run"), tmp=tmp_path)
     _, err = process.communicate()
     assert process.returncode == 1

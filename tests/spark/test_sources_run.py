@@ -41,6 +41,7 @@ from anabranch.sources.wanted import open_stream, wanted_streams
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job
 from anabranch.spark.receiving import Receivers
+from anabranch.syntax.languages import QueryText
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -150,7 +151,7 @@ def test_records_of_any_shape_are_told_as_without_spark(
     text = LOAD.format(file=name) + QUERY
     streams = tuple(
         open_stream(wanted, lambda name, address, events: open_source(name, address, records_are_events=events))
-        for wanted in wanted_streams([], text, str(tmp_path / "query.seraph"))
+        for wanted in wanted_streams([], [QueryText(text, str(tmp_path / "query.seraph"))])
     )
     job = Job(streams, queries_of(text), ordered=True, forms=("json", "typed"), records_per_batch=40)
     lines, run = runner.run(job)

@@ -12,6 +12,7 @@ from typing import Protocol
 from anabranch.algebra.operators import DEFAULT_GRAPH, Pattern, Registration, Source, Static, Window
 from anabranch.algebra.walk import read_by, walk, windows
 from anabranch.engine.chains import Link, circle, spell_circle
+from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.stream import StreamBuffer
@@ -68,6 +69,8 @@ def check_registration(registration: Registration, options: QueryOptions, known:
         raise EngineError(f"no window policy `{options.windows}`; there are {', '.join(WINDOW_POLICIES)}")
     if options.conflicts not in CONFLICT_POLICIES:
         raise EngineError(f"no conflict policy `{options.conflicts}`; there are {', '.join(CONFLICT_POLICIES)}")
+    if options.evaluator not in EVALUATORS:
+        raise EngineError(f"no evaluator `{options.evaluator}`; there are {', '.join(EVALUATORS)}")
     found: dict[Diagnostic, type[QueryError]] = {}
     if registration.name in known.queries:
         hint = f"unregister it first, or register this one under another name; registered: {_list(known.queries)}"
@@ -76,6 +79,8 @@ def check_registration(registration: Registration, options: QueryOptions, known:
         found |= _check_duration(registration.every, "EVERY", None, "for example EVERY PT5M")
     found |= _check_sources(registration, known, fixed_streams)
     found |= _check_into(registration, known)
+    if options.evaluator == "plugin":
+        found |= _check_delegated(registration)
     if known.late.corrects:
         found |= _check_corrections(registration)
     if not found:
@@ -86,6 +91,18 @@ def check_registration(registration: Registration, options: QueryOptions, known:
         kinds = set(found.values())
         kind = kinds.pop() if len(kinds) == 1 else QueryError
         raise kind(found, options.text, options.file_name)
+
+
+def _check_delegated(registration: Registration) -> Iterator[Refusal]:
+    if registration.delegated is None:
+        yield (
+            Diagnostic(
+                "SPQ-302",
+                f"the SPARQL plug-in cannot answer the query `{registration.name}`: it is more than plain SPARQL",
+                hint="the plug-in knows no AGGREGATE, WINDOW, timestamp() or NOW(); leave out --evaluator plugin",
+            ),
+            UnsupportedQueryError,
+        )
 
 
 # --- what it reads ----------------------------------------------------------------------------------------------------

@@ -398,8 +398,10 @@ class Engine:
         return cls.from_state(checkpoint.unpack(data), recompile)
 
     @classmethod
-    def from_state(cls, state: Json, recompile: Recompile, plugin: Plugin | None = None) -> Engine:
-        engine = cls(plugin=plugin)
+    def from_state(
+        cls, state: Json, recompile: Recompile, plugin: Plugin | None = None, rules: tuple[str, ...] = ALL_RULES
+    ) -> Engine:
+        engine = cls(plugin=plugin, rules=rules)
         engine.load(state, recompile)
         return engine
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from anabranch.algebra.operators import Operator, Pattern, Registration, Window
 from anabranch.algebra.walk import read_by, reads_triples, walk
 from anabranch.engine.contents import Model
-from anabranch.errors import Diagnostic, EngineError, QueryError, closest
+from anabranch.errors import EngineError, closest
 from anabranch.model.terms import Iri
 from anabranch.optimizer import RULES, Knowledge, Optimized, optimize
 from anabranch.snapshot import CompiledPlan, compile_plan
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Evaluator = Literal["own", "plugin"]
 """Who answers at an instant: our algebra, or the SPARQL plug-in over the windows' content."""
+EVALUATORS: tuple[Evaluator, ...] = get_args(Evaluator)
 
 ALL_RULES: tuple[str, ...] = tuple(rule.__name__ for rule in RULES)
 _BY_NAME = {rule.__name__: rule for rule in RULES}
@@ -66,21 +67,6 @@ def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
     return tuple(found)
 
 
-def delegated(registration: Registration) -> Operator:
-    """The query as the SPARQL plug-in answers it. Refused where it is more than plain SPARQL."""
-    if registration.delegated is None:
-        raise QueryError(
-            [
-                Diagnostic(
-                    "SPQ-302",
-                    f"the SPARQL plug-in cannot answer the query `{registration.name}`: it is more than plain SPARQL",
-                    hint="the plug-in knows no AGGREGATE, WINDOW, timestamp() or NOW(); leave out --evaluator plugin",
-                )
-            ]
-        )
-    return registration.delegated
-
-
 class Plans:
     """One query's plan, compiled for the static graphs as they are. `models` are the windows that it reads, and how."""
 
@@ -88,7 +74,8 @@ class Plans:
 
     def __init__(self, registration: Registration, static_names: tuple[str, ...], evaluator: Evaluator = "own") -> None:
         if evaluator == "plugin":
-            registration = replace(registration, plan=delegated(registration))
+            assert registration.delegated is not None, "registration refuses what cannot be delegated"
+            registration = replace(registration, plan=registration.delegated)
         self._registration = registration
         self._static_names = static_names
         self._versions: tuple[int, ...] | None = None

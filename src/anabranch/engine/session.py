@@ -123,8 +123,8 @@ class Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
         their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
-        property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator` who answers SPARQL at an instant: our
-        own algebra, or the plug-in (pyoxigraph) over the windows' content."""
+        property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator`
+        who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the windows' content."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_duration(lateness),
@@ -291,6 +291,7 @@ class Session:
             "windows": self._windows,
             "conflicts": self._conflicts,
             "evaluator": self._evaluator,
+            "rules": list(self._engine.rules),
             "engine": self._engine.state(),
         }
         return checkpoint.pack(state)
@@ -301,7 +302,7 @@ class Session:
         state = checkpoint.unpack(data)
         if "engine" not in state:
             raise EngineError("this is the checkpoint of an engine, not of a session")
-        engine = Engine.from_state(state["engine"], recompile, Oxigraph())
+        engine = Engine.from_state(state["engine"], recompile, Oxigraph(), rule_names(state["rules"]))
         return cls(engine, state["windows"], state["conflicts"], state["evaluator"])
 
 

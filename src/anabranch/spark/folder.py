@@ -5,6 +5,7 @@
     spark/           Spark's own checkpoint: offsets, commits, state
     ledger/          how far each sink has got
     spool/           records of push sources that no batch has answered yet
+    graphs/          static graphs as the last batches saw them, where they are refreshed
     scratch/         emptied when a run begins and when it ends
     spark.log        what Spark and its workers had to say
 

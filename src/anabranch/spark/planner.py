@@ -2,8 +2,7 @@
 
 An offset holds where every stream stands and what the engine must know besides events: the splits that are awake, how
 long a stream has been silent, which streams have ended, which queries are asked, and which static graphs are to be
-seen. All of it is in Spark's offset log
-before the batch runs, so a batch that is run again is the same batch.
+seen. All of it is in Spark's offset log before the batch runs, so a batch that is run again is the same batch.
 
 Invariant: what lies between two offsets never depends on the clock; only which offset comes next does.
 """
@@ -113,6 +112,8 @@ class Planner:
         for name, offset in end["streams"].items():
             if name in self._sources:
                 self._sources[name].commit(offset)
+        if self._refresher is not None:
+            self._refresher.commit(end.get("graphs", {}))
 
     def close(self) -> None:
         for source in self._sources.values():

@@ -1,10 +1,10 @@
 """Static graphs whose files change while a run goes on.
 
-The planner looks at the files now and then. A graph that has changed is loaded, and a copy of it is put into the run's
-folder; the offset names the copy. So a batch that is run again sees the graph that it saw, whatever the file holds by
-then, and a cell that is built anew finds every graph as it was.
+The planner looks at the files at the beginning and then now and then. A graph that has changed is loaded, and a copy of
+it is put into the run's folder; the offset names the copy. So a batch that is run again sees the graph that it saw,
+whatever the file holds by then, and a cell that is built anew finds every graph as it was.
 
-Invariant: an offset's graphs are complete on disk before the offset exists.
+Invariant: an offset's graphs are complete on disk before the offset exists, and until a later one is committed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anabranch.errors import StreamError
 from anabranch.sources.static import AnyGraph, GraphFile
 
 Noted = dict[str, dict[str, Any]]
-"""By graph: the mark of the file's content, and where its copy lies; none for the one that the run began with."""
+"""By graph: the mark of the file's content, and where its copy lies. A graph that could not be read yet is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,26 @@ class Refresher:
         self._settings = settings
         self._clock = clock
         self._looked_at: float | None = None
+        self._ahead: Noted | None = None
 
     def ahead(self, noted: Noted | None) -> Noted:
         """The graphs as they are now, or as they were noted when it is not yet time to look."""
         now = self._clock()
-        if noted is None:
+        known = noted or {}
+        if noted is None or self._looked_at is None or (now - self._looked_at) * 1_000_000 >= self._settings.every:
             self._looked_at = now
-            return {file.name: {"mark": _mark(file), "copy": None} for file in self._settings.files}
-        if self._looked_at is not None and (now - self._looked_at) * 1_000_000 < self._settings.every:
-            return noted
-        self._looked_at = now
-        return noted | self._changed(noted)
+            known = known | self._changed(known)
+        self._ahead = known
+        return known
+
+    def commit(self, noted: Noted) -> None:
+        """Remove the copies that no batch will ask for: those before the committed offset's."""
+        if self._ahead is None:
+            return  # which graphs the batch under way sees is not known yet
+        kept = {*copies(noted).values(), *copies(self._ahead).values()}
+        for path in Path(self._settings.folder).glob("*.graph"):
+            if str(path) not in kept:
+                path.unlink(missing_ok=True)
 
     def _changed(self, noted: Noted) -> Noted:
         found: Noted = {}
@@ -81,8 +90,8 @@ def load_copy(path: str) -> AnyGraph:
 
 
 def copies(noted: Noted) -> dict[str, str]:
-    """Where the graphs lie that are no longer those of the run's beginning."""
-    return {name: said["copy"] for name, said in noted.items() if said["copy"] is not None}
+    """Where the graphs lie, by name."""
+    return {name: said["copy"] for name, said in noted.items()}
 
 
 def refresh_settings(files: Sequence[GraphFile], every: int | None, folder: Path) -> RefreshSettings | None:

@@ -187,20 +187,25 @@ def oracles(case: Case) -> list[Oracle]:
     waiting = list(languages.registrations(case.query, file_name=case.path.name))
     made = {one.into for one in waiting if one.into is not None}
     found: dict[str, Oracle] = {}
+    clocks: dict[str, int] = {}
     while waiting:
         ready = [one for one in waiting if not made & {window.stream.name for window in windows(one.plan)}]
         if not ready:
             raise CaseFailure(f"{case.path.name}: the queries wait for each other's streams")
         for registration in ready:
-            law = found[registration.name] = _oracle(case, registration, streams)
+            law = found[registration.name] = _oracle(case, registration, streams, clocks)
             waiting.remove(registration)
             if registration.into is not None:
                 streams = {**streams, registration.into: law.events(case.until, case.drain)}
+                clock = law.clock(case.until, case.drain)
+                clocks = clocks if clock is None else {**clocks, registration.into: clock}
                 made.discard(registration.into)
     return [found[one.name] for one in languages.registrations(case.query, file_name=case.path.name)]
 
 
-def _oracle(case: Case, registration: Registration, streams: Mapping[str, Sequence[Event]]) -> Oracle:
+def _oracle(
+    case: Case, registration: Registration, streams: Mapping[str, Sequence[Event]], clocks: Mapping[str, int]
+) -> Oracle:
     return Oracle(
         registration,
         streams,
@@ -209,6 +214,7 @@ def _oracle(case: Case, registration: Registration, streams: Mapping[str, Sequen
         parameter_values(case.parameters),
         case.graphs,
         case.now,
+        clocks=clocks,
     )
 
 

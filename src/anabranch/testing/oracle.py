@@ -60,6 +60,7 @@ class Oracle:
     graphs: Mapping[str, PropertyGraph | TripleGraph] = field(default_factory=dict)
     now: int | None = None
     mapping: ModelMapping = field(default_factory=ModelMapping)
+    clocks: Mapping[str, int] = field(default_factory=dict)  # how far streams that queries make have come
     _held: dict[int, list[tuple[Value, ...]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -156,8 +157,9 @@ class Oracle:
             index += 1
 
     def content(self, window: Window, at: int) -> list[Event]:
+        at = self._snapped(window, at)
         if window.width is None:
-            return self._recent(window, self._snapped(window, at))
+            return self._recent(window, at)
         opens_at, closes_at = self.bounds(window, at)
         match self.policy:
             case "trailing":
@@ -245,9 +247,24 @@ class Oracle:
             return self.instant(index + 1) > until
         at = self.instant(index)
         seen_at_own_instant = self.policy != "right-open" or not self._windows
-        if any(time > at or (time == at and not seen_at_own_instant) for time in self._times):
+        ends = [self._snapped(window, at) for window in self._windows] or [at]
+        awaited = [*self._times, *self._reached]
+        if any(time > end or (time == end and not seen_at_own_instant) for time in awaited for end in ends):
             return False
         return not drain or not any(self.content(window, at) for window in self._windows if window.width is not None)
+
+    @property
+    def _reached(self) -> list[int]:
+        names = [self._name(window) or "" for window in self._windows]
+        return [self.clocks[name] for name in names if name in self.clocks]
+
+    def clock(self, until: int | None = None, drain: bool = False) -> int | None:
+        """The last instant; where instants hang on what comes, as far as anything came."""
+        if self.registration.arrivals is not None:
+            return max([*self._times, *self._reached]) if self._times else None
+        if self.starting_at is None or (until is not None and self.starting_at > until):
+            return None
+        return self.instant(next(index for index in range(3_000) if self.is_last(index, until, drain)))
 
     @property
     def _is_once(self) -> bool:
@@ -259,11 +276,11 @@ class Oracle:
         for answer in self.answers(until, drain) or []:
             if self.registration.language == "seraph":
                 united = union([_elements(answer.rows)], "latest")
-                event = Event(answer.at, tuple(united.nodes.values()), tuple(united.relationships.values()))
+                event = Event(int(answer.at), tuple(united.nodes.values()), tuple(united.relationships.values()))
             else:
                 triples = dict.fromkeys(Triple(*row) for row in answer.rows)  # type: ignore[arg-type]
                 ordered = any(isinstance(node, Order) for node in walk(self.registration.plan))
-                event = Event(answer.at, triples=tuple(triples if ordered else sorted(triples)))
+                event = Event(int(answer.at), triples=tuple(triples if ordered else sorted(triples)))
             if event.nodes or event.relationships or event.triples:
                 found.append(event)
         return found

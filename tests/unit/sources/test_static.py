@@ -51,7 +51,7 @@ def named(files: list[GraphFile]) -> dict[str, tuple[str, ...]]:
         ([("city", "a.ttl"), ("city", "b.ttl")], "", {"city": ("a.ttl", "b.ttl")}),
         ([(CITY, "a.ttl")], f"FROM <{CITY}>", {CITY: ("a.ttl",)}),
         ([("districts", "a.ttl")], f"FROM <{CITY}>", {CITY: ("a.ttl",)}),
-        ([("knowledge", "a.ttl")], f"FROM NAMED <{CITY}>", {CITY: ("a.ttl",)}),
+        ([("knowledge", "a.ttl")], f"FROM <{CITY}>", {CITY: ("a.ttl",)}),
         ([(None, "a.ttl")], f"FROM <{CITY}>", {CITY: ("a.ttl",)}),
         ([], f"FROM <{CITY}>", {CITY: (CITY,)}),
         ([], "FROM <city.ttl>", {"city.ttl": ("city.ttl",)}),
