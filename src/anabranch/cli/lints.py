@@ -5,11 +5,12 @@ Invariant: a lint is a warning, never a refusal, and each has a way to be writte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from anabranch.algebra import expressions as x
 from anabranch.algebra import operators as o
-from anabranch.algebra.walk import walk
+from anabranch.algebra.triples import GraphPattern, Path
+from anabranch.algebra.walk import read_by, walk
 from anabranch.errors import Diagnostic, Span
 from anabranch.model.windows import approximate_micros
 
@@ -30,16 +31,21 @@ def _gaps(query: o.Registration) -> Iterator[Diagnostic]:
     """LINT-001: windows with gaps between them."""
     if query.every is None:
         return
-    for pattern in _patterns(query.plan):
-        width = pattern.source.width if isinstance(pattern.source, o.Window) else None
-        if width is not None and approximate_micros(width) < approximate_micros(query.every):
-            yield Diagnostic(
-                "LINT-001",
-                f"WITHIN {width} is narrower than EVERY {query.every}",
-                pattern.span,
-                "events between two windows are never seen",
-                f"make the window at least as wide as the slide: WITHIN {query.every}",
-            )
+    sparql = query.language != "seraph"
+    for node in walk(query.plan):
+        for window in read_by(node):
+            if not isinstance(window, o.Window) or window.width is None:
+                continue
+            slide = window.step or query.every
+            if approximate_micros(window.width) < approximate_micros(slide):
+                width, rhythm = ("RANGE", "STEP") if sparql else ("WITHIN", "EVERY")
+                yield Diagnostic(
+                    "LINT-001",
+                    f"{width} {window.width} is narrower than {rhythm} {slide}",
+                    node.span,
+                    "events between two windows are never seen",
+                    f"make the window at least as wide as the slide: {width} {slide}",
+                )
 
 
 def _boundless(plan: o.Operator) -> Iterator[Diagnostic]:
@@ -109,6 +115,10 @@ class _Links:
         match plan:
             case o.Pattern():
                 return self._pattern(plan)
+            case GraphPattern(patterns=patterns):
+                return self._triples(plan, [pattern.variables for pattern in patterns])
+            case Path():
+                return self._triples(plan, [plan.columns])
             case o.Join(left, right, condition) | o.LeftJoin(left, right, condition):
                 before, after = self.visit(left), self.visit(right)
                 for name in before.keys() & after.keys():
@@ -143,6 +153,20 @@ class _Links:
         seen: frozenset[Base] = frozenset()
         for path in pattern.paths:
             names = o.Pattern(pattern.source, (path,)).columns
+            bases = frozenset((self._patterns, name) for name in names)
+            self._link(bases)
+            made.update({name: frozenset({(self._patterns, name)}) for name in names})
+            if seen:
+                self.products.append((pattern.span, seen, bases))
+            seen |= bases
+        return made
+
+    def _triples(self, pattern: o.Operator, variables: Sequence[Sequence[str]]) -> dict[str, frozenset[Base]]:
+        """A pattern of triples: those that share a variable belong together; without one they filter, and no more."""
+        self._patterns += 1
+        made: dict[str, frozenset[Base]] = {}
+        seen: frozenset[Base] = frozenset()
+        for names in filter(None, variables):
             bases = frozenset((self._patterns, name) for name in names)
             self._link(bases)
             made.update({name: frozenset({(self._patterns, name)}) for name in names})

@@ -26,6 +26,7 @@ DRAINED = "drained"
 
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 _IRI_NAMED = re.compile(r"(?:<(?P<quoted>[^<>]+)>|(?P<bare>(?:https?://|urn:)[^=\s]+))=(?P<value>.*)", re.DOTALL)
+_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 
 
 class Windows(StrEnum):
@@ -194,6 +195,22 @@ def micros(length: Duration | None, option: str) -> int | None:
     if length.months:
         raise typer.BadParameter(f"{length} has no fixed length; write it like PT30S", param_hint=option)
     return length.days * 86_400_000_000 + length.seconds * 1_000_000 + length.nanoseconds // 1000
+
+
+def interval(value: str | None, option: str) -> int | None:
+    """A time between two looks, in microseconds."""
+    found = micros(duration(value, option), option)
+    if found is not None and found <= 0:
+        raise typer.BadParameter(f"`{value}` is no time to wait; write it like PT1M", param_hint=option)
+    return found
+
+
+def vocabulary(value: str | None) -> str | None:
+    """A namespace: an IRI whole enough to stand before a name."""
+    if value is not None and not _ABSOLUTE_IRI.fullmatch(value):
+        message = f"`{value}` is no IRI; write it like http://example.org/city#"
+        raise typer.BadParameter(message, param_hint="--vocabulary")
+    return value
 
 
 def rules(value: str) -> tuple[str, ...]:

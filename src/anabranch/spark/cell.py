@@ -157,7 +157,8 @@ class Cell:
         living.ancestors = head["ancestors"]
         living.queries = head["queries"]
         living.next_chunk = head["next_chunk"]
-        _see(living, head["graphs"])
+        if self._job.refresh is not None:  # else the job's own graphs are those to be seen
+            _see(living, head["graphs"])
         living.numbers = head["numbers"]
         living.totals = head["totals"]
 

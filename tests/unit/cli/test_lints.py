@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.cli.lints import lint
+from anabranch.syntax import languages
 from anabranch.syntax.seraph import plan, registrations
 
 from .conftest import BIKES
@@ -70,3 +71,18 @@ def test_a_limit_needs_an_order_where_rows_are_compared() -> None:
     assert codes(continuous(body.format(""), output="ON ENTERING")) == ["LINT-004"]
     assert codes(continuous(body.format("ORDER BY x"), output="ON ENTERING")) == []
     assert codes(continuous(body.format(""))) == []
+
+
+@pytest.mark.parametrize(
+    ("clauses", "codes"),
+    [
+        ("[RANGE 1m STEP 5m] WHERE { ?s <urn:p> ?o }", ["LINT-001"]),
+        ("[RANGE 5m STEP 5m] WHERE { ?s <urn:p> ?o . ?x <urn:q> ?y }", ["LINT-002"]),
+        ("[RANGE 5m STEP 5m] WHERE { ?s <urn:p> ?o . ?x <urn:q> ?y FILTER (?o = ?y) }", []),
+        ("[RANGE 5m STEP 5m] WHERE { ?s <urn:p> ?o . <urn:a> <urn:q> 1 }", []),
+        ("[RANGE 5m STEP 5m] WHERE { ?s <urn:p> ?o { ?x <urn:q>+ ?y } }", ["LINT-002"]),
+    ],
+)
+def test_sparql_is_looked_at_too(clauses: str, codes: list[str]) -> None:
+    [query] = languages.registrations(f"REGISTER QUERY q AS SELECT ?s FROM STREAM <http://s> {clauses}")
+    assert [one.code for one in lint(query)] == codes

@@ -130,9 +130,9 @@ CITY = TripleGraph([Triple(n("gate0"), n("in"), n("north")), Triple(n("gate1"), 
 QUERIES = {
     "rows": f"SELECT ?g ?c {WINDOW} WHERE {{ ?g :registers ?c }}",
     "star": f"SELECT * {WINDOW} WHERE {{ ?g :registers ?c OPTIONAL {{ ?g :in ?d }} }}",
-    "groups over static knowledge": f"SELECT ?d (COUNT(?c) AS ?n) {WINDOW} {{ ?g :registers ?c . ?g :in ?d }} GROUP BY ?d",
+    "groups": f"SELECT ?d (COUNT(?c) AS ?n) {WINDOW} {{ ?g :registers ?c . ?g :in ?d }} GROUP BY ?d",
     "a static graph by name": f"SELECT ?c {WINDOW} FROM <{EX}city> {{ ?g :registers ?c ; :in :north }}",
-    "a stream as a graph": f"SELECT ?c ?d {NAMED} FROM <{EX}city> {{ GRAPH <{STREAM}> {{ ?g :registers ?c }} ?g :in ?d }}",
+    "a named stream": f"SELECT ?c ?d {NAMED} FROM <{EX}city> {{ GRAPH <{STREAM}> {{ ?g :registers ?c }} ?g :in ?d }}",
     "any graph": f"SELECT ?w ?c {NAMED} {{ GRAPH ?w {{ ?g :registers ?c }} }}",
     "a window of triples": f"SELECT * FROM STREAM <{STREAM}> [RANGE TRIPLES 3] {{ ?g :registers ?c }}",
     "sums and filters": f"SELECT (SUM(?t) AS ?all) {WINDOW} {{ ?g :total ?t FILTER (?t > 1) }}",
@@ -161,6 +161,16 @@ def test_the_plug_in_answers_at_every_instant_as_our_own_evaluator_does(body: st
     assert len(own) >= 3
     assert any(rows for _, _, rows in own)
     assert answers(text, "plugin") == own
+
+
+def test_when_one_query_of_a_text_is_refused_none_is_registered() -> None:
+    session = Session.local(evaluator="plugin")
+    with pytest.raises(QueryError, match="SPQ-302"):
+        session.register_all(
+            f"REGISTER QUERY a AS SELECT ?g {WINDOW} {{ ?g ?p ?c }} "
+            f"REGISTER QUERY b AS SELECT (NOW() AS ?n) {WINDOW} {{ ?g ?p ?c }}"
+        )
+    assert session.queries == []
 
 
 def test_a_stream_that_the_plug_in_constructs_is_read_by_the_next_query() -> None:

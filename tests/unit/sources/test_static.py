@@ -84,9 +84,7 @@ def test_a_seraph_query_names_graphs_and_no_files() -> None:
     assert graph_files([], [QueryText(text, "q.seraph")]) == []
 
 
-def test_a_path_of_a_query_begins_at_the_folder_of_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_of_a_query_begins_at_the_folder_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     turtle(tmp_path / "queries" / "city.ttl", "there")
     turtle(tmp_path / "city.ttl", "here")

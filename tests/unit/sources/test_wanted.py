@@ -19,9 +19,7 @@ def csparql(*streams: str, name: str = "q", made: bool = False) -> QueryText:
 
 
 def seraph(stream: str) -> QueryText:
-    text = (
-        f"REGISTER QUERY n STARTING AT NOW {{ MATCH (n) WITHIN PT5M ON STREAM {stream} EMIT n SNAPSHOT EVERY PT1M }}"
-    )
+    text = f"REGISTER QUERY n STARTING AT NOW {{ MATCH (n) WITHIN PT5M ON STREAM {stream} EMIT n SNAPSHOT EVERY PT1M }}"
     return QueryText(text, "n.seraph")
 
 

@@ -49,7 +49,9 @@ def test_every_language_has_a_name_that_people_say() -> None:
     assert set(SPOKEN) == set(TEXTS) == set(EXTENSIONS.values())
 
 
-@pytest.mark.parametrize(("language", "stream"), [("seraph", "s"), ("csparql", "http://ex/s"), ("rspql", "http://ex/s")])
+@pytest.mark.parametrize(
+    ("language", "stream"), [("seraph", "s"), ("csparql", "http://ex/s"), ("rspql", "http://ex/s")]
+)
 def test_the_statement_of_any_language_is_a_registration_over_its_stream(language: Language, stream: str) -> None:
     [found] = registrations(TEXTS[language])
     assert found.language == language
