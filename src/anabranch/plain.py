@@ -17,7 +17,7 @@ from anabranch.algebra.walk import static_graphs
 from anabranch.engine.session import InstantLike, micros, parameter_values
 from anabranch.engine.surroundings import StaticGraph
 from anabranch.errors import EngineError, EvaluationError, closest
-from anabranch.formats.events import GraphLike, graph_from
+from anabranch.formats.events import GraphLike, any_graph_from
 from anabranch.formats.tables import Table
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -82,7 +82,7 @@ def _graph(graph: AnyGraphLike | None) -> PropertyGraph | TripleGraph:
         return EMPTY_GRAPH
     if isinstance(graph, str | os.PathLike):
         return GraphFile(DEFAULT_GRAPH, (os.fspath(graph),)).load()
-    return graph if isinstance(graph, TripleGraph) else graph_from(graph)
+    return any_graph_from(graph)
 
 
 def _named(name: str, file_name: str, known: Mapping[str, object]) -> TripleGraph:

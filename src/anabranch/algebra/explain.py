@@ -204,7 +204,8 @@ def _instants(query: o.Registration) -> tuple[str, bool]:
         case 1, _:
             return "whenever a triple has come", False
         case int(count), _:
-            return f"whenever {count} more triples have come, and at the last event", False
+            last = ", and at the last event" if query.final else ""
+            return f"whenever {count} more triples have come{last}", False
         case None, None:
             return f"once, at {start}", True
         case None, every if query.aligned and query.starting_at is None:

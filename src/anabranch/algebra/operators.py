@@ -361,7 +361,7 @@ class Registration:
       - `starting_at` + k * `every`. `starting_at` None means the registration instant on the stream's clock; when
         `aligned`, it means the first multiple of `every` since the epoch whose windows can hold the first event.
       - with `arrivals` n: the instants at which each n-th triple came, counted over the streams that the query reads,
-        and the last event's when the input has ended; 0 means that instant alone.
+        and, where `final`, the last event's when the input has ended; 0 means that instant alone.
       - with neither `every` nor `arrivals`: once, at `starting_at` (RETURN).
 
     A query with `into` makes a stream of that name: each answer is an event at its instant. `delegated` is the same
@@ -375,6 +375,7 @@ class Registration:
     output: Output = "snapshot"
     aligned: bool = False
     arrivals: int | None = None
+    final: bool = True
     form: Form = "bindings"
     into: str | None = None
     language: str = "seraph"

@@ -34,8 +34,8 @@ def evaluate(
 ) -> None:
     """Answer a plain query, openCypher or SPARQL, over graphs from files.
 
-    A graph is {"nodes": [...], "relationships": [...]} in JSON, a file of events whose union is taken, or RDF (.ttl, .nt,
-    .rdf, .jsonld, ...). Either language reads either kind.
+    A graph is {"nodes": [...], "relationships": [...]} in JSON, a file of events whose union is taken, or RDF (.ttl,
+    .nt, .rdf, .jsonld, ...). Either language reads either kind.
 
     Examples:
 
@@ -49,11 +49,13 @@ def evaluate(
     """
     from anabranch.cli.writers import write_table
     from anabranch.plain import evaluate as evaluate_query
+    from anabranch.syntax.languages import language_of
 
     if (query is None) == (file is None):
         raise typer.BadParameter("give the query, or its file with --file", param_hint="QUERY")
     terminal = open_terminal(color)
     text = query if query is not None else options.read_text(file or "")
+    options.refuse_parameters(param, [language_of(text, file or "<query>")])
     given = options.graph_paths(graph)
     unnamed = [path for name, path in given if name is None]
     if len(unnamed) > 1:

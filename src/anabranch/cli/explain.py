@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -82,16 +83,16 @@ def explained(text: str, file_name: str, windows: Windows, graph: list[str] | No
     from anabranch.algebra.operators import Registration
     from anabranch.cli.texts import is_script, statements_of
     from anabranch.optimizer import Knowledge, optimize
+    from anabranch.sources.static import graph_files
     from anabranch.syntax.languages import QueryText, language_of
 
     graphs: dict[str, object] = {}
-    if graph:
-        from anabranch.sources.static import graph_files
-
-        given = options.graph_paths(graph)
+    given = options.graph_paths(graph)
+    if given or is_script(text, file_name):
         places = {place for _, place in given}
-        for file in graph_files(given, [QueryText(text, file_name)]):
-            if places & set(file.places):  # what a query names and nobody gave is not fetched for a plan
+        for file in graph_files(given, [QueryText(text, file_name)] if is_script(text, file_name) else []):
+            # A plan is not worth a fetch from the web, nor a refusal for want of a file.
+            if places & set(file.places) or all((Path(file.folder) / one).is_file() for one in file.places):
                 graphs[file.name] = file.load()
     plain_prefixes: tuple[tuple[str, str], ...] = ()
     if not is_script(text, file_name) and language_of(text, file_name) != "seraph":

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from anabranch.algebra import expressions as x
 from anabranch.algebra import operators as o
 from anabranch.algebra.triples import GraphPattern, Path
-from anabranch.algebra.walk import read_by, walk
+from anabranch.algebra.walk import read_by, reads_triples, walk
 from anabranch.errors import Diagnostic, Span
 from anabranch.model.windows import approximate_micros
 
@@ -87,6 +87,7 @@ def _patterns(plan: o.Operator) -> list[o.Pattern]:
 
 def _unlinked(plan: o.Operator) -> Iterator[Diagnostic]:
     links = _Links()
+    what = "their variables in a FILTER" if reads_triples(plan) else "their properties in WHERE"
     links.visit(plan)
     for span, left, right in links.products:
         if not links.meet(left, right):
@@ -95,7 +96,7 @@ def _unlinked(plan: o.Operator) -> Iterator[Diagnostic]:
                 "a Cartesian product: these patterns share no variable, and no condition relates them",
                 span,
                 "every match of one meets every match of the other",
-                "connect the patterns, or compare their properties in WHERE",
+                f"connect the patterns, or compare {what}",
             )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -25,6 +25,7 @@ STDIN = "-"
 DRAINED = "drained"
 
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
+_DOTTED = re.compile(r"(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)=(?P<value>.*)", re.DOTALL)
 _IRI_NAMED = re.compile(r"(?:<(?P<quoted>[^<>]+)>|(?P<bare>(?:https?://|urn:)[^=\s]+))=(?P<value>.*)", re.DOTALL)
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 
@@ -119,6 +120,13 @@ def parameters(values: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
+def refuse_parameters(values: Sequence[str] | None, languages: Iterable[str]) -> None:
+    """Parameters are Seraph's: in SPARQL `$name` is a variable."""
+    if values and "seraph" not in languages:
+        message = "SPARQL has no parameters, $name is a variable there; put the value into the query"
+        raise typer.BadParameter(message, param_hint="--param")
+
+
 def named_paths(values: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
     """`name=path` pairs; a path alone is named after its file. A name may be an IRI, in <> where it holds a `=`."""
     found = []
@@ -147,7 +155,7 @@ def graph_paths(values: Sequence[str] | None) -> list[tuple[str | None, str]]:
 
 
 def _name_and_path(value: str) -> tuple[str | None, str]:
-    match, iri = _NAMED.fullmatch(value), _IRI_NAMED.fullmatch(value)
+    match, iri = _DOTTED.fullmatch(value), _IRI_NAMED.fullmatch(value)
     if match:
         return match["name"], match["value"]
     if iri:

@@ -147,11 +147,12 @@ def run(
     from anabranch.cli.texts import chosen
     from anabranch.model.mapping import Mapping as ModelMapping
     from anabranch.sources.static import graph_files
-    from anabranch.syntax.languages import QueryText
+    from anabranch.syntax.languages import QueryText, language_of
 
     terminal = open_terminal(color)
     bounds = options.until(until)
     texts = chosen([QueryText(options.read_text(file), file) for file in files], query or ())
+    options.refuse_parameters(param, [language_of(*text) for text in texts])
     streams = options.named_paths(stream, "--stream")
     sinks = sink or []
     graph_files_ = graph_files(options.graph_paths(graph), texts)

@@ -84,4 +84,13 @@ def _registered(text: QueryText) -> list[tuple[str, Span]]:
     from anabranch.syntax.sparql.parser import parse_script
 
     found = parse_script(text.text, language, text.file_name).statements
-    return [(one.name.text, one.span) for one in found if one.name is not None and one.span is not None]
+    return [
+        (one.name.text, Span(_register_at(text.text, one.name.span), one.span.end))
+        for one in found
+        if one.name is not None and one.span is not None and one.name.span is not None
+    ]
+
+
+def _register_at(text: str, name: Span) -> int:
+    """Where a statement's REGISTER stands: a prologue before it holds for the statements behind it too."""
+    return max(found.start() for found in re.finditer(r"\bREGISTER\b", text[: name.start], re.IGNORECASE))

@@ -1,4 +1,4 @@
-"""Evaluation instants that hang on what comes: the instant of every n-th triple, and of the last one.
+"""Evaluation instants that hang on what comes: the instant of every n-th triple and, where wanted, of the last one.
 
 They are found out as the streams' watermarks pass. An instant is known when nothing at or before it can come any more,
 so the count depends on what came and in which order of time, never on how the input was cut into pushes.
@@ -34,13 +34,14 @@ class ArrivalInstants:
     base: int = 0  # the index of the first that is still held
     held: list[int] = field(default_factory=list)
     complete: bool = False  # the input has ended and the last instant is known
+    final: bool = True  # the last triple's instant is one of them, whatever the count
 
     every: None = None
     once: bool = False
 
     @classmethod
-    def beginning(cls, starting_at: int, triples: int, complete_from: int) -> ArrivalInstants:
-        return cls(starting_at, triples, seen_until=max(starting_at, complete_from))
+    def beginning(cls, starting_at: int, triples: int, complete_from: int, final: bool = True) -> ArrivalInstants:
+        return cls(starting_at, triples, seen_until=max(starting_at, complete_from), final=final)
 
     @property
     def end(self) -> int:
@@ -55,7 +56,8 @@ class ArrivalInstants:
         """The earliest that the instant of an index can be. Should nothing more come, the last triple's is next."""
         if index < self.end or self.complete:
             return self.instant(index)
-        return self.seen_until if self.last_time is None or self.last_time == self.latest else self.last_time
+        waits = self.final and self.last_time is not None and self.last_time != self.latest
+        return self.last_time if waits and self.last_time is not None else self.seen_until
 
     def index_at_or_after(self, micros: int) -> int:
         return self.base + bisect_left(self.held, micros)
@@ -88,7 +90,7 @@ class ArrivalInstants:
             self.seen_until = open_from
         if ended:
             self.complete = True
-            if self.last_time is not None and self.last_time != self.latest:
+            if self.final and self.last_time is not None and self.last_time != self.latest:
                 self._append(self.last_time)
 
     def _count(self, time: int, triples: int) -> None:

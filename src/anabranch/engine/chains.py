@@ -83,7 +83,7 @@ class _Elements:
 # --- how far a made stream is -----------------------------------------------------------------------------------------
 
 
-def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Iterable[StreamBuffer], ended: bool) -> bool:
+def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBuffer], ended: bool) -> bool:
     """Bring a stream to where the query that makes it of others stands; whether that moved it."""
     before = (stream.open_from, stream.ended, stream.made_until)
     stream.ended = ended
@@ -96,6 +96,10 @@ def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Iterable[StreamBu
     if not ended and instants is not None:
         index = maker.next_index
         reached = instants.not_before(index) if isinstance(instants, ArrivalInstants) else instants.instant(index)
+        if all(one.closed for one in read) and maker.passed is not None:
+            # Whether there is a next instant is said when the input has ended; what is told does not hang on when the
+            # streams were closed.
+            reached = maker.passed + 1
         stream.advance(reached - 1)
     return before != (stream.open_from, stream.ended, stream.made_until)
 

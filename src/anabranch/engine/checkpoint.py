@@ -184,7 +184,7 @@ def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> N
     if state["starting_at"] is not None:
         query.start(state["starting_at"])
     if state["arrivals"] is not None:
-        query.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration.arrivals or 0))
+        query.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration))
     query.first_index = state["first_index"]
     query.resume(state["next_index"], unpack_rows(state["previous"]))
     query.passed = None  # what it made until then, the stream's state says
@@ -224,9 +224,20 @@ def _pack_arrivals(instants: ArrivalInstants, next_index: int) -> Json:
     ]
 
 
-def _unpack_arrivals(data: Json, triples: int) -> ArrivalInstants:
+def _unpack_arrivals(data: Json, asked: Registration) -> ArrivalInstants:
     starting_at, counted, seen_until, last_time, latest, base, ahead, complete = data
-    return ArrivalInstants(starting_at, triples, counted, seen_until, last_time, latest, base, list(ahead), complete)
+    return ArrivalInstants(
+        starting_at,
+        asked.arrivals or 0,
+        counted,
+        seen_until,
+        last_time,
+        latest,
+        base,
+        list(ahead),
+        complete,
+        asked.final,
+    )
 
 
 def pack_graph(graph: PropertyGraph | TripleGraph) -> Json:

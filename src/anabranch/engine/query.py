@@ -140,7 +140,7 @@ class ContinuousQuery:
         """Fix the first instant; instants from before the buffers' memory begins are not evaluated."""
         arrivals = self.registration.arrivals
         if arrivals is not None:
-            self.instants = ArrivalInstants.beginning(starting_at, arrivals, complete_from)
+            self.instants = ArrivalInstants.beginning(starting_at, arrivals, complete_from, self.registration.final)
             self.first_index = self.next_index = 0
         else:
             self.instants = EvaluationInstants(starting_at, self.registration.every)

@@ -23,7 +23,7 @@ from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query import QueryOptions, QueryWarning
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
-from anabranch.formats.events import EventLike, GraphLike, events_from, graph_from, micros_of, value_from_json
+from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
 from anabranch.model.instants import parse_instant
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration, parse_duration
@@ -244,7 +244,7 @@ class Session:
         A PropertyGraph, nodes and relationships as JSON, events, or a TripleGraph. Seraph reads it by ON GRAPH name;
         SPARQL by FROM <name> and GRAPH <name>, and the one named `default` without naming it.
         """
-        self._engine.add_static_graph(name, graph if isinstance(graph, TripleGraph) else graph_from(graph))
+        self._engine.add_static_graph(name, any_graph_from(graph))
 
     def push(self, stream: str, events: EventLike | Iterable[EventLike], split: str = ONLY_SPLIT) -> Pushed:
         """Give events to a stream: Event objects or their JSON objects, many or one. Late ones are handed back.

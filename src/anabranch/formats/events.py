@@ -37,11 +37,12 @@ from anabranch.model.graph import PropertyGraph
 from anabranch.model.instants import format_instant, parse_instant
 from anabranch.model.points import Point
 from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
+from anabranch.model.triples import TripleGraph
 from anabranch.model.union import unite
 from anabranch.model.values import ElementId, Node, Relationship, Value
 
 Json = Any
-EventLike: TypeAlias = Event | Mapping[str, Any]
+EventLike: TypeAlias = Event | Mapping[str, Any] | str
 GraphLike: TypeAlias = PropertyGraph | Mapping[str, Any] | Iterable[EventLike]
 
 _FIELDS = frozenset(("at", "nodes", "relationships", "edges"))
@@ -94,7 +95,7 @@ def events_from(events: EventLike | Iterable[EventLike]) -> list[Event]:
     """Events from what a user has: events or their JSON objects, many or one."""
     if isinstance(events, Event):
         return [events]
-    if isinstance(events, Mapping):
+    if isinstance(events, Mapping | str):
         return [event_from_dict(events)]
     return [event if isinstance(event, Event) else event_from_dict(event) for event in events]
 
@@ -116,6 +117,30 @@ def micros_of(moment: datetime) -> int:
     """UTC microseconds of a Python datetime; without a zone it is UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def any_graph_from(graph: GraphLike | TripleGraph) -> PropertyGraph | TripleGraph:
+    """A graph from what a user has, in the model that it is in: events and objects that hold triples give triples."""
+    if isinstance(graph, PropertyGraph | TripleGraph):
+        return graph
+    if isinstance(graph, Mapping):
+        if not _holds_triples(graph):
+            return graph_from(graph)
+        timed: dict[str, Json] = {"at": 0, **graph}
+        events = events_from(timed)
+    else:
+        events = events_from(graph)
+    if not any(event.triples for event in events):
+        return graph_from(events)
+    if any(event.nodes or event.relationships for event in events):
+        raise MalformedEventError("a graph is of triples, or of nodes and relationships; these events hold both")
+    return TripleGraph(triple for event in events for triple in event.triples)
+
+
+def _holds_triples(data: Mapping[str, Json]) -> bool:
+    from anabranch.formats.rdf.records import holds_rdf
+
+    return holds_rdf(data)
 
 
 def graph_from(graph: GraphLike) -> PropertyGraph:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from anabranch.algebra.spell_terms import Terms
 from anabranch.errors import EvaluationError
 from anabranch.model.literals import FLOAT_TYPES, INTEGER_TYPES, number_of
 from anabranch.model.points import Point
@@ -57,6 +58,7 @@ _PARSERS: Mapping[str, Callable[[str], Value]] = {
 VALUE_TAGS = (*_PARSERS, "$point", "$map", "$float")
 TERM_TAGS = ("$iri", "$blank", "$literal")
 _PLAIN = frozenset((str, int, bool, type(None)))
+_TERMS = Terms()
 
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
@@ -251,6 +253,8 @@ def cypher_text(value: Value) -> str:
             return _float_text(value)
         case str():
             return _quoted(value)
+        case Iri() | Blank() | Literal():
+            return _TERMS.term(value)
         case list() | tuple():
             return f"[{', '.join(map(cypher_text, value))}]"
         case Node():

@@ -33,6 +33,7 @@ class Oxigraph:
         blanks: dict[str, Blank] = {}
         _fill(store, default, None, blanks)
         for name, graph in named.items():
+            store.add_graph(ox.NamedNode(name.value))  # without triples it is an empty graph, not a missing one
             _fill(store, graph, name, blanks)
         try:
             found: Any = store.query(text)

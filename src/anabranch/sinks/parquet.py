@@ -21,7 +21,9 @@ from anabranch.errors import EngineError, EvaluationError, InternalError, closes
 from anabranch.formats.answers import AnswerParts, beside, from_typed, json_text
 from anabranch.formats.values import INTEGER_MAX, INTEGER_MIN, cypher_text, to_json
 from anabranch.model.instants import parse_instant
+from anabranch.model.literals import value_of
 from anabranch.model.temporal import Date, DateTime, LocalDateTime
+from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.parts import Parts
@@ -160,6 +162,8 @@ class ParquetFolder(Sink):
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _converted(self, query: str, column: str, value: Value, convert: Callable[[Value], Any]) -> Any:
+        if convert is not _json and isinstance(value, Iri | Blank | Literal):
+            value = value_of(value) if isinstance(value, Literal) else to_json(value)
         if value is None:
             return None
         try:

@@ -43,7 +43,7 @@ def load_graph(name: str, base_folder: str | Path = ".", fetch: bool = True) -> 
     """The graph behind a path (from `base_folder` on) or an IRI. Without `fetch` nothing is read from the web."""
     if name.lower().startswith(_WEB):
         if not fetch:
-            raise StreamError(f"{name} would be fetched from the web\nhint: give a file of it: --graph '{name}=FILE'")
+            raise StreamError(f"{name} would be fetched from the web\n{_hint(name)}")
         found = _fetched(name)
     else:
         found = _read(_path(name, base_folder))
@@ -146,6 +146,10 @@ def _fetched(url: str) -> _Document:
         return _Document(data, response.url, response.headers["Content-Type"])
 
 
+def _hint(url: str) -> str:
+    return f"hint: give a file of it: --graph '{url}=FILE'"
+
+
 def _opened(url: str, method: str) -> http.client.HTTPResponse:
     headers = {"Accept": ACCEPT, "User-Agent": "anabranch"}
     try:
@@ -153,10 +157,10 @@ def _opened(url: str, method: str) -> http.client.HTTPResponse:
         answer: http.client.HTTPResponse = urllib.request.build_opener(_WebOnly).open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        raise StreamError(f"{url}: the server says {error.code} {error.reason}") from None
+        raise StreamError(f"{url}: the server says {error.code} {error.reason}\n{_hint(url)}") from None
     except urllib.error.URLError as error:
         reason = error.reason if isinstance(error.reason, str) else getattr(error.reason, "strerror", None)
-        raise StreamError(f"{url} cannot be reached: {reason or error.reason}") from None
+        raise StreamError(f"{url} cannot be reached: {reason or error.reason}\n{_hint(url)}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise StreamError(f"{url} cannot be reached: {error}") from None
+        raise StreamError(f"{url} cannot be reached: {error}\n{_hint(url)}") from None
     return answer

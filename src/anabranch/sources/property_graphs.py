@@ -1,4 +1,4 @@
-"""Property graphs from files: JSON with nodes and relationships, or events that are united.
+"""Graphs from files that are not RDF documents: JSON with nodes and relationships, or events that are united.
 
 Invariant: a file is read whole or refused: a query over half a graph would be wrong in silence.
 """
@@ -8,24 +8,23 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from anabranch.errors import MalformedEventError, StreamError
-from anabranch.formats.events import graph_from
-from anabranch.formats.ndjson import read_ndjson
+from anabranch.formats.events import any_graph_from
+from anabranch.formats.streams import format_of, read_events
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.triples import TripleGraph
 
 
-def read_graph(path: str | os.PathLike[str]) -> PropertyGraph:
-    """The graph of a file: JSON with nodes and relationships, NDJSON or Parquet events to unite; gzip too."""
+def read_graph(path: str | os.PathLike[str]) -> PropertyGraph | TripleGraph:
+    """The graph of a file: JSON with nodes and relationships, or a file of events to unite; gzip too."""
     name = os.fspath(path)
     bare = name.removesuffix(".gz")
-    if bare.endswith(".parquet"):
-        from anabranch.formats.parquet import read_parquet
-
-        return graph_from(_events(name, list(read_parquet(name))))
+    form = format_of(bare)
     with Path(name).open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -37,23 +36,24 @@ def read_graph(path: str | os.PathLike[str]) -> PropertyGraph:
                 opened.seek(0)
             else:
                 return _graph_of_json(name, data)
-        return graph_from(_events(name, list(read_ndjson(opened))))
+        return any_graph_from(_events(name, read_events(opened, form or "ndjson", "static")))
 
 
-def _graph_of_json(name: str, data: object) -> PropertyGraph:
+def _graph_of_json(name: str, data: object) -> PropertyGraph | TripleGraph:
     """The graph of a whole JSON text: an object with elements (of a graph or one event), or a list of events."""
     try:
         if isinstance(data, dict | list):
-            return graph_from(data)
+            return any_graph_from(data)
     except MalformedEventError as error:
         raise StreamError(f"{name}: {error.reason}") from None
     raise StreamError(f'{name}: a graph is an object such as {{"nodes": [...], "relationships": [...]}}')
 
 
-def _events(name: str, records: list[tuple[int, Event | MalformedEventError]]) -> list[Event]:
+def _events(name: str, records: Iterable[Event | MalformedEventError]) -> list[Event]:
     events = []
-    for line, record in records:
+    for record in records:
         if isinstance(record, MalformedEventError):
-            raise StreamError(f"{name}:{line}: {record.reason}")
+            place = "" if record.line is None else f":{record.line}"
+            raise StreamError(f"{name}{place}: {record.reason}")
         events.append(record)
     return events

@@ -69,10 +69,10 @@ def meant(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
     """What short names stand for: a given name that no query knows is the last part of an IRI that one does, or the
     only IRI there is when it is the only name."""
     names, known = list(given), list(asked)
-    iris = [iri for iri in known if ":" in iri and iri not in names]
+    iris = [iri for iri in known if not iri.isidentifier() and iri not in names]
     found = {name: name for name in names}
     for name in names:
-        like = [iri for iri in iris if _last_part(iri) == name]
+        like = [iri for iri in iris if name in _last_parts(iri)]
         if name in known or ":" in name:
             continue
         if len(like) == 1:
@@ -82,9 +82,10 @@ def meant(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _last_part(iri: str) -> str:
-    """`citytollgates` of <http://streams.org/citytollgates.trdf>."""
-    return re.split(r"[/#:]", iri.rstrip("/#"))[-1].split(".")[0]
+def _last_parts(iri: str) -> tuple[str, str]:
+    """`citytollgates.trdf` and `citytollgates` of <http://streams.org/citytollgates.trdf>."""
+    last = re.split(r"[/#:]", iri.rstrip("/#"))[-1]
+    return last, last.split(".")[0]
 
 
 def _address(uri: str, file_name: str) -> str:

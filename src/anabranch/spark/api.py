@@ -19,14 +19,14 @@ from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.session import DurationLike, InstantLike, as_duration, micros, parameter_values
 from anabranch.errors import EngineError, QueryError
-from anabranch.formats.events import GraphLike, graph_from
+from anabranch.formats.events import GraphLike, any_graph_from
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.triples import TripleGraph
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.sinks.base import Sink
 from anabranch.sinks.open import open_sink
-from anabranch.sources.static import AnyGraph, graph_files
+from anabranch.sources.static import graph_files
 from anabranch.sources.wanted import open_stream, wanted_streams
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import make_job
@@ -108,7 +108,7 @@ def run(
             opened,
             graphs={
                 **{file.name: file.load() for file in files},
-                **{name: _graph(graph) for name, graph in given.items() if not isinstance(graph, str)},
+                **{name: any_graph_from(graph) for name, graph in given.items() if not isinstance(graph, str)},
             },
             lateness=as_duration(lateness),
             late=late,
@@ -138,7 +138,3 @@ def run(
     status = carried.progress.status
     counts = {name: status.get(name, 0) for name in ("events", "rows", "malformed", "late", "corrected")}
     return Finished(**counts, failures=tuple(carried.failures))
-
-
-def _graph(graph: GraphLike | TripleGraph) -> AnyGraph:
-    return graph if isinstance(graph, TripleGraph) else graph_from(graph)

@@ -97,7 +97,7 @@ class Oracle:
         )
         step = self.registration.arrivals
         counted = times[step - 1 :: step] if step else []
-        return sorted({*counted, *times[-1:]})
+        return sorted({*counted, *(times[-1:] if self.registration.final else ())})
 
     @cached_property
     def _windows(self) -> tuple[Window, ...]:

@@ -115,6 +115,7 @@ def test_the_order_of_matches_depends_on_them_alone() -> None:
 STREAM = f"{EX}stream"
 WINDOW = f"FROM STREAM <{STREAM}> [RANGE 10s STEP 5s]"
 NAMED = f"FROM NAMED STREAM <{STREAM}> [RANGE 10s STEP 5s]"
+OTHER = f"FROM NAMED STREAM <{EX}other> [RANGE 10s STEP 5s]"
 EVENTS = [
     Event(
         second * SECOND,
@@ -133,6 +134,10 @@ QUERIES = {
     "groups": f"SELECT ?d (COUNT(?c) AS ?n) {WINDOW} {{ ?g :registers ?c . ?g :in ?d }} GROUP BY ?d",
     "a static graph by name": f"SELECT ?c {WINDOW} FROM <{EX}city> {{ ?g :registers ?c ; :in :north }}",
     "a named stream": f"SELECT ?c ?d {NAMED} FROM <{EX}city> {{ GRAPH <{STREAM}> {{ ?g :registers ?c }} ?g :in ?d }}",
+    "one of two": f"SELECT ?c {NAMED} {OTHER} {{ GRAPH <{STREAM}> {{ ?g :registers ?c }} }}",
+    "not the default": f"SELECT ?c {WINDOW} {OTHER} {{ GRAPH :other {{ ?g :registers ?c }} }}",
+    "by name": f"SELECT ?c ?d {NAMED} {{ GRAPH <{STREAM}> {{ ?g :registers ?c }} GRAPH :city {{ ?g :in ?d }} }}",
+    "an empty graph": f"SELECT ?g {WINDOW} {{ ?g :registers ?c GRAPH :empty {{ OPTIONAL {{ ?g ?p ?o }} }} }}",
     "any graph": f"SELECT ?w ?c {NAMED} {{ GRAPH ?w {{ ?g :registers ?c }} }}",
     "a window of triples": f"SELECT * FROM STREAM <{STREAM}> [RANGE TRIPLES 3] {{ ?g :registers ?c }}",
     "sums and filters": f"SELECT (SUM(?t) AS ?all) {WINDOW} {{ ?g :total ?t FILTER (?t > 1) }}",
@@ -148,8 +153,10 @@ def answers(text: str, evaluator: str) -> list[tuple[int, str, Counter[Hashable]
     session = Session.local(evaluator=evaluator)  # type: ignore[arg-type]
     session.graph("default", CITY)
     session.graph(f"{EX}city", CITY)
+    session.graph(f"{EX}empty", NOTHING)
     query = session.register(text)
     session.push(STREAM, EVENTS)
+    session.push(f"{EX}other", EVENTS[1:])
     session.finish()
     return [(int(one.at), one.op, Counter(map(tuple, one.rows))) for one in query.poll()]
 

@@ -4,20 +4,22 @@ What a dialect adds inside of a query (AGGREGATE, WINDOW, timestamp(), LUPOS's c
 listings) is nothing that a SPARQL engine knows: such a statement cannot be delegated. Nor can one that asks for the
 clock or for chance (NOW, RAND, fresh blank nodes): an engine that knows no instants would answer a rerun otherwise.
 
-Invariant: the text that is handed on is the user's own, with blanks where the dataset stood, and plain SPARQL 1.1.
+Invariant: the text that is handed on is the user's own, with blanks where the dataset stood, and plain SPARQL 1.1; the
+plug-in reads no window or graph that the plan does not read.
 """
 
 from __future__ import annotations
 
 import re
 
-from anabranch.algebra.operators import Operator, Static, Window
+from anabranch.algebra.operators import Operator, Source, Static, Window
 from anabranch.algebra.sparql_functions import CASTS, SPARQL_FUNCTIONS
 from anabranch.algebra.triples import Delegated
+from anabranch.algebra.walk import parts_of, sources
 from anabranch.errors import QueryError
 from anabranch.model.terms import Iri
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.lower_dataset import Dataset
+from anabranch.syntax.sparql.lower_dataset import Dataset, merged
 from anabranch.syntax.sparql.parser import parse_query
 from anabranch.syntax.sparql.walk import parts
 
@@ -27,21 +29,16 @@ def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset
     query = statement.query
     if query.span is None or query.annotations or query.intermediate is not None:
         return None
-    asks_graphs = False
     for part in parts(query):
         match part:
             case t.LuposWindowTree() | t.NamedWindowTree():
                 return None
             case t.CallTree(function=function) if not _is_plain(function):
                 return None
-            case t.GraphTree():
-                asks_graphs = True
-    named: list[tuple[Iri, Window | Static]] = []
-    for iri in dataset.named if asks_graphs else ():
-        source = dataset.graphs[iri]
-        if not isinstance(source, Window | Static):
-            return None
-        named.append((iri, source))
+    read = sources(plan)
+    named = _named_graphs(query, dataset, read)
+    if named is None:
+        return None
     if any(isinstance(part, t.BlankTree) for part in parts(query.form)):
         return None
     start, end = query.span.start, query.span.end
@@ -60,7 +57,33 @@ def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset
         parse_query(whole)
     except QueryError:
         return None
-    return Delegated(whole, plan.columns, dataset.default, tuple(named), span=query.span)
+    default = merged(source for source in parts_of(dataset.default) if source in read)
+    return Delegated(whole, plan.columns, default, named, span=query.span)
+
+
+def _named_graphs(
+    query: t.QueryTree, dataset: Dataset, read: tuple[Source, ...]
+) -> tuple[tuple[Iri, Window | Static], ...] | None:
+    """The graphs that GRAPH asks; None where they are not graphs of their own, or GRAPH ?g would find others too."""
+    names: dict[Iri, None] = {}
+    ranges = False
+    for part in parts(query):
+        match part:
+            case t.GraphTree(name=t.TermTree(Iri() as name)):
+                names[name] = None
+            case t.GraphTree(name=t.VarTree()):
+                ranges = True
+    if ranges:
+        if not names.keys() <= set(dataset.named):
+            return None
+        names = dict.fromkeys(dataset.named)
+    found: list[tuple[Iri, Window | Static]] = []
+    for name in names:
+        source = dataset.graph(name)
+        if not isinstance(source, Window | Static) or source not in read:
+            return None
+        found.append((name, source))
+    return tuple(found)
 
 
 def _is_plain(function: str | Iri) -> bool:

@@ -55,6 +55,7 @@ def lower_registration(
         _OUTPUTS.get(statement.kind, "snapshot"),
         aligned=rhythm.every is not None and statement.starting_at is None,
         arrivals=rhythm.arrivals,
+        final=dialect == "lupos" or rhythm.arrivals is None,
         form=form,
         into=_into(statement, name, plan, form, problems),
         language=dialect,
