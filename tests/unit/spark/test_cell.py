@@ -14,6 +14,7 @@ from anabranch.engine.engine import LatePolicy
 from anabranch.errors import EngineError
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
+from anabranch.model.terms import Iri, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.spark import cell as cells
 from anabranch.spark.job import Job
@@ -200,6 +201,22 @@ def test_other_queries_on_a_restart_find_the_windows_of_the_streams() -> None:
         ("new", 3, 3),
         ("kept", 3, 3),
     ]
+
+
+def test_a_query_that_reads_another_s_stream_goes_as_far_as_that_whenever_the_source_is_closed() -> None:
+    text = """
+        REGISTER STREAM made AS CONSTRUCT { ?s ?p ?o } FROM STREAM <s> [RANGE 3m STEP 3m] WHERE { ?s ?p ?o }
+        REGISTER QUERY q AS ASK FROM STREAM <made> [RANGE 1m STEP 1m] WHERE { ?s ?p ?o }"""
+    triple = Triple(Iri("n:a"), Iri("n:p"), Iri("n:b"))
+    events = packed("s", [Event(2 * MINUTE, triples=(triple,))])
+    at_once, closed_before = Worker(job(text), name="at once"), Worker(job(text), name="closed before")
+    at_once.batch([*events, control(end=True, closed=["s"])])
+    closed_before.batch([*events, control(closed=["s"])])
+    closed_before.batch([control(end=True, closed=["s"])])
+    instants = [
+        [(parts.query, parts.at // MINUTE) for parts in answers_of(worker.rows)] for worker in (at_once, closed_before)
+    ]
+    assert instants[0] == instants[1] == [("made", 3), ("q", 3)]
 
 
 def test_a_failing_query_is_told_once_and_stops_alone() -> None:
