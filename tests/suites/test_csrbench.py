@@ -35,8 +35,9 @@ def answered(query: Path) -> dict[int, set[frozenset[tuple[str, Any]]]]:
     registered = session.register(text, file_name=query.name)
     inputs = open_inputs([(STREAM, str(FOLDER / "csrbench-stream.nt.tsv"))], [QueryText(text, query.name)])
     for stream, event in inputs.merged():
-        assert isinstance(event, Event), event
-        session.push(stream, event)
+        if event is not None:
+            assert isinstance(event, Event), event
+            session.push(stream, event)
     session.finish()
     found = {}
     for answer in registered.poll():

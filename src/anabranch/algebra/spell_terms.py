@@ -28,9 +28,9 @@ from anabranch.model.terms import (
 _COMMON = (("rdf", RDF), ("rdfs", RDFS), ("xsd", XSD))
 _LOCAL = re.compile(r"\w([\w.-]*[\w-])?|")
 _BARE = {
-    XSD_INTEGER: re.compile(r"[+-]?\d+"),
-    XSD_DECIMAL: re.compile(r"[+-]?\d*\.\d+"),
-    XSD_DOUBLE: re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+"),
+    XSD_INTEGER: re.compile(r"[+-]?[0-9]+"),
+    XSD_DECIMAL: re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    XSD_DOUBLE: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
     XSD_BOOLEAN: re.compile(r"true|false"),
 }
 _TIMES = {(0, None): "*", (1, None): "+", (0, 1): "?"}

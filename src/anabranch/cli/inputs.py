@@ -24,8 +24,8 @@ from anabranch.sources.open import open_source
 from anabranch.sources.wanted import Wanted, open_stream, wanted_streams
 from anabranch.syntax.languages import QueryText
 
-Record = tuple[str, Event | MalformedEventError]
-"""A stream's name and what came on it."""
+Record = tuple[str, Event | MalformedEventError | None]
+"""A stream's name and what came on it; None when nothing more will."""
 
 _NAP = 0.05  # seconds until a live input is asked again
 
@@ -71,7 +71,8 @@ class Inputs:
         return any(stream.live for stream in self.streams)
 
     def merged(self) -> Iterator[Record]:
-        """All records by time; each stream keeps its own order, and a malformed record comes where it stands."""
+        """All records by time; each stream keeps its own order, and a malformed record comes where it stands. The end
+        of a stream comes behind its last record."""
         timed = [_timed(index, stream) for index, stream in enumerate(self.streams)]
         for _, index, record in heapq.merge(*timed, key=lambda item: item[:2]):
             yield self.streams[index].name, record
@@ -131,8 +132,9 @@ def _read_stdin(decoding: Decoding) -> Iterator[Event | MalformedEventError]:
         yield record
 
 
-def _timed(index: int, stream: StreamInput) -> Iterator[tuple[int, int, Event | MalformedEventError]]:
+def _timed(index: int, stream: StreamInput) -> Iterator[tuple[int, int, Event | MalformedEventError | None]]:
     last = -(2**63)
     for record in stream.records:
         last = record.event_time if isinstance(record, Event) else last
         yield last, index, record
+    yield last, index, None

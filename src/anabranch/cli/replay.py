@@ -1,7 +1,7 @@
 """A run without its terminal: records in, answers out, in batches that live input keeps at one record.
 
 Invariant: streams are fed in the order of time and told how far the others are, so none holds the others back; an event
-is late only by its own stream's watermark.
+is late only by its own stream's watermark; a stream that has ended moves no query on.
 """
 
 from __future__ import annotations
@@ -81,8 +81,11 @@ class Replay:
 
     def _push(self, batch: list[Record]) -> None:
         by_stream: dict[str, list[Event]] = {}
+        ended: list[str] = []
         for stream, record in batch:
-            if isinstance(record, Event):
+            if record is None:
+                ended.append(stream)
+            elif isinstance(record, Event):
                 by_stream.setdefault(stream, []).append(record)
                 self._newest = max(self._newest, record.event_time)
                 self.events += 1
@@ -91,6 +94,8 @@ class Replay:
         for stream, events in by_stream.items():
             for event in self._session.push(stream, events).late:
                 self._set_aside.add_late(stream, event)
+        for stream in ended:
+            self._session.close_stream(stream)
         if by_stream and len(self._inputs.streams) > 1:
             reached = self._newest if self._lateness is None else subtract_duration(self._newest, self._lateness)
             self._session.advance(reached - 1)

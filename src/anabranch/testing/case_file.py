@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anabranch.errors import MalformedEventError
 from anabranch.formats.events import event_from_dict, graph_from
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
@@ -71,7 +72,7 @@ def read_case(text: str, path: Path = Path("<case>")) -> Case:
     for kind, name, lines in _sections(text):
         try:
             _read_section(case, kind, name, lines)
-        except (NotationError, ValueError) as error:
+        except (NotationError, MalformedEventError, ValueError) as error:
             raise NotationError(f"{path.name}, section `{kind}`: {error}") from error
     return case
 

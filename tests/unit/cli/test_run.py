@@ -317,3 +317,15 @@ def test_events_that_disagree_are_warned_of_where_the_policy_is_strict(invoke: I
     assert strict.err.startswith(
         "warning: n at 1970-01-01 00:00:01: node 1: events in the window disagree about its property `x`"
     )
+
+
+def test_a_query_over_a_short_stream_ends_with_it_while_a_longer_one_goes_on(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "q.seraph").write_text(
+        "REGISTER QUERY q STARTING AT 1970-01-01T00:00:01Z "
+        "{ MATCH (n) WITHIN PT1H ON STREAM short EMIT count(n) AS n SNAPSHOT EVERY PT1S }"
+    )
+    for name, seconds in (("short", 2), ("long", 9)):
+        lines = [f'{{"at": {second * 1000}, "nodes": [{{"id": {second}}}]}}\n' for second in range(1, seconds + 1)]
+        (tmp_path / f"{name}.ndjson").write_text("".join(lines))
+    done = invoke("run", "q.seraph", "-s", "short=short.ndjson", "-s", "long=long.ndjson", "-o", "json")
+    assert [json.loads(line)["row"]["n"] for line in done.out.splitlines()] == [1, 2]
