@@ -62,6 +62,7 @@ class Replay:
         until: int | None = None,
         drain: bool = False,
     ) -> None:
+        self._session.plan_end(until, drain)
         for batch in self._batches():
             if self._between is not None:
                 self._between()

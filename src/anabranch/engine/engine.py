@@ -294,6 +294,11 @@ class Engine:
         self._named_stream(name).close()
         self._run()
 
+    def plan_end(self, until: int | None = None, drain: bool = False) -> None:
+        """Say beforehand how far queries will go when their input ends, as `finish` says it then: a stream that is
+        closed before the others ends some of them already."""
+        self._schedule.ending = Ending(until, drain)
+
     def finish(self, until: int | None = None, drain: bool = False) -> None:
         """The input has ended: evaluate up to the first instant that has seen every event of a query's streams.
 

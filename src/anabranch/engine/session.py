@@ -264,6 +264,10 @@ class Session:
     def close_stream(self, name: str) -> None:
         self._engine.close_stream(name)
 
+    def plan_end(self, until: InstantLike | None = None, drain: bool = False) -> None:
+        """Say beforehand what `finish` will be told, where streams are closed one after the other."""
+        self._engine.plan_end(None if until is None else micros(until), drain)
+
     def finish(self, until: InstantLike | None = None, drain: bool = False) -> None:
         """The input has ended: evaluate until every event was seen, until an instant, or until windows are empty."""
         self._engine.finish(None if until is None else micros(until), drain)

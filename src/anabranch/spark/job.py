@@ -56,7 +56,7 @@ class Job:
         said: list[object] = [self.until, self.drain]
         for one in self.queries:
             parameters = {key: to_typed_json(value) for key, value in one.parameters.items()}
-            said.append([repr(recompile(one)), one.windows, one.conflicts, parameters])
+            said.append([repr(recompile(one)), one.windows, one.conflicts, one.evaluator, parameters])
         return _digest(json.dumps(said, sort_keys=True))
 
     def options(self) -> dict[str, object]:
@@ -89,6 +89,7 @@ class Job:
         )
         for stream in self.streams:
             engine.declare_stream(stream.name)
+        engine.plan_end(self.until, self.drain)
         self.set_graphs(engine)
         return engine
 

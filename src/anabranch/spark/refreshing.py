@@ -16,10 +16,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import StreamError
-from anabranch.sources.static import AnyGraph, GraphFile
+
+if TYPE_CHECKING:  # a planner is a process of its own, and needs neither engine nor grammar
+    from anabranch.sources.static import AnyGraph, GraphFile
 
 Noted = dict[str, dict[str, Any]]
 """By graph: the mark of the file's content, and where its copy lies. A graph that could not be read yet is missing."""

@@ -25,7 +25,9 @@ from anabranch.errors import EngineError
 from anabranch.spark.java import require_java
 
 _PATIENCE = 20.0  # seconds for a JVM to end by itself
-_RETRIES = 4  # of a task whose worker died; Spark's local mode would not try again
+# Of a task whose worker died, which Spark's local mode would not try again. A killed daemon leaves idle workers behind,
+# each of which costs a try.
+_RETRIES = 8
 
 _LOG4J = """\
 rootLogger.level = error
@@ -91,7 +93,7 @@ def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
 
 
 def _with_retries(master: str) -> str:
-    """`local[2]` as `local[2,4]`: a task whose worker was killed is tried again."""
+    """`local[2]` as `local[2,8]`: a task whose worker was killed is tried again."""
     if master == "local":
         master = "local[1]"
     if master.startswith("local[") and "," not in master:

@@ -12,9 +12,9 @@ from anabranch.spark.session import SparkSettings, properties
 @pytest.mark.parametrize(
     ("master", "meant"),
     [
-        ("local[*]", "local[*,4]"),
-        ("local[2]", "local[2,4]"),
-        ("local", "local[1,4]"),
+        ("local[*]", "local[*,8]"),
+        ("local[2]", "local[2,8]"),
+        ("local", "local[1,8]"),
         ("local[2,1]", "local[2,1]"),
         ("spark://host:7077", "spark://host:7077"),
     ],
