@@ -28,8 +28,8 @@ MOSQUITTO = shutil.which("mosquitto") or ("/usr/sbin/mosquitto" if os.path.exist
 needs_mosquitto = pytest.mark.skipif(MOSQUITTO is None, reason="the broker mosquitto is not installed")
 
 
-def wait_until(condition: Callable[[], object], within: float = 10.0) -> None:
-    """Poll until something is so; fail when it never is."""
+def wait_until(condition: Callable[[], object], within: float = 45.0) -> None:
+    """Poll until something is so; fail when it never is. The patience is for a busy machine."""
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -56,6 +56,12 @@ def test_an_instant_is_answered_in_the_batch_that_passes_it() -> None:
     assert told(worker.batch([control(end=True, closed=["s"])])) == [(2, 3)]
 
 
+def test_until_is_where_queries_stop_also_when_their_stream_has_ended_before() -> None:
+    events = [*packed("s", [event(0.5, 1), event(1.5, 2)]), control(end=True, closed=["s"])]
+    assert told(Worker(job(until=MINUTE)).batch(events)) == [(1, 1)]
+    assert told(Worker(job(until=3 * MINUTE), name="other").batch(events)) == [(1, 1), (2, 2), (3, 1)]
+
+
 def test_chunks_that_no_window_needs_any_more_leave_the_state() -> None:
     worker = Worker(job())
     for minute in range(30):
