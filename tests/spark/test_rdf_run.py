@@ -167,6 +167,13 @@ def test_a_static_graph_that_changes_is_seen_by_the_next_batch_and_after_a_resta
     watched = Watched(partial(arrive, 3, "east"), before=watched)
     runner.run(asked(), should_stop=watched.reached(answers=5), sinks=[LinesFile(out), watched])
     seen = [(row["at"][14:16], row["row"]["district"].removeprefix(EX)) for row in rows_of(out.read_text())]
-    assert seen[:5] == [("00", "north"), ("01", "north"), ("02", "south"), ("03", "south"), ("04", "east")]
+    assert [seen[place] for place in (0, 1, 2, 4)] == [
+        ("00", "north"),
+        ("01", "north"),
+        ("02", "south"),
+        ("04", "east"),
+    ]
+    # A batch that was not committed before the stop comes again first, and the city changes behind it.
+    assert seen[3] in (("03", "south"), ("03", "east"))
     copies = list((tmp_path / "checkpoint" / "graphs").glob("*.graph"))
     assert 1 <= len(copies) <= 2, "copies that no batch asks for are removed"
