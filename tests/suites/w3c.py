@@ -314,15 +314,11 @@ def _spelled(rows: Sequence[Row]) -> list[Triple]:
 
 def _isomorphic(one: Sequence[Triple], other: Sequence[Triple]) -> bool:
     def dataset(triples: Sequence[Triple]) -> ox.Dataset:
-        found = ox.Dataset(ox.Quad(to_oxigraph(s), to_oxigraph(p), to_oxigraph(_keyed(o))) for s, p, o in triples)
+        found = ox.Dataset(ox.Quad(to_oxigraph(s), to_oxigraph(p), to_oxigraph(normal(o))) for s, p, o in triples)
         found.canonicalize(ox.CanonicalizationAlgorithm.UNSTABLE)
         return found
 
     return dataset(one) == dataset(other)
-
-
-def _keyed(term: Term) -> Term:
-    return normal(term)
 
 
 def _shown(triples: Sequence[Triple]) -> str:

@@ -101,13 +101,11 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
 
 
 @lru_cache(maxsize=256)
-def statements(
-    text: str, dialect: tree.Dialect, file_name: str = "<query>", graphs: tuple[str, ...] | None = None
-) -> tuple[Registration, ...]:
+def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> tuple[Registration, ...]:
     """The statements of a file, in its order, all of them checked.
 
-    `graphs` are the names of the session's static graphs: GRAPH ?g ranges over them and over the streams in a query
-    that names no graph with NAMED.
+    What a statement means hangs on its text alone: GRAPH ?g ranges over what the query names, never over the static
+    graphs that a session happens to have.
     """
     problems = Problems()
     found: list[Registration] = []
@@ -121,7 +119,7 @@ def statements(
         text_of_name = name.text if name is not None else _free_name(taken | used)
         used.add(text_of_name)
         try:
-            found.append(lower_registration(statement, text_of_name, dialect, problems, graphs, text))
+            found.append(lower_registration(statement, text_of_name, dialect, problems, text))
         except RecursionError:
             raise _too_deep(None if name is None else name.span, text, file_name) from None
     _refuse(problems.found, text, file_name)

@@ -80,14 +80,11 @@ def plain_dataset(clauses: tuple[t.FromTree | t.FromStreamTree, ...], graphs: tu
 class DatasetLowering:
     """The dataset and the rhythm of one continuous statement."""
 
-    def __init__(
-        self, statement: t.StatementTree, dialect: t.Dialect, problems: Problems, graphs: tuple[str, ...] | None
-    ) -> None:
+    def __init__(self, statement: t.StatementTree, dialect: t.Dialect, problems: Problems) -> None:
         clauses = statement.query.dataset
         self._problems = problems
         self._dialect = dialect
         self._statement = statement
-        self._session_graphs = tuple(Iri(name) for name in graphs or ())
         self._static = [clause for clause in clauses if isinstance(clause, t.FromTree)]
         self._streams = [clause for clause in clauses if isinstance(clause, t.FromStreamTree)]
 
@@ -159,10 +156,7 @@ class DatasetLowering:
             same = [windows[id(one)] for one in named_streams if (one.window or one.stream) == _name(clause)]
             graphs[_name(clause)] = merged(same)
         plain_named = [clause.stream for clause in named_streams if clause.window is None]
-        named = tuple(dict.fromkeys((*named_graphs, *plain_named)))
-        if not named:
-            graphs.update((iri, Static(iri.value)) for iri in self._session_graphs if iri not in graphs)
-            named = tuple(dict.fromkeys((*given_open, *self._session_graphs)))
+        named = tuple(dict.fromkeys((*named_graphs, *plain_named))) or given_open
         return Dataset(merged([*default, *moving]), graphs, named, self._named_windows(windows), streams)
 
     def _window(self, clause: t.FromStreamTree, rhythm: Rhythm) -> Window:

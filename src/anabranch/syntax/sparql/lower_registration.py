@@ -34,13 +34,12 @@ def lower_registration(
     name: str,
     dialect: t.Dialect,
     problems: Problems,
-    graphs: tuple[str, ...] | None,
     text: str,
 ) -> Registration:
     """One statement of a file with this text; `name` is its own or the one that it was given."""
     problems.next_statement()
     query = statement.query
-    sources = DatasetLowering(statement, dialect, problems, graphs)
+    sources = DatasetLowering(statement, dialect, problems)
     rhythm = sources.rhythm()
     dataset = sources.dataset(rhythm)
     settings = Settings(problems, dialect, statement.base, dataset, Times(query, problems))

@@ -67,12 +67,6 @@ def test_graph_variable_ranges_over_what_is_named_alone() -> None:
     assert read(found) == [Static("http://e/k"), window("s", 10)]
 
 
-def test_graph_variable_ranges_over_the_graphs_of_the_session_too() -> None:
-    text = PREFIXES + "REGISTER QUERY q AS SELECT * FROM STREAM :s [RANGE 10s STEP 5s] WHERE { GRAPH ?g { ?x :p ?y } }"
-    (found,) = sparql.statements(text, "csparql", "<query>", ("http://e/k",))
-    assert read(found) == [Merged((REPOSITORY, window("s", 10))), Static("http://e/k")]
-
-
 def test_graph_of_a_name_that_no_clause_has_is_a_static_graph() -> None:
     found = query("FROM STREAM :s [RANGE 10s STEP 5s]", "{ GRAPH :k { ?x :p ?y } }")
     assert read(found) == [Static("http://e/k")]
