@@ -1,0 +1,345 @@
+"""All matches of a conjunction over the whole content of a window at once: for windows that mostly change at a slide.
+
+Two joiners. `semijoin` is a kernel of our own: it looks at each fact once, lets patterns shrink each other and walks
+what is left (SPECTRA section 5 prunes what dangles in the same spirit; acyclic joins by semi-joins are Yannakakis's,
+VLDB 1981). `library` joins set at a time with polars, on all cores.
+
+Law: the answer is the set of assignments to the variables for which every pattern has a fact, and no pair in
+`different` has one value; each once, in no particular order. Facts may repeat; a copy means nothing.
+
+State: none but scratch memory for the next window. Work: O(facts + matches x patterns) where no cycle is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.delta.batch import Ids
+from anabranch.delta.kernels.semijoin import all_matches
+from anabranch.delta.kernels.semijoin_walk import TOO_MANY
+from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Joiner = Literal["auto", "semijoin", "library"]
+Numbers = npt.NDArray[np.float64]
+
+LIBRARY_FROM = 1 << 24
+"""Facts from which on `auto` takes the library. Over LUBM's queries the kernel was ahead, by half to five times, up to
+the 5 M facts that were tried on two busy cores; the library takes all cores, and gains where there are many of them."""
+
+_NO_NUMBERS: Numbers = np.empty(0, np.float64)
+_UNLIMITED = 1 << 62
+_CHUNK = 8192  # facts that are split before they are looked at once more: they fit into a core's own cache
+
+
+def evaluate(
+    conjunction: Conjunction,
+    facts: Ids,
+    numbers: Numbers | None = None,
+    *,
+    joiner: Joiner = "auto",
+    max_matches: int | None = None,
+) -> Ids:
+    """All matches over the set of facts, one column per variable."""
+    return _remembered(conjunction).evaluate(facts, numbers, joiner=joiner, max_matches=max_matches)
+
+
+class WindowEvaluation:
+    """A conjunction made ready to be evaluated over one window after the other."""
+
+    def __init__(self, conjunction: Conjunction) -> None:
+        self._conjunction = conjunction
+        self._plan = _plan_of(conjunction)
+        self._buckets = np.empty((self._plan.group_count, _CHUNK), np.int32)
+        self._rows = np.empty((len(conjunction.patterns), 0), np.int32)
+
+    def evaluate(
+        self,
+        facts: Ids,
+        numbers: Numbers | None = None,
+        *,
+        joiner: Joiner = "auto",
+        max_matches: int | None = None,
+    ) -> Ids:
+        by_library = joiner == "library" or (joiner == "auto" and len(facts) >= LIBRARY_FROM)
+        if by_library and self._conjunction.variables:
+            found = _joined(self._conjunction, facts, _NO_NUMBERS if numbers is None else numbers, max_matches)
+            if found is not None:
+                return found
+        return self._reduced(facts, _NO_NUMBERS if numbers is None else numbers, max_matches)
+
+    def _reduced(self, facts: Ids, numbers: Numbers, max_matches: int | None) -> Ids:
+        plan = self._plan
+        if self._rows.shape[1] <= len(facts):
+            self._rows = np.empty((len(plan.patterns) - 1, len(facts) + 1), np.int32)
+        limit = _UNLIMITED if max_matches is None else max_matches
+        status, matches = all_matches(
+            _plain(facts), numbers, self._buckets, self._rows, plan.kinds, plan.groups, plan.multiplier, plan.shift,
+            plan.has_any_kind, plan.patterns, plan.fixed, plan.equal, plan.ranges, plan.bounds, plan.joins,
+            plan.leaves, plan.join_variables, plan.different, self._conjunction.variables, limit,
+        )  # fmt: skip
+        if status == TOO_MANY:
+            raise BudgetExceeded("matches", limit)
+        return matches
+
+
+def _plain(facts: Ids) -> Ids:
+    """The facts as the kernel knows them: for an array that may not be written it would be compiled a second time."""
+    return facts if facts.flags.carray and facts.dtype == np.int64 else np.require(facts, np.int64, ["C", "W", "A"])
+
+
+@lru_cache(maxsize=64)
+def _remembered(conjunction: Conjunction) -> WindowEvaluation:
+    return WindowEvaluation(conjunction)
+
+
+# --- the plan of the kernel -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A conjunction as arrays.
+
+    `kinds` and `groups` are a hash without collisions from the kinds that patterns name to groups from 1 on. `patterns`
+    has a row per pattern and one more: its group (0: all facts), where its parts begin in the other arrays, and whether
+    the walk passes it. Parts: `fixed` (column, id), `equal` (column, column), `ranges` (column) with `bounds`, `joins`
+    (column, join variable), `leaves` (column, variable).
+    """
+
+    group_count: int
+    kinds: Ids
+    groups: npt.NDArray[np.int32]
+    multiplier: np.uint64
+    shift: np.uint64
+    has_any_kind: bool
+    patterns: Ids
+    fixed: Ids
+    equal: Ids
+    ranges: Ids
+    bounds: npt.NDArray[np.float64]
+    joins: Ids
+    leaves: Ids
+    join_variables: Ids
+    different: Ids
+
+
+def _plan_of(conjunction: Conjunction) -> _Plan:
+    uses = [0] * conjunction.variables
+    for pattern in conjunction.patterns:
+        for variable in pattern.variables:
+            uses[variable] += 1
+    join_variables = [variable for variable, count in enumerate(uses) if count > 1]
+    kinds = list(dict.fromkeys(kind for pattern in conjunction.patterns if (kind := _kind(pattern)) is not None))
+    walked = _walked(conjunction, uses)
+    rows: list[tuple[int, ...]] = []
+    fixed: list[tuple[int, int]] = []
+    equal: list[tuple[int, int]] = []
+    ranges: list[int] = []
+    bounds: list[tuple[float, float]] = []
+    joins: list[tuple[int, int]] = []
+    leaves: list[tuple[int, int]] = []
+    for pattern, is_walked in zip(conjunction.patterns, walked, strict=True):
+        kind = _kind(pattern)
+        group = 0 if kind is None else kinds.index(kind) + 1
+        rows.append((group, len(fixed), len(equal), len(ranges), len(joins), len(leaves), is_walked))
+        first: dict[int, int] = {}
+        for column, place in enumerate(pattern.places):
+            match place:
+                case Fixed(wanted) if column != KIND:
+                    fixed.append((column, wanted))
+                case Free(variable) if variable in first:
+                    equal.append((first[variable], column))
+                case Free(variable):
+                    first[variable] = column
+        for variable, column in first.items():
+            if uses[variable] > 1:
+                joins.append((column, join_variables.index(variable)))
+            else:
+                leaves.append((column, variable))
+        for one in pattern.ranges:
+            ranges.append(one.column)
+            bounds.append((one.low, one.high))
+    rows.append((0, len(fixed), len(equal), len(ranges), len(joins), len(leaves), 0))
+    table, groups, multiplier, shift = _hash_without_collisions(kinds)
+    return _Plan(
+        group_count=len(kinds) + 1,
+        kinds=table,
+        groups=groups,
+        multiplier=multiplier,
+        shift=shift,
+        has_any_kind=None in map(_kind, conjunction.patterns),
+        patterns=_matrix(rows, 7),
+        fixed=_matrix(fixed, 2),
+        equal=_matrix(equal, 2),
+        ranges=np.array(ranges, np.int64),
+        bounds=np.array(bounds, np.float64).reshape(len(bounds), 2),
+        joins=_matrix(joins, 2),
+        leaves=_matrix(leaves, 2),
+        join_variables=np.array(join_variables, np.int64),
+        different=_matrix(conjunction.different, 2),
+    )
+
+
+def _kind(pattern: FactPattern) -> int | None:
+    place = pattern.places[KIND]
+    return place.id if isinstance(place, Fixed) else None
+
+
+def _walked(conjunction: Conjunction, uses: Sequence[int]) -> list[bool]:
+    """The patterns that the walk passes: those with several variables or a leaf, and one for each other variable.
+    A pattern with one variable only shrinks the others."""
+    walked = [
+        len(pattern.variables) > 1 or any(uses[variable] == 1 for variable in pattern.variables)
+        for pattern in conjunction.patterns
+    ]
+    met = {
+        variable
+        for pattern, is_walked in zip(conjunction.patterns, walked, strict=True)
+        for variable in pattern.variables
+        if is_walked
+    }
+    for number, pattern in enumerate(conjunction.patterns):
+        if pattern.variables and not met.issuperset(pattern.variables):
+            walked[number] = True
+            met.update(pattern.variables)
+    return walked
+
+
+def _hash_without_collisions(
+    kinds: Sequence[int],
+) -> tuple[Ids, npt.NDArray[np.int32], np.uint64, np.uint64]:
+    """A table from kinds to groups, and how to multiply and shift a kind to get its place."""
+    bits = max(3, (4 * len(kinds)).bit_length())
+    random = Random(0)
+    while True:
+        for _ in range(64):
+            multiplier = random.getrandbits(64) | 1
+            places = [(kind * multiplier & 0xFFFF_FFFF_FFFF_FFFF) >> (64 - bits) for kind in kinds]
+            if len(set(places)) == len(kinds):
+                table, groups = np.full(1 << bits, -1, np.int64), np.zeros(1 << bits, np.int32)
+                for group, (place, kind) in enumerate(zip(places, kinds, strict=True), 1):
+                    table[place], groups[place] = kind, group
+                return table, groups, np.uint64(multiplier), np.uint64(64 - bits)
+        bits += 1
+
+
+def _matrix(rows: Sequence[Sequence[int]], width: int) -> Ids:
+    return np.array(rows, np.int64).reshape(len(rows), width)
+
+
+# --- the library ----------------------------------------------------------------------------------------------------
+
+
+def _joined(conjunction: Conjunction, facts: Ids, numbers: Numbers, max_matches: int | None) -> Ids | None:
+    """The matches by polars; None when a result on the way there would be larger than the limit, though the matches
+    themselves need not be."""
+    import polars as pl  # here: a start-up cost that only those pay who use it
+
+    nothing = np.empty((0, conjunction.variables), np.int64)
+    tables = _tables(conjunction, facts, numbers)
+    if any(table.is_empty() for table in tables):
+        return nothing
+    waiting = sorted((table for table in tables if table.columns != [_NO_VARIABLE]), key=len)
+    found = waiting.pop(0).unique()
+    while True:
+        if max_matches is not None and len(found) > max_matches:
+            return None
+        if not waiting:
+            break
+        table = _take_connected(waiting, found)
+        shared = [name for name in table.columns if name in found.columns]
+        if not shared:
+            found = found.join(table.unique(), how="cross")
+        elif len(shared) == table.width:
+            found = found.join(table, on=shared, how="semi")
+        else:
+            # What cannot join goes first: to find the copies among all of a large pattern's facts costs more.
+            table = table.join(found.select(shared), on=shared, how="semi").unique()
+            if max_matches is not None and _size_of_join(found, table, shared) > max_matches:
+                return None
+            found = found.join(table, on=shared)
+        new = set(table.columns).difference(shared)
+        pairs = [(str(one), str(other)) for one, other in conjunction.different]
+        tests = [pl.col(one) != pl.col(other) for one, other in pairs if _is_due(one, other, new, found.columns)]
+        if tests:
+            found = found.filter(*tests)
+        if found.is_empty():
+            return nothing
+    result: Ids = found.select([str(variable) for variable in range(conjunction.variables)]).to_numpy(order="c")
+    return result
+
+
+_NO_VARIABLE = "-"
+
+
+def _tables(conjunction: Conjunction, facts: Ids, numbers: Numbers) -> list[pl.DataFrame]:
+    """For each pattern, its variables' values in the facts that fit; copies are still there."""
+    import polars as pl
+
+    names = [f"column {number}" for number in range(conjunction.width)]
+    frame = pl.from_numpy(facts, schema=dict.fromkeys(names, pl.Int64), orient="row")
+    ranged = dict.fromkeys(one.column for pattern in conjunction.patterns for one in pattern.ranges)
+    for column in ranged:
+        ids = facts[:, column]
+        inside = ids < len(numbers)
+        known = np.full(len(ids), np.nan)
+        known[inside] = numbers[ids[inside]]
+        frame = frame.with_columns(pl.Series(f"number {column}", known))
+    return pl.collect_all([_selected(pattern, conjunction, frame.lazy(), names) for pattern in conjunction.patterns])
+
+
+def _selected(
+    pattern: FactPattern, conjunction: Conjunction, frame: pl.LazyFrame, names: Sequence[str]
+) -> pl.LazyFrame:
+    import polars as pl
+
+    first: dict[int, int] = {}
+    tests = []
+    for column, place in enumerate(pattern.places):
+        match place:
+            case Fixed(wanted):
+                tests.append(pl.col(names[column]) == wanted)
+            case Free(variable) if variable in first:
+                tests.append(pl.col(names[column]) == pl.col(names[first[variable]]))
+            case Free(variable):
+                first[variable] = column
+    for one in pattern.ranges:
+        number = pl.col(f"number {one.column}")
+        tests.append(number.is_not_nan() & number.is_between(one.low, one.high))
+    for left, right in conjunction.different:
+        if left in first and right in first:
+            tests.append(pl.col(names[first[left]]) != pl.col(names[first[right]]))
+    chosen = frame.filter(*tests) if tests else frame
+    if not first:
+        return chosen.head(1).select(pl.col(names[0]).alias(_NO_VARIABLE))
+    return chosen.select(pl.col(names[column]).alias(str(variable)) for variable, column in first.items())
+
+
+def _take_connected(waiting: list[pl.DataFrame], found: pl.DataFrame) -> pl.DataFrame:
+    """The smallest table that shares a variable with what was found, else the smallest."""
+    for at, table in enumerate(waiting):
+        if not set(found.columns).isdisjoint(table.columns):
+            return waiting.pop(at)
+    return waiting.pop(0)
+
+
+def _is_due(one: str, other: str, new: set[str], present: Sequence[str]) -> bool:
+    """Whether a pair can be compared now, and could not before."""
+    return one in present and other in present and (one in new or other in new)
+
+
+def _size_of_join(left: pl.DataFrame, right: pl.DataFrame, shared: Sequence[str]) -> int:
+    import polars as pl
+
+    counts = [table.group_by(shared).agg(pl.len().cast(pl.Int64)) for table in (left, right)]
+    joined = counts[0].join(counts[1], on=shared)
+    return int((joined["len"] * joined["len_right"]).sum())

@@ -1,0 +1,1 @@
+"""Compiled code over arrays: the only place that knows numba."""

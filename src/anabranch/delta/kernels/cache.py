@@ -1,0 +1,53 @@
+"""Kernels that Python calls: compiled when first called, and kept on disk from then on.
+
+numba asks whether a kernel's own file has changed, and not whether those of the kernels that it calls have. So all of
+them are kept in a folder named by what all kernels' sources say: a change in any of them begins a new one.
+
+Invariant: what is loaded from the disk was compiled from the sources as they are. Where no folder can be written, numba
+decides where to keep it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import config as _numba_config
+from numba import njit
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+config: Any = _numba_config
+_HERE = os.path.dirname(__file__)
+
+
+def _folder() -> str:
+    """Where compiled kernels lie: beside their sources, or where NUMBA_CACHE_DIR says."""
+    digest = hashlib.sha256()
+    for name in sorted(os.listdir(_HERE)):
+        if name.endswith(".py"):
+            with open(os.path.join(_HERE, name), "rb") as file:
+                digest.update(file.read())
+    base = config.CACHE_DIR or os.path.join(_HERE, "__pycache__")
+    folder = os.path.join(base, f"kernels-{digest.hexdigest()[:12]}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return ""
+    return folder if os.access(folder, os.W_OK) else ""
+
+
+_FOLDER = _folder()
+
+
+def cached(function: Kernel, **options: Any) -> Kernel:
+    """A function as a kernel with numba's options."""
+    before = config.CACHE_DIR
+    try:
+        if _FOLDER:
+            config.CACHE_DIR = _FOLDER
+        return cast(Kernel, njit(cache=True, **options)(function))
+    finally:
+        config.CACHE_DIR = before

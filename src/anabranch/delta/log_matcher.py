@@ -1,0 +1,349 @@
+"""Matches of a conjunction over a window that slides, or a set that changes: only what enters and what leaves is told.
+
+SPECTRA's job (its sections 4 and 5), with a log and a table of nodes in place of its views: matches are found when a
+fact comes; when one goes, they are known from their oldest fact (its timelist) or found again by a join that begins
+at the facts that go. `kernels/log` says how; this file makes room for it and checks what it is given.
+
+Law: after each slide, the sum of all changes is the set of matches among the facts of the window.
+State: one entry per arrival in the window that fits a pattern (per pattern), one row per value of a shared variable,
+and, when matches are kept, one record per living match; arrays grow and shrink with them.
+Work: per slide O(arrivals + entries that leave + candidates met by the join), never O(window) except for growing and
+shrinking, which is amortised. A call costs some ten microseconds: hand over many slides at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.delta.batch import Batch, Ids
+from anabranch.delta.kernels import log, log_join, log_store
+from anabranch.delta.kernels import log_layout as lay
+from anabranch.delta.log_plan import plan_of
+from anabranch.delta.operators.base import Size
+from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction
+from anabranch.errors import InternalError
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Deletion: TypeAlias = Literal["auto", "kept", "joined"]
+
+_FUEL = 1 << 24  # steps after which a kernel comes back, so that an interrupt is heard
+_LEAST = 64  # capacity to begin with
+_ENOUGH = 1 << 12  # capacity up to which an array stays as it is, however little is used
+_SPARE = 8  # an array of which less than the eighth part is used shrinks
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatistics:
+    """What EXPLAIN and metrics show."""
+
+    facts: int
+    """Living facts, counted once per pattern that they fit."""
+    entries: int
+    """Entries of the log, copies of facts that came again included."""
+    rows: int
+    """Rows of the node table in use: values of shared variables."""
+    matches: int
+    """Living matches."""
+    kept: int
+    """Matches that hang on their oldest entry; none when deletion is by join."""
+    deletion: Literal["kept", "joined"]
+    hashed: int
+    """Patterns whose facts are hashed, since walking their chains took too long."""
+
+
+class LogMatcher:
+    """Driven by `slide` or by `change`, never by both.
+
+    `numbers` are the numbers of ids for ranges; each call may bring a longer array. `max_matches` limits the matches
+    told in one slide or change, and those kept; with deletion "auto", keeping gives way to joining before that.
+    `max_bytes` limits all arrays together. Past a limit BudgetExceeded is raised, and every later call fails.
+    """
+
+    def __init__(
+        self,
+        conjunction: Conjunction,
+        numbers: Numbers | None = None,
+        *,
+        deletion: Deletion = "auto",
+        max_matches: int | None = None,
+        max_bytes: int | None = None,
+    ) -> None:
+        self.conjunction = conjunction
+        self._deletion = deletion
+        self._max_matches = max_matches
+        self._max_bytes = max_bytes
+        self._numbers = np.empty(0, np.float64) if numbers is None else np.ascontiguousarray(numbers, np.float64)
+        self._driven: Literal["slide", "change"] | None = None
+        self._broken = False
+        self._arrivals = 0
+        self._tail = 0
+        self._begin(linked=False)
+
+    def _begin(self, linked: bool) -> None:
+        plan = plan_of(self.conjunction, linked=linked)
+        self._desk = desk = plan.desk
+        self._bounds = plan.bounds
+        self._entry_size, self._row_size = plan.entry_size, plan.row_size
+        self._match_size = len(self.conjunction.patterns) + 1
+        self._told_size = self.conjunction.variables + 1
+        desk[[lay.S_ROWS_FREE, lay.S_POOL_FREE, lay.S_FREE_ENTRY, lay.S_DEPTH]] = -1
+        desk[lay.S_LIMIT] = lay.NEVER if self._max_matches is None else self._max_matches
+        desk[lay.S_KEPT] = not linked and self._deletion != "joined"
+        desk[lay.S_AUTO] = not linked and self._deletion == "auto"
+        desk[lay.S_EMPTY] = len(self.conjunction.patterns)
+        for pattern in plan.hashed:
+            desk[lay.W_HASHED + pattern] = desk[lay.S_HASHING] = 1
+        desk[lay.L_LAST] = _LEAST - 1
+        self._ring = np.zeros(_LEAST * self._entry_size, np.int64)
+        self._rows = np.zeros(_LEAST * self._row_size, np.int64)
+        self._slots = np.zeros(2 * _LEAST, np.int64)
+        self._hashes = np.zeros(_LEAST, np.int64)
+        self._pool = np.zeros(0, np.int64)
+        self._lists = np.zeros(_LEAST, np.int64)
+        self._out = np.zeros(_LEAST * self._told_size, np.int64)
+
+    # --- driving ---
+
+    def slide(self, facts: Ids, ends: Ids, tails: Ids, numbers: Numbers | None = None) -> Changes:
+        """Take in arrivals and move the window, slide by slide.
+
+        Arrivals are numbered from 0 over the matcher's life. Slide i takes in those before number `ends[i]`, and then
+        its window holds exactly those from `tails[i]` on. A fact that comes again while it lives is refreshed.
+        """
+        flat = self._ready("slide", facts, numbers)
+        arrivals = len(flat) // self.conjunction.width
+        ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
+        self._check_slides(arrivals, ends, tails)
+        marks = np.empty(len(ends), np.int64)
+        code = self._start()
+        while code != lay.DONE:
+            self._make_room(code)
+            # Each array anew, since making room replaces them.
+            ring, rows, slots, hashes, pool = self._ring, self._rows, self._slots, self._hashes, self._pool
+            code = log.run_slides(
+                self._desk, self._bounds, ring, rows, slots, hashes, pool, self._lists, self._out, marks,
+                flat, ends, tails, self._numbers,
+            )  # fmt: skip
+        self._arrivals += arrivals
+        if len(tails):
+            self._tail = int(tails[-1])
+        return Changes(self._finished(), marks)
+
+    def change(self, removed: Ids, added: Ids, numbers: Numbers | None = None) -> Batch:
+        """Facts leave and enter in any order: each removed one is there, and no added one once those have left."""
+        flat_removed = self._ready("change", removed, numbers)
+        flat_added = self._ready("change", added, None)
+        code = self._start()
+        while code != lay.DONE:
+            self._make_room(code)
+            ring, rows, slots, hashes, pool = self._ring, self._rows, self._slots, self._hashes, self._pool
+            code = log.run_change(
+                self._desk, self._bounds, ring, rows, slots, hashes, pool, self._lists, self._out,
+                flat_removed, flat_added, self._numbers,
+            )  # fmt: skip
+        self._arrivals += len(flat_added) // self.conjunction.width
+        return self._finished()
+
+    def matches(self) -> Ids:
+        """All living matches, one row each. Limits do not hold here."""
+        self._check_sound()
+        self._broken = True
+        desk = self._desk
+        limit = int(desk[lay.S_LIMIT])
+        desk[lay.S_LIMIT] = lay.NEVER
+        desk[lay.S_OUT] = desk[lay.S_OUT_START] = 0
+        self._enumerate(lay.ROLE_LIST)
+        desk[lay.S_LIMIT] = limit
+        return self._finished().rows
+
+    # --- what it holds ---
+
+    def size(self) -> Size:
+        return Size(int(self._desk[lay.S_LIVING]), self._bytes())
+
+    def statistics(self) -> LogStatistics:
+        desk = self._desk
+        living = int(desk[lay.S_LIVING])
+        return LogStatistics(
+            facts=living,
+            entries=living if desk[lay.L_NEWER] else int(desk[lay.S_END] - desk[lay.S_TAIL]),
+            rows=int(desk[lay.S_ROWS_USED]),
+            matches=int(desk[lay.S_MATCHES]),
+            kept=int(desk[lay.S_POOL_USED]),
+            deletion="kept" if desk[lay.S_KEPT] else "joined",
+            hashed=int((self._per_pattern(lay.W_HASHED) == 1).sum()),
+        )
+
+    def _bytes(self) -> int:
+        state = self._ring.nbytes + self._rows.nbytes + self._slots.nbytes + self._hashes.nbytes + self._pool.nbytes
+        return state + self._lists.nbytes + self._out.nbytes + self._desk.nbytes
+
+    def _per_pattern(self, scratch: int) -> Ids:
+        return self._desk[scratch : scratch + lay.MOST_PATTERNS]
+
+    # --- calls ---
+
+    def _ready(self, way: Literal["slide", "change"], facts: Ids, numbers: Numbers | None) -> Ids:
+        """Facts as a flat vector, once the matcher may be driven this way."""
+        self._check_sound()
+        if self._driven is None:
+            self._driven = way
+            if way == "change":
+                self._begin(linked=True)
+        if self._driven != way:
+            raise InternalError(f"a matcher that was driven by {self._driven} cannot be driven by {way}")
+        if numbers is not None:
+            self._numbers = np.ascontiguousarray(numbers, np.float64)
+        facts = np.ascontiguousarray(facts, np.int64)
+        if facts.ndim != 2 or facts.shape[1] != self.conjunction.width:
+            raise InternalError(f"facts of {self.conjunction.width} columns are wanted, not shape {facts.shape}")
+        return facts.reshape(-1)
+
+    def _check_sound(self) -> None:
+        if self._broken:
+            raise InternalError("a matcher that exceeded its budget, or was interrupted, cannot go on")
+
+    def _check_slides(self, arrivals: int, ends: Ids, tails: Ids) -> None:
+        """Kernels do not look for numbers out of range: everything wrong must be found here."""
+        if len(ends) != len(tails):
+            raise InternalError(f"{len(ends)} ends but {len(tails)} tails")
+        last = int(ends[-1]) if len(ends) else self._arrivals
+        if last != self._arrivals + arrivals:
+            raise InternalError(f"the slides end at arrival {last}, but {self._arrivals + arrivals} came")
+        if len(ends) and (ends[0] < self._arrivals or (ends[1:] < ends[:-1]).any()):
+            raise InternalError("the ends of slides go back")
+        if len(tails) and (tails[0] < self._tail or (tails[1:] < tails[:-1]).any()):
+            raise InternalError("the tails of slides go back")
+
+    def _start(self) -> int:
+        """Everything at its beginning; the code with which the loop of a call begins. Broken until it has finished."""
+        desk = self._desk
+        desk[lay.S_BASE] = desk[lay.S_NEXT] = self._arrivals
+        desk[lay.S_BOUND] = self._arrivals << 8
+        desk[lay.S_SLIDE] = desk[lay.S_OUT] = desk[lay.S_OUT_START] = desk[lay.S_LIST_BASE] = 0
+        self._broken = True
+        return lay.PAUSED
+
+    def _finished(self) -> Batch:
+        """What was told; and arrays that have become too large shrink."""
+        told = int(self._desk[lay.S_OUT])
+        table = self._out[: told * self._told_size].reshape(told, self._told_size)
+        batch = Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy())
+        self._shrink()
+        self._broken = False
+        return batch
+
+    def _enumerate(self, role: int) -> None:
+        living = int(self._desk[lay.S_LIVING])
+        if len(self._lists) < living:
+            self._lists = np.zeros(_power_of_two(living), np.int64)
+        code = lay.PAUSED
+        while code != lay.DONE:
+            self._make_room(code)
+            ring, rows, hashes, pool = self._ring, self._rows, self._hashes, self._pool
+            code = log_join.run_all(self._desk, ring, rows, hashes, pool, self._lists, self._out, role)
+
+    # --- room ---
+
+    def _make_room(self, code: int) -> None:
+        """Do what a kernel asks for before it is called again."""
+        match code:
+            case lay.TOO_MANY:
+                raise BudgetExceeded("matches", int(self._desk[lay.S_LIMIT]))
+            case lay.OUT_FULL:
+                self._out = _grown(self._out)
+            case lay.LOG_FULL:
+                self._resize_log(2 * (int(self._desk[lay.L_LAST]) + 1))
+            case lay.ROWS_FULL:
+                self._rows = _grown(self._rows)
+                self._hash_rows()
+            case lay.LISTS_FULL:
+                self._lists = _grown(self._lists)
+            case lay.HASH_WANTED:
+                self._hash_facts()
+            case lay.POOL_FULL:
+                self._pool = _grown(self._pool) if len(self._pool) else np.zeros(_LEAST * self._match_size, np.int64)
+            case lay.KEEP_AGAIN:
+                self._keep_all()
+        if self._max_bytes is not None and self._bytes() > self._max_bytes:
+            raise BudgetExceeded("bytes", self._max_bytes)
+        self._desk[lay.S_FUEL] = _FUEL
+
+    def _resize_log(self, capacity: int) -> None:
+        """Positions stay, places change: the place of a position is its remainder."""
+        desk, size = self._desk, self._entry_size
+        positions = np.arange(desk[lay.S_TAIL], desk[lay.S_END])
+        ring = np.zeros((capacity, size), np.int64)
+        ring[positions & (capacity - 1)] = self._ring.reshape(-1, size)[positions & desk[lay.L_LAST]]
+        self._ring = ring.reshape(-1)
+        desk[lay.L_LAST] = capacity - 1
+
+    def _hash_rows(self) -> None:
+        self._slots = np.zeros(_power_of_two(2 * (len(self._rows) // self._row_size)), np.int64)
+        log_store.place_slots(self._desk, self._rows, self._slots)
+
+    def _hash_facts(self) -> None:
+        living = int(self._per_pattern(lay.W_LIVING)[self._per_pattern(lay.W_HASHED) > 0].sum())
+        self._hashes = np.zeros(_power_of_two(4 * (living + lay.MOST_PATTERNS)), np.int64)
+        log_store.place_hashes(self._desk, self._ring, self._hashes)
+
+    def _keep_all(self) -> None:
+        """Every living match is found once and hung up: from deletion by join back to keeping, or a smaller pool."""
+        desk = self._desk
+        log_join.drop_pool(desk)
+        desk[lay.S_KEPT] = 1
+        self._pool = np.zeros(0, np.int64)
+        self._ring.reshape(-1, self._entry_size)[:, lay.E_HANGS] &= ~log_store.LOW
+        self._enumerate(lay.ROLE_HANG)
+
+    def _shrink(self) -> None:
+        """Between calls: give back what less than an eighth part is used of."""
+        desk = self._desk
+        linked = bool(desk[lay.L_NEWER])
+        used = int(desk[lay.S_LIVING]) if linked else int(desk[lay.S_END] - desk[lay.S_TAIL])
+        capacity = int(desk[lay.L_LAST]) + 1
+        if capacity > _ENOUGH and used * _SPARE < capacity:
+            if linked:
+                self._pack_entries(_power_of_two(2 * used))
+            else:
+                self._resize_log(_power_of_two(2 * used))
+            self._lists = np.zeros(_LEAST, np.int64)
+        used, capacity = int(desk[lay.S_ROWS_USED]), len(self._rows) // self._row_size
+        if capacity > _ENOUGH and used * _SPARE < capacity:
+            packed = np.zeros(max(_LEAST, 2 * used) * self._row_size, np.int64)
+            log_store.renumber_rows(desk, self._ring, self._rows, packed, np.zeros(capacity, np.int64))
+            self._rows = packed
+            self._hash_rows()
+            self._hash_facts()  # facts are hashed by their rows' numbers
+        living = int(self._per_pattern(lay.W_LIVING)[self._per_pattern(lay.W_HASHED) > 0].sum())
+        if len(self._hashes) > 4 * _ENOUGH and living * 4 * _SPARE < len(self._hashes):
+            self._hash_facts()
+        if len(self._pool) > _ENOUGH * self._match_size:
+            if not desk[lay.S_KEPT]:
+                self._pool = np.zeros(0, np.int64)
+            elif desk[lay.S_POOL_USED] * _SPARE * self._match_size < len(self._pool):
+                self._keep_all()
+        if len(self._out) > _ENOUGH * self._told_size and desk[lay.S_OUT] * _SPARE * self._told_size < len(self._out):
+            self._out = np.zeros(_LEAST * self._told_size, np.int64)
+
+    def _pack_entries(self, capacity: int) -> None:
+        packed = np.zeros(capacity * self._entry_size, np.int64)
+        mapping = np.zeros(int(self._desk[lay.S_END]), np.int64)
+        log_store.renumber_entries(self._desk, self._ring, self._rows, packed, mapping)
+        self._ring = packed
+        self._desk[lay.L_LAST] = capacity - 1
+        self._hash_facts()
+
+
+def _grown(array: Ids) -> Ids:
+    grown = np.zeros(2 * len(array), np.int64)
+    grown[: len(array)] = array
+    return grown
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(6, (least - 1).bit_length())

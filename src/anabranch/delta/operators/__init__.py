@@ -1,0 +1,1 @@
+"""Operators that eat changes and give changes, one algorithm per file."""

@@ -1,0 +1,351 @@
+"""Aggregates on changes: one row per group, or every row with what its group's aggregates are.
+
+Law (`GroupedAggregates`): {(key of g, results over g) : g a group of rows of A with equivalent keys}; the key that is
+shown is the first, in the canonical order of values, of those that are there. Without keys one group can be there
+always.
+Law (`AnnotatedRows`): {row + results over the row's group : row in A}.
+
+State: per group the number of rows, a number per count, an accumulator per other aggregate; for aggregates that depend
+on the order of rows, their arguments in canonical order, and so on until the last row leaves, and the group with it.
+Work per batch: counts are summed up by numpy; O(1) in Python for each distinct change of arguments that accumulators
+see; results only of groups that changed. Ordered aggregates read their whole group again, and so does an annotation
+whose results change: all its rows leave and come again.
+
+Removals go first. So a group may change from numbers to durations within an instant. After an error (a sum of both) the
+state is of no use any more: whoever catches it builds the operator anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from anabranch.delta.batch import NULL, Batch, Ids, Weights
+from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.operators.base import DeltaOperator, RowFunction, SameAs, Size
+from anabranch.model.compare import SortKey, canonical_key
+from anabranch.model.sorted_bag import SortedBag
+from anabranch.model.values import Value
+
+Row = tuple[int, ...]
+
+_MOST_REMEMBERED = 1 << 16  # sort keys of values
+_BYTES_OF_GROUP = 600  # guesses: what Python objects take
+_BYTES_OF_ARGUMENT = 200
+_BYTES_OF_MEMBER = 100
+
+
+class AggregateFunction(Protocol):
+    """What a call does with the values of its arguments. `counts`: it only counts the rows (`counts_rows`), or the
+    values of its first argument that are not null, and `counted` is its result. `ordered`: order matters to it."""
+
+    ordered: bool
+    counts: bool
+    counts_rows: bool
+
+    def begin(self) -> Any: ...
+    def add(self, state: Any, values: Sequence[Value]) -> None: ...
+    def remove(self, state: Any, values: Sequence[Value]) -> None: ...
+    def result(self, state: Any) -> Value: ...
+    def counted(self, count: int) -> Value: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: AggregateFunction
+    arguments: Sequence[RowFunction]
+
+
+class _Group:
+    """`looks`: the exact keys that are there, each with its number of rows."""
+
+    __slots__ = ("arguments", "counts", "looks", "results", "rows", "states")
+
+    def __init__(self, counts: int, states: list[Any], is_ordered: bool) -> None:
+        self.rows = 0
+        self.counts = [0] * counts
+        self.states = states
+        self.arguments: SortedBag[tuple[SortKey, Row]] | None = SortedBag() if is_ordered else None
+        self.looks: dict[Row, int] = {}
+        self.results: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fed:
+    """A call that sees values: where its arguments stand in a changed row, and its place among the calls."""
+
+    function: AggregateFunction
+    place: int
+    start: int
+    end: int
+
+
+class _Groups:
+    """All groups of an operator, by the classes of their keys."""
+
+    def __init__(
+        self, keys: Sequence[RowFunction], calls: Sequence[Call], same: SameAs | None, dictionary: Dictionary
+    ) -> None:
+        self.keys = keys
+        self.found: dict[Row, _Group] = {}
+        self._same = same
+        self._dictionary = dictionary
+        self._width = len(calls)
+        self._sort_keys: dict[int, SortKey] = {}
+        self._counting = [(at, call) for at, call in enumerate(calls) if call.function.counts]
+        self._count_ids: list[dict[int, int]] = [{} for _ in self._counting]
+        self._arguments: list[RowFunction] = []
+        self._plain: list[_Fed] = []
+        self._ordered: list[_Fed] = []
+        # Ordered calls come last, so that what they see is the end of a row.
+        others = [(at, call) for at, call in enumerate(calls) if not call.function.counts]
+        for place, call in sorted(others, key=lambda pair: pair[1].function.ordered):
+            start = len(self._arguments)
+            self._arguments += call.arguments
+            fed = _Fed(call.function, place, start, len(self._arguments))
+            (self._ordered if call.function.ordered else self._plain).append(fed)
+        self._sorted_from = self._ordered[0].start if self._ordered else len(self._arguments)
+
+    def open(self, key: Row) -> _Group:
+        group = self.found.get(key)
+        if group is None:
+            states = [call.function.begin() for call in self._plain]
+            group = self.found[key] = _Group(len(self._counting), states, bool(self._ordered))
+        return group
+
+    def close(self, key: Row) -> None:
+        del self.found[key]
+        if not self.found:  # a dictionary keeps the room that it once needed
+            self.found = {}
+
+    # --- taking in ---
+
+    def take(self, rows: Ids, weights: Weights) -> dict[Row, _Group]:
+        """Take in changes; the groups that they touch, by the classes of their keys. Empty ones are still there."""
+        touched: dict[Row, _Group] = {}
+        if not len(rows):
+            return touched
+        keys = _columns([function(rows) for function in self.keys], len(rows))
+        order, starts = _runs(keys)
+        sums = [np.add.reduceat(weights[order], starts).tolist()]
+        for _, call in self._counting:
+            counted = weights
+            if not call.function.counts_rows:
+                counted = np.where(call.arguments[0](rows) != NULL, weights, 0)
+            sums.append(np.add.reduceat(counted[order], starts).tolist())
+        exact = keys[order[starts]]
+        looks = list(map(tuple, exact.tolist()))
+        classes = self._classes(exact)
+        for look, key, count, *counts in zip(looks, classes, *sums, strict=True):
+            touched[key] = group = self.open(key)
+            group.rows += count
+            for at, change in enumerate(counts):
+                group.counts[at] += change
+            left = group.looks.get(look, 0) + count
+            if left:
+                group.looks[look] = left
+            else:
+                group.looks.pop(look, None)
+        if self._plain or self._ordered:
+            self._feed(keys, rows, weights, dict(zip(looks, classes, strict=True)))
+        return touched
+
+    def classes_of(self, rows: Ids) -> list[Row]:
+        """The classes of the keys of rows."""
+        return self._classes(_columns([function(rows) for function in self.keys], len(rows)))
+
+    def _classes(self, keys: Ids) -> list[Row]:
+        if self._same is not None and keys.shape[1]:
+            keys = np.column_stack([self._same(column) for column in keys.T])
+        return list(map(tuple, keys.tolist()))
+
+    def _feed(self, keys: Ids, rows: Ids, weights: Weights, classes: dict[Row, Row]) -> None:
+        arguments = _columns([function(rows) for function in self._arguments], len(rows))
+        changed = Batch(np.concatenate((keys, arguments), axis=1), weights).consolidated()
+        width = keys.shape[1]
+        for entering in (False, True):
+            chosen = changed.kept((changed.weights > 0) == entering)
+            looks = map(tuple, chosen.rows[:, :width].tolist())
+            ids = map(tuple, chosen.rows[:, width:].tolist())
+            for look, row, weight in zip(looks, ids, chosen.weights.tolist(), strict=True):
+                self._change(self.found[classes[look]], row, weight)
+
+    def _change(self, group: _Group, row: Row, weight: int) -> None:
+        if self._plain:
+            decode = self._dictionary.decode
+            values = [decode(one) for one in row[: self._sorted_from]]
+            for call, state in zip(self._plain, group.states, strict=True):
+                act = call.function.add if weight > 0 else call.function.remove
+                for _ in range(abs(weight)):
+                    act(state, values[call.start : call.end])
+        if group.arguments is not None:
+            ids = row[self._sorted_from :]
+            entry = (tuple([self._sort_key(one) for one in ids]), ids)
+            place = group.arguments.add if weight > 0 else group.arguments.remove
+            for _ in range(abs(weight)):
+                place(entry)
+
+    def _sort_key(self, one: int) -> SortKey:
+        known = self._sort_keys.get(one)
+        if known is None:
+            if len(self._sort_keys) >= _MOST_REMEMBERED:
+                self._sort_keys.clear()
+            known = self._sort_keys[one] = canonical_key(self._dictionary.decode(one))
+        return known
+
+    # --- giving out ---
+
+    def results(self, group: _Group) -> Row:
+        """The ids of what the aggregates say of a group."""
+        results = [NULL] * self._width
+        encode = self._dictionary.encode
+        for (at, call), count, known in zip(self._counting, group.counts, self._count_ids, strict=True):
+            found = known.get(count)
+            if found is None:
+                found = known[count] = encode(call.function.counted(count))
+            results[at] = found
+        for fed, state in zip(self._plain, group.states, strict=True):
+            results[fed.place] = encode(fed.function.result(state))
+        if group.arguments is not None:
+            decode = self._dictionary.decode
+            values = [[decode(one) for one in ids] for _, ids in group.arguments]
+            for fed in self._ordered:
+                state = fed.function.begin()
+                start, end = fed.start - self._sorted_from, fed.end - self._sorted_from
+                for row in values:
+                    fed.function.add(state, row[start:end])
+                results[fed.place] = encode(fed.function.result(state))
+        return tuple(results)
+
+    def shown(self, group: _Group) -> Row:
+        """The key that stands for a group."""
+        if len(group.looks) < 2:
+            return next(iter(group.looks), ())
+        return min(group.looks, key=lambda look: (tuple([self._sort_key(one) for one in look]), look))
+
+    def size(self) -> Size:
+        arguments = sum(len(group.arguments) for group in self.found.values() if group.arguments is not None)
+        return Size(len(self.found) + arguments, len(self.found) * _BYTES_OF_GROUP + arguments * _BYTES_OF_ARGUMENT)
+
+
+class GroupedAggregates(DeltaOperator):
+    """`same`: the classes by which keys are grouped; None, where no two ids are equivalent. `always_one`: without keys
+    there is one row even of nothing."""
+
+    def __init__(
+        self,
+        keys: Sequence[RowFunction],
+        calls: Sequence[Call],
+        dictionary: Dictionary,
+        same: SameAs | None = None,
+        always_one: bool = False,
+    ) -> None:
+        self.width = len(keys) + len(calls)
+        self._groups = _Groups(keys, calls, same, dictionary)
+        self._always_one = always_one and not keys
+
+    def apply(self, *inputs: Batch) -> Batch:
+        touched = self._groups.take(inputs[0].rows, inputs[0].weights)
+        if self._always_one and not self._groups.found:
+            touched = {(): self._groups.open(())}
+        rows: list[Row] = []
+        weights: list[int] = []
+        for key, group in touched.items():
+            old, new = group.results, None
+            if group.rows or self._always_one:
+                new = self._groups.shown(group) + self._groups.results(group)
+            else:
+                self._groups.close(key)
+            if old == new:
+                continue
+            group.results = new
+            for row, weight in ((old, -1), (new, 1)):
+                if row is not None:
+                    rows.append(row)
+                    weights.append(weight)
+        return Batch.of(rows, weights, self.width)
+
+    def size(self) -> Size:
+        return self._groups.size()
+
+
+class AnnotatedRows(DeltaOperator):
+    """Rows of `width` columns with the aggregates of their group behind them: C-SPARQL's AGGREGATE."""
+
+    def __init__(
+        self,
+        width: int,
+        keys: Sequence[RowFunction],
+        calls: Sequence[Call],
+        dictionary: Dictionary,
+        same: SameAs | None = None,
+    ) -> None:
+        self.width = width + len(calls)
+        self._groups = _Groups(keys, calls, same, dictionary)
+        self._members: dict[Row, dict[Row, int]] = {}
+
+    def apply(self, *inputs: Batch) -> Batch:
+        batch = inputs[0].consolidated()
+        touched = self._groups.take(batch.rows, batch.weights)
+        changes = self._changes(batch)
+        rows: list[Row] = []
+        weights: list[int] = []
+
+        def tell(members: Iterable[tuple[Row, int]], results: Row, sign: int) -> None:
+            for row, weight in members:
+                rows.append(row + results)
+                weights.append(sign * weight)
+
+        for key, group in touched.items():
+            members = self._members.setdefault(key, {})
+            old = group.results
+            new = self._groups.results(group) if group.rows else None
+            if old is not None and old != new:
+                tell(members.items(), old, -1)
+            for row, weight in changes[key]:
+                left = members.get(row, 0) + weight
+                if left:
+                    members[row] = left
+                else:
+                    del members[row]
+            if new is None:
+                del self._members[key]
+                self._groups.close(key)
+            elif new == old:
+                tell(changes[key], new, 1)
+            else:
+                tell(members.items(), new, 1)
+            group.results = new
+        return Batch.of(rows, weights, self.width)
+
+    def _changes(self, batch: Batch) -> dict[Row, list[tuple[Row, int]]]:
+        """The changed rows by the classes of their keys."""
+        found: dict[Row, list[tuple[Row, int]]] = {}
+        keys = self._groups.classes_of(batch.rows)
+        rows = map(tuple, batch.rows.tolist())
+        for key, row, weight in zip(keys, rows, batch.weights.tolist(), strict=True):
+            found.setdefault(key, []).append((row, weight))
+        return found
+
+    def size(self) -> Size:
+        rows, held = self._groups.size()
+        members = sum(map(len, self._members.values()))
+        return Size(rows + members, held + members * (_BYTES_OF_MEMBER + 8 * self.width))
+
+
+def _columns(columns: Sequence[Ids], rows: int) -> Ids:
+    return np.column_stack(columns) if columns else np.empty((rows, 0), np.int64)
+
+
+def _runs(keys: Ids) -> tuple[Ids, Ids]:
+    """An order that brings equal keys together, and where each run of them begins."""
+    if not keys.shape[1]:
+        return np.arange(len(keys)), np.zeros(1, np.int64)
+    order = np.lexsort(keys.T[::-1])
+    ordered = keys[order]
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return order, np.flatnonzero(first)

@@ -1,0 +1,106 @@
+"""Operators that look at one row at a time and remember nothing: filter, extend, project, unwind.
+
+Law: each is linear: what it makes of a sum of batches is the sum of what it makes of each.
+
+Work per batch: O(rows). Where a function fails on a row that the same batch takes back, the row was never there: the
+batch is consolidated and tried once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from anabranch.delta.batch import Batch, Ids
+from anabranch.delta.operators.base import DeltaOperator, RowFunction, RowTest
+from anabranch.errors import EvaluationError
+
+Items = Callable[[Ids], tuple[Ids, Ids]]
+"""From rows to items: the row that each belongs to, and its id."""
+
+Found = TypeVar("Found")
+
+
+def _applied(batch: Batch, function: Callable[[Ids], Found]) -> tuple[Batch, Found]:
+    """What a function makes of a batch's rows, and the batch that it saw."""
+    try:
+        return batch, function(batch.rows)
+    except EvaluationError:
+        smaller = batch.consolidated()
+        if len(smaller) == len(batch):
+            raise
+        return smaller, function(smaller.rows)
+
+
+class Filtered(DeltaOperator):
+    def __init__(self, width: int, test: RowTest) -> None:
+        self.width = width
+        self._test = test
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        if not len(batch):
+            return batch
+        seen, mask = _applied(batch, self._test)
+        return seen.kept(mask)
+
+
+class Extended(DeltaOperator):
+    """Every row with more columns."""
+
+    def __init__(self, width: int, functions: Sequence[RowFunction]) -> None:
+        self.width = width + len(functions)
+        self._functions = functions
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        if not len(batch):
+            return Batch.empty(self.width)
+        seen, columns = _applied(batch, lambda rows: [function(rows) for function in self._functions])
+        return Batch(np.column_stack((seen.rows, *columns)), seen.weights)
+
+
+class Projected(DeltaOperator):
+    """New rows from old ones."""
+
+    def __init__(self, functions: Sequence[RowFunction]) -> None:
+        self.width = len(functions)
+        self._functions = functions
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        if not len(batch):
+            return Batch.empty(self.width)
+        if not self._functions:
+            return Batch(np.empty((len(batch), 0), np.int64), batch.weights)
+        seen, columns = _applied(batch, lambda rows: [function(rows) for function in self._functions])
+        return Batch(np.column_stack(columns), seen.weights)
+
+
+class Picked(DeltaOperator):
+    """Some of the columns, in another order."""
+
+    def __init__(self, columns: Sequence[int]) -> None:
+        self.width = len(columns)
+        self._columns = list(columns)
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        return batch.picked(self._columns)
+
+
+class Unwound(DeltaOperator):
+    """One row per item of a list that the row gives."""
+
+    def __init__(self, width: int, items: Items) -> None:
+        self.width = width + 1
+        self._items = items
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        if not len(batch):
+            return Batch.empty(self.width)
+        seen, (owners, items) = _applied(batch, self._items)
+        return Batch(np.column_stack((seen.rows[owners], items)), seen.weights[owners])

@@ -1,0 +1,256 @@
+"""A bag of rows of ids that can be asked by key: the state of the operators that remember.
+
+Law: after any sequence of `add`, the weight of a row is the sum of the weights that it was given.
+Invariant: a row is held exactly while its weight is above 0; a sum below 0 is a defect of whoever sent the batch.
+
+State: each distinct row once, with its weight; a hash table on whole rows; a hash table on the key columns with one
+chain of rows per key (neither table nor chains where the key is the whole row, or has no columns). Arrays double when
+full and are built anew, small, when fewer than an eighth of their places are taken: memory follows what is alive.
+Work: O(batch) to add, O(asked + given) to probe, O(asked) for totals, amortised; what is held does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from anabranch.delta.batch import Batch, Ids, Weights
+from anabranch.delta.kernels import rows as kernels
+from anabranch.delta.operators.base import Size
+from anabranch.errors import InternalError
+
+_SMALLEST = 16
+_MOST = 1 << 30
+
+
+class Touched(NamedTuple):
+    """Each distinct row of a batch once, with its weight before and after."""
+
+    rows: Ids
+    before: Weights
+    after: Weights
+
+
+class Found(NamedTuple):
+    """Rows that were asked for: for which of the asked keys, the row, its weight."""
+
+    asked: Ids
+    rows: Ids
+    weights: Weights
+
+
+class Trace:
+    """`keys` are the columns by which rows are asked for."""
+
+    __slots__ = (
+        "_all",
+        "_cells",
+        "_columns",
+        "_grouped",
+        "_groups",
+        "_heads",
+        "_key_table",
+        "_links",
+        "_order",
+        "_row_table",
+        "_state",
+        "keys",
+        "width",
+    )
+
+    def __init__(self, width: int, keys: tuple[int, ...]) -> None:
+        if not all(0 <= key < width for key in keys):
+            raise InternalError(f"a trace of {width} columns has no key columns {keys}")
+        self.width = width
+        self.keys = keys
+        self._all = np.arange(width)
+        self._columns = np.array(keys, np.int64)
+        whole = bool(keys) and sorted(keys) == list(range(width))
+        self._grouped = bool(keys) and not whole
+        # Where the key is the whole row in another order, what is asked for is put into the order of the columns.
+        self._order = [keys.index(column) for column in range(width)] if whole and keys != tuple(range(width)) else None
+        self._build(_SMALLEST)
+
+    def _build(self, capacity: int) -> None:
+        """Empty state with this many places, a power of two."""
+        groups = capacity if self._grouped else 0
+        self._set_cells(np.zeros((capacity, self.width + kernels.EXTRA), np.int64))
+        self._set_groups(np.zeros((groups, kernels.GROUP_WIDTH), np.int64))
+        self._row_table = np.zeros(2 * capacity, np.int64)
+        self._key_table = np.zeros(2 * groups, np.int64)
+        self._state = np.zeros(kernels.STATE_SIZE, np.int64)
+        self._state[kernels.FREE_ROW] = self._state[kernels.FREE_GROUP] = -1
+
+    def _set_cells(self, cells: Ids) -> None:
+        self._cells = cells
+        self._links = cells.view(np.int32)
+
+    def _set_groups(self, groups: Ids) -> None:
+        self._groups = groups
+        self._heads = groups.view(np.int32)
+
+    # --- changes ---
+
+    def add(self, batch: Batch) -> Touched:
+        """Add the weights of a batch. The order of its rows does not matter: only sums must not fall below 0. Rows are
+        given back in the order in which they first stand in the batch."""
+        if not len(batch):
+            return Touched(np.empty((0, self.width), np.int64), batch.weights, batch.weights)
+        touched = self._take_in(usable(batch.rows), usable(batch.weights))
+        if touched.after.min() < 0:
+            raise InternalError("a row left a trace more often than it had entered")
+        if 8 * self._state[kernels.LIVE] < len(self._cells) > _SMALLEST:
+            self._shrink()
+        return touched
+
+    def _take_in(self, rows: Ids, weights: Weights) -> Touched:
+        touched = np.empty(len(weights), np.int32)
+        before = np.empty(len(weights), np.int64)
+        done = 0
+        while True:
+            done, given, after = kernels.take_in(
+                done,
+                rows,
+                weights,
+                touched,
+                before,
+                self._cells,
+                self._links,
+                self._row_table,
+                self._columns,
+                self._key_table,
+                self._groups,
+                self._heads,
+                self._state,
+            )
+            if done == len(rows):
+                return Touched(given, before[: len(after)], after)
+            self._grow(len(rows) - done)
+
+    def _grow(self, waiting: int) -> None:
+        """More places, with all rows where they were."""
+        old = len(self._cells)
+        capacity = (8 if waiting > 8 * old else 2) * old
+        if capacity > _MOST:
+            raise InternalError(f"a trace holds at most {_MOST:,} rows")
+        self._set_cells(_longer(self._cells, capacity))
+        self._row_table = _replanted(self._row_table, 2 * capacity)
+        if self._grouped:
+            self._set_groups(_longer(self._groups, capacity))
+            self._key_table = _replanted(self._key_table, 2 * capacity)
+
+    def _shrink(self) -> None:
+        """Fewer places, with all rows put in anew."""
+        kept = self.rows()
+        smaller = _SMALLEST
+        while smaller < 2 * len(kept):
+            smaller *= 2
+        self._build(smaller)
+        self._take_in(kept.rows, kept.weights)
+
+    # --- questions ---
+
+    def probe(self, keys: Ids) -> Found:
+        """All rows whose key columns are the asked ones; without key columns all rows, for each asked."""
+        if not len(keys):
+            return Found(np.empty(0, np.int64), np.empty((0, self.width), np.int64), np.empty(0, np.int64))
+        if not self.keys:
+            every = self.rows()
+            asked = np.repeat(np.arange(len(keys)), len(every))
+            return Found(asked, np.tile(every.rows, (len(keys), 1)), np.tile(every.weights, len(keys)))
+        found = self._find(keys)
+        if self._grouped:
+            return Found(*kernels.spread(found, self._cells, self._links, self._heads))
+        asked = np.flatnonzero(found >= 0)
+        cells = self._cells.take(found[asked], axis=0)
+        return Found(asked, np.ascontiguousarray(cells[:, : self.width]), np.ascontiguousarray(cells[:, self.width]))
+
+    def totals(self, keys: Ids) -> Weights:
+        """Per asked key the sum of the weights of its rows."""
+        if not self.keys:
+            return np.full(len(keys), self._state[kernels.SUM])
+        found = self._find(keys)
+        return _at(self._groups[:, kernels.TOTAL] if self._grouped else self._cells[:, self.width], found)
+
+    def weights_of(self, rows: Ids) -> Weights:
+        """Per asked row its weight."""
+        found = kernels.find(usable(rows), self._row_table, self._cells, self._all, _NO_HEADS)
+        return _at(self._cells[:, self.width], found)
+
+    def _find(self, keys: Ids) -> kernels.Numbers:
+        """The groups of the asked keys, or their rows where there are no groups."""
+        if self._grouped:
+            return kernels.find(usable(keys), self._key_table, self._cells, self._columns, self._heads)
+        if self._order is not None:
+            keys = keys.take(self._order, axis=1)
+        return kernels.find(usable(keys), self._row_table, self._cells, self._all, _NO_HEADS)
+
+    def rows(self) -> Batch:
+        """Everything that is held."""
+        cells = self._cells[: self._state[kernels.USED]]
+        alive = cells[cells[:, self.width] != 0]
+        return Batch(np.ascontiguousarray(alive[:, : self.width]), np.ascontiguousarray(alive[:, self.width]))
+
+    def __len__(self) -> int:
+        """How many distinct rows are held."""
+        return int(self._state[kernels.LIVE])
+
+    def size(self) -> Size:
+        arrays = (self._cells, self._groups, self._row_table, self._key_table)
+        return Size(len(self), sum(array.nbytes for array in arrays))
+
+
+_NO_HEADS = np.empty((0, 2 * kernels.GROUP_WIDTH), np.int32)
+
+
+def net(batch: Batch) -> Batch:
+    """Each row once, with the sum of its weights, and none whose sum is 0; what leaves comes first."""
+    if not len(batch):
+        return batch
+    firsts, weights = kernels.sums(usable(batch.rows), usable(batch.weights))
+    return Batch(batch.rows.take(firsts, axis=0), weights)
+
+
+def distinct_rows(rows: Ids) -> Ids:
+    """Each row once, in the order of first appearance."""
+    firsts, _ = kernels.sums(usable(rows), np.ones(len(rows), np.int64))
+    return rows if len(firsts) == len(rows) else rows.take(firsts, axis=0)
+
+
+def halves(batch: Batch) -> tuple[Batch, Batch]:
+    """What leaves and what enters, of a net batch."""
+    rows, weights = batch.rows, batch.weights
+    leaving = int(np.count_nonzero(weights < 0))
+    return Batch(rows[:leaving], weights[:leaving]), Batch(rows[leaving:], weights[leaving:])
+
+
+def total_size(traces: Sequence[Trace]) -> Size:
+    """What several traces keep together."""
+    sizes = [trace.size() for trace in traces]
+    return Size(sum(size.rows for size in sizes), sum(size.bytes for size in sizes))
+
+
+def usable(array: Ids) -> Ids:
+    """The array as the kernels take it: they are compiled for one layout, C-contiguous and writable."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.writeable else array.copy(order="C")
+
+
+def _at(values: Weights, found: kernels.Numbers) -> Weights:
+    """The values of what was found, and 0 for what was not."""
+    # Not `take`, which would copy all of a column first; -1 picks the last one, which is not used.
+    return np.where(found >= 0, values[found], 0)
+
+
+def _longer(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], length: int) -> np.ndarray:
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _replanted(table: kernels.Slots, length: int) -> kernels.Slots:
+    larger = np.zeros(length, np.int64)
+    kernels.replant(table, larger)
+    return larger

@@ -1,0 +1,84 @@
+"""Loads the compiled kernels before anybody waits for them; compiles them where no cache has them yet.
+
+    python -m anabranch.delta.warm          all of them
+    python -m anabranch.delta.warm changes  one part: several parts can be compiled at the same time
+
+Invariant: after `warm` no operator on changes compiles anything: each kernel has one signature, and it has been called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from anabranch.delta.batch import Batch
+from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Range
+
+_NUMBERS = np.arange(16, dtype=np.float64)
+_FACTS = np.array([[1, 9, 2], [2, 9, 3], [3, 9, 1], [1, 9, 2]], np.int64)
+_TRIANGLE = Conjunction(
+    3,
+    (
+        FactPattern((Free(0), Fixed(9), Free(1)), (Range(2, 0.0, 5.0),)),
+        FactPattern((Free(1), Fixed(9), Free(2))),
+        FactPattern((Free(2), Fixed(9), Free(0))),
+    ),
+    3,
+    ((0, 1),),
+)
+
+
+def _slides() -> None:
+    from anabranch.delta.log_matcher import LogMatcher
+
+    matcher = LogMatcher(_TRIANGLE)
+    matcher.slide(_FACTS, np.array([2, 4], np.int64), np.array([0, 2], np.int64), _NUMBERS)
+    matcher.matches()
+
+
+def _changes() -> None:
+    from anabranch.delta.log_matcher import LogMatcher
+
+    matcher = LogMatcher(_TRIANGLE)
+    matcher.change(_FACTS[:0], _FACTS[:3], _NUMBERS)
+    matcher.change(_FACTS[:1], _FACTS[:0], _NUMBERS)
+
+
+def _windows() -> None:
+    from anabranch.delta.evaluation import evaluate
+
+    evaluate(_TRIANGLE, _FACTS, _NUMBERS)
+
+
+def _traces() -> None:
+    from anabranch.delta.trace import Trace
+
+    trace = Trace(2, (0,))
+    rows = np.array([[1, 2], [1, 3], [1, 2]], np.int64)
+    trace.add(Batch(rows, np.array([1, 1, 1], np.int64)))
+    trace.add(Batch(rows, np.array([-1, 0, 0], np.int64)))
+    keys = np.ascontiguousarray(rows[:, :1])
+    trace.probe(keys)
+    trace.totals(keys)
+    trace.weights_of(rows)
+    trace.rows()
+
+
+PARTS: Mapping[str, Callable[[], None]] = {
+    "slides": _slides,
+    "changes": _changes,
+    "windows": _windows,
+    "traces": _traces,
+}
+
+
+def warm(*parts: str) -> None:
+    """A small piece of everything that is compiled, or of these parts."""
+    for part in parts or PARTS:
+        PARTS[part]()
+
+
+if __name__ == "__main__":
+    warm(*sys.argv[1:])
