@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
-from anabranch.algebra.expressions import Call, Expression, MapOf, TripleTime
+from anabranch.algebra.expressions import AggregateCall, Call, Expression, MapOf, TripleTime, Variable
 from anabranch.algebra.operators import (
     Aggregate,
+    Distinct,
     Join,
     LeftJoin,
     Merged,
     Operator,
+    Order,
     Pattern,
+    Project,
+    Slice,
     Source,
     Static,
     TripleSource,
     Union,
+    Unwind,
     Window,
 )
 from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
@@ -28,6 +33,7 @@ from anabranch.algebra.triples import Ask, Delegated, Describe, GraphPattern, Mi
 
 _CLOCK_FUNCTIONS = frozenset({"date", "datetime", "time", "localtime", "localdatetime"})
 _CLOCK_SUFFIXES = frozenset({"statement", "transaction", "realtime"})
+_ORDERED_AGGREGATES = frozenset({"collect", "sparql:group_concat"})
 _ALWAYS_VOLATILE = frozenset({"timestamp", "rand", "random", "randomuuid"})
 
 
@@ -84,6 +90,37 @@ def windows(plan: Operator) -> tuple[Window, ...]:
 
 def static_graphs(plan: Operator) -> tuple[Static, ...]:
     return tuple(source for source in sources(plan) if isinstance(source, Static))
+
+
+def keeps_order(plan: Operator) -> bool:
+    """Whether the rows come in an order that the query asked for or can rely on: they were sorted or unwound on the
+    way, or come from the query itself. All other rows are a bag, whatever the order in which they are found."""
+    pending, reads = [plan], False
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Order | Unwind):
+            return True
+        reads = reads or bool(read_by(node))
+        pending.extend(node.inputs)
+    return not reads
+
+
+def only_picks(project: Project) -> bool:
+    """Whether a projection only chooses columns."""
+    return all(isinstance(expression, Variable) for _, expression in project.items)
+
+
+def root_order(plan: Operator) -> Order | None:
+    """The ORDER BY that a plan's rows stand in when they are told, as far as a choice of columns leaves it standing.
+    Without one, a continuous query tells its rows in the order of their values."""
+    while isinstance(plan, Slice | Distinct) or (isinstance(plan, Project) and only_picks(plan)):
+        plan = plan.input
+    return plan if isinstance(plan, Order) else None
+
+
+def depends_on_order(call: AggregateCall) -> bool:
+    """Whether an aggregate tells its rows' order."""
+    return call.function.lower() in _ORDERED_AGGREGATES
 
 
 def is_volatile(plan: Operator | Expression) -> bool:

@@ -4,13 +4,18 @@
 min and max. `identity_key` is equivalence (DISTINCT, grouping, joins): null is null, NaN is NaN, an element is its id.
 `content_key` is what an answer shows: as `identity_key`, but elements with everything they carry.
 
+Where a query says no order, rows are taken in the canonical one: by `order_key`, and among values that it cannot tell
+apart (1 and 1.0, two contents of one node) by what they look like. So no answer depends on the order of arrival.
+
 Invariant: `equals(a, b) is True` implies `identity_key(a) == identity_key(b)`, so a hash index never loses a match.
+Values with the same `canonical_key` look the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from anabranch.model.points import Point
 from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
@@ -137,6 +142,97 @@ def order_key(value: Value) -> tuple[object, ...]:
 def _id_order(element_id: object) -> tuple[object, ...]:
     """Numbers before texts, so that ids of both kinds can stand in one graph."""
     return (1, element_id) if isinstance(element_id, str) else (0, element_id)
+
+
+# --- the canonical order ----------------------------------------------------------------------------------------------
+
+SortKey: TypeAlias = tuple[object, ...]
+
+_SELF_EVIDENT = frozenset((str, int, bool, Iri, Literal, Blank))
+"""Kinds of which two equivalent values look the same."""
+
+
+def canonical_key(value: Value) -> SortKey:
+    """`order_key`, and beside it what tells values apart that are one to it."""
+    kind = value.__class__
+    if kind is str:
+        return (_STRING, value), ()
+    if kind is int:
+        return (_NUMBER, value), 0
+    if kind is float and value == value and value:
+        return (_NUMBER, value), 1
+    return order_key(value), _look(value)
+
+
+def _look(value: Value) -> object:
+    """Looks of values with the same `order_key` compare; 1 comes before 1.0, and that before -0.0 among zeros."""
+    match value:
+        case int():
+            return 0
+        case float():
+            return 2 if value == 0 and math.copysign(1.0, value) < 0 else 1
+        case list():
+            return tuple(map(_look, value))
+        case dict():
+            return tuple(value), tuple(_look(value[name]) for name in sorted(value))
+        case Node():
+            return value.labels, canonical_key(dict(value.properties))
+        case Relationship():
+            ends = _id_order(value.source), _id_order(value.target)
+            return value.type, ends, canonical_key(dict(value.properties))
+        case Path():
+            return tuple(map(_look, value.nodes)), tuple(map(_look, value.relationships))
+        case Point():
+            return tuple(map(_look, value.coordinates))
+    return ()
+
+
+def row_order_key(row: Sequence[Value]) -> SortKey:
+    """The canonical order of rows, value by value."""
+    return tuple([canonical_key(value) for value in row])
+
+
+def row_order(columns: Sequence[str]) -> Callable[[Sequence[Value]], SortKey]:
+    """The canonical order of rows with these columns. They count in the order of their names: rewrites that change
+    the places of columns do not change it."""
+    picks = sorted(range(len(columns)), key=columns.__getitem__)
+    if picks == list(range(len(columns))):
+        return row_order_key
+    return lambda row: tuple([canonical_key(row[pick]) for pick in picks])
+
+
+def looks_same(one: Value, other: Value) -> bool:
+    """Whether two equivalent values look the same."""
+    kind = one.__class__
+    if one is other or (kind is other.__class__ and kind in _SELF_EVIDENT):
+        return True
+    return canonical_key(one) == canonical_key(other)
+
+
+def first_of(row: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Of two equivalent rows, the one that stands for both: the first in the canonical order."""
+    for one, another in zip(row, other, strict=True):
+        if not looks_same(one, another):
+            return min(row, other, key=row_order_key)
+    return row
+
+
+class Descending:
+    """A sort key turned round, so that rows can be sorted by several keys in both directions at once."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: Descending) -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(("descending", self.key))
 
 
 # --- sameness -------------------------------------------------------------------------------------------------------

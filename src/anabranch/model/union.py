@@ -10,17 +10,22 @@ elements stand in the order of the latest event that carried them, so equal cont
 An end that no event describes is a bare node, and says nothing that could disagree.
 
 State: per element its carriers, oldest first, and their merge. An add or an eviction touches only the elements of that
-event: O(its elements); a hub is merged again only when the leaving carrier had keys or labels that the next one lacks.
+event: O(its elements). A hub is merged again only when the leaving carrier had keys or labels that the next one lacks,
+and then what its carriers say is kept from each of them on, so that each carrier is looked at once more, not each time.
+
+Where changes are tracked: the graph as it was last told, and the elements touched since. Telling them is O(elements
+touched), except when a strict union falls empty or becomes whole again, which changes everything.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Generic, Literal, TypeAlias, TypeVar, get_args
 
+from anabranch.errors import InternalError
 from anabranch.model.compare import content_key
 from anabranch.model.event import Event
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
@@ -30,6 +35,30 @@ ConflictPolicy = Literal["latest", "strict"]
 CONFLICT_POLICIES: tuple[str, ...] = get_args(ConflictPolicy)
 
 Element = TypeVar("Element", Node, Relationship)
+
+NodeChange: TypeAlias = tuple[Node | None, Node | None]
+RelationshipChange: TypeAlias = tuple[Relationship | None, Relationship | None]
+"""What an element was and what it is; None where it was not, or is not, in the graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementChanges:
+    """What became of the elements of a graph, each at most once; an element may be said to have become what it was.
+
+    A node without a description (an end of a relationship) comes and goes like any other.
+    """
+
+    nodes: tuple[NodeChange, ...] = ()
+    relationships: tuple[RelationshipChange, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.relationships)
+
+    @classmethod
+    def entering(cls, graph: PropertyGraph) -> ElementChanges:
+        """A whole graph that was not there before."""
+        nodes: tuple[NodeChange, ...] = tuple((None, node) for node in graph.nodes.values())
+        return cls(nodes, tuple((None, relationship) for relationship in graph.relationships.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +81,70 @@ class Conflict:
 
 
 class _Carriers(Generic[Element]):
-    """What the events in the window say about one element, oldest first."""
+    """What the events in the window say about one element, oldest first.
 
-    __slots__ = ("_merged", "_said", "disagreements")
+    `_merged` is what they say together; None: to be found out when somebody asks. Then `_from_here` holds, for each of
+    the carriers of that moment, what it and the later ones of them say, the oldest one's last; `_since` is what the
+    carriers after them say. While `_from_here` is empty, nothing is known but `_merged`.
+    """
+
+    __slots__ = ("_from_here", "_merged", "_said", "_since", "disagreements")
 
     def __init__(self) -> None:
         self._said: deque[Element] = deque()
         self._merged: Element | None = None
+        self._from_here: list[Element] = []
+        self._since: Element | None = None
         self.disagreements = 0
 
-    def append(self, element: Element, strict: bool) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._said)
+
+    def append(self, element: Element, strict: bool) -> int:
+        """Hear the newest carrier; the number of disagreements that come with it."""
         said = self._said
-        if strict and said:
-            self.disagreements += _differ(said[-1], element)
+        came = int(strict and bool(said) and _differ(said[-1], element))
         if not said:
             self._merged = element
         elif self._merged is not None:
             self._merged = overlay(self._merged, element)
+        if self._from_here:
+            self._since = element if self._since is None else overlay(self._since, element)
         said.append(element)
+        self.disagreements += came
+        return came
 
-    def popleft(self, strict: bool) -> bool:
-        """Forget the oldest carrier; False when none is left."""
+    def popleft(self, strict: bool) -> int:
+        """Forget the oldest carrier; the number of disagreements that go with it."""
         said = self._said
         gone = said.popleft()
         if not said:
-            return False
-        if strict:
-            self.disagreements -= _differ(gone, said[0])
+            return 0
+        went = int(strict and _differ(gone, said[0]))
+        self.disagreements -= went
         if not _same_shape(gone, said[0]):
             self._merged = None
-        return True
+        if self._from_here:
+            self._from_here.pop()
+            if not self._from_here:
+                self._merged, self._since = self._since, None
+        return went
 
     def merged(self) -> Element:
         if self._merged is None:
-            result = self._said[0]
-            for element in self._said:
-                result = overlay(result, element)
-            self._merged = result
+            if not self._from_here:
+                self._fold()
+            older = self._from_here[-1]
+            self._merged = older if self._since is None else overlay(older, self._since)
         return self._merged
+
+    def _fold(self) -> None:
+        newest_first = reversed(self._said)
+        result = next(newest_first)
+        self._from_here = [result]
+        for element in newest_first:
+            result = overlay(element, result)
+            self._from_here.append(result)
 
     def conflict(self) -> Conflict | None:
         for older, newer in pairwise(self._said):
@@ -99,15 +154,94 @@ class _Carriers(Generic[Element]):
         return None
 
 
-class WindowContent:
-    """The events of one window and their union. Events come in time order and leave from the old end."""
+class _Told:
+    """The graph as it was last told, with the number of relationships at each node, and what was touched since."""
 
-    def __init__(self, conflicts: ConflictPolicy = "latest") -> None:
+    __slots__ = ("degrees", "nodes", "relationships", "touched_nodes", "touched_relationships")
+
+    def __init__(self) -> None:
+        self.nodes: dict[ElementId, Node] = {}
+        self.relationships: dict[ElementId | None, Relationship] = {}
+        self.degrees: Counter[ElementId] = Counter()
+        self.touched_nodes: dict[ElementId, None] = {}
+        self.touched_relationships: dict[ElementId | None, None] = {}
+
+    def touch(self, event: Event) -> None:
+        for node in event.nodes:
+            self.touched_nodes[node.id] = None
+        for relationship in event.relationships:
+            self.touched_relationships[relationship.id] = None
+
+    def touch_all(self) -> None:
+        self.touched_nodes.update(dict.fromkeys(self.nodes))
+        self.touched_relationships.update(dict.fromkeys(self.relationships))
+
+    def changes(
+        self,
+        nodes: Mapping[ElementId, _Carriers[Node]],
+        relationships: Mapping[ElementId | None, _Carriers[Relationship]],
+    ) -> ElementChanges:
+        """From what was told to the union of these carriers, which is told from now on."""
+        relationship_changes: list[RelationshipChange] = []
+        for relationship_id in self.touched_relationships:
+            was = self.relationships.get(relationship_id)
+            said = relationships.get(relationship_id)
+            now = None if said is None else said.merged()
+            if was is now or (was is not None and now is not None and _plainly_same(was, now)):
+                continue
+            relationship_changes.append((was, now))
+            self._count(was, -1)
+            self._count(now, 1)
+            if now is None:
+                del self.relationships[relationship_id]
+            else:
+                self.relationships[relationship_id] = now
+        node_changes: list[NodeChange] = []
+        for node_id in self.touched_nodes:
+            before, after = self.nodes.get(node_id), self._node(node_id, nodes)
+            if before is after or (before is not None and after is not None and _plainly_same(before, after)):
+                continue
+            node_changes.append((before, after))
+            if after is None:
+                del self.nodes[node_id]
+            else:
+                self.nodes[node_id] = after
+        self.touched_nodes, self.touched_relationships = {}, {}
+        return ElementChanges(tuple(node_changes), tuple(relationship_changes))
+
+    def _count(self, relationship: Relationship | None, weight: int) -> None:
+        if relationship is None:
+            return
+        for end in (relationship.source, relationship.target):
+            self.degrees[end] += weight
+            self.touched_nodes[end] = None
+
+    def _node(self, node_id: ElementId, nodes: Mapping[ElementId, _Carriers[Node]]) -> Node | None:
+        described, degree = nodes.get(node_id), self.degrees[node_id]
+        if not degree:
+            del self.degrees[node_id]
+        if described is not None:
+            return described.merged()
+        if not degree:
+            return None
+        told = self.nodes.get(node_id)
+        return told if told is not None and not told.labels and not told.properties else Node(node_id)
+
+
+class WindowContent:
+    """The events of one window and their union. Events come in time order and leave from the old end.
+
+    With `track`, it says what changed (`changes`), to one listener."""
+
+    def __init__(self, conflicts: ConflictPolicy = "latest", track: bool = False) -> None:
         self._strict = conflicts == "strict"
         self._events: deque[Event] = deque()
         self._nodes: dict[ElementId, _Carriers[Node]] = {}
         self._relationships: dict[ElementId | None, _Carriers[Relationship]] = {}
+        self._disagreements = 0
         self._graph: PropertyGraph | None = EMPTY_GRAPH
+        self._told = _Told() if track else None
+        self._told_nothing = False  # told is the empty graph, because the union disagreed
 
     def __len__(self) -> int:
         return len(self._events)
@@ -115,13 +249,15 @@ class WindowContent:
     def add(self, event: Event) -> None:
         self._events.append(event)
         self._graph = None
+        if self._told is not None:
+            self._told.touch(event)
         for node in event.nodes:
             nodes = self._nodes.pop(node.id, None) or _Carriers[Node]()
-            nodes.append(node, self._strict)
+            self._disagreements += nodes.append(node, self._strict)
             self._nodes[node.id] = nodes
         for relationship in event.relationships:
             relationships = self._relationships.pop(relationship.id, None) or _Carriers[Relationship]()
-            relationships.append(relationship, self._strict)
+            self._disagreements += relationships.append(relationship, self._strict)
             self._relationships[relationship.id] = relationships
 
     def evict(self, first: int) -> None:
@@ -130,16 +266,32 @@ class WindowContent:
         while events and events[0].event_time < first:
             event = events.popleft()
             self._graph = None
+            if self._told is not None:
+                self._told.touch(event)
             for node in event.nodes:
-                if not self._nodes[node.id].popleft(self._strict):
+                nodes = self._nodes[node.id]
+                self._disagreements -= nodes.popleft(self._strict)
+                if not nodes:
                     del self._nodes[node.id]
             for relationship in event.relationships:
-                if not self._relationships[relationship.id].popleft(self._strict):
+                relationships = self._relationships[relationship.id]
+                self._disagreements -= relationships.popleft(self._strict)
+                if not relationships:
                     del self._relationships[relationship.id]
+
+    def clear(self) -> None:
+        """Forget all events."""
+        self._events.clear()
+        self._nodes.clear()
+        self._relationships.clear()
+        self._disagreements = 0
+        self._graph = EMPTY_GRAPH
+        if self._told is not None:
+            self._told.touch_all()
 
     def graph(self) -> PropertyGraph:
         if self._graph is None:
-            if self._strict and self._disagrees():
+            if self._disagreements:
                 self._graph = EMPTY_GRAPH
             else:
                 self._graph = PropertyGraph(
@@ -147,6 +299,21 @@ class WindowContent:
                     (carriers.merged() for carriers in self._relationships.values()),
                 )
         return self._graph
+
+    def changes(self) -> ElementChanges:
+        """What became of the elements since this was last asked: applied to the graph of then, they give `graph()`."""
+        told = self._told
+        if told is None:
+            raise InternalError("this content does not track its changes")
+        if self._disagreements:
+            told.touch_all()  # nothing, from the second time on
+            self._told_nothing = True
+            return told.changes({}, {})
+        if self._told_nothing:
+            self._told_nothing = False
+            told.touched_nodes = dict.fromkeys(self._nodes)
+            told.touched_relationships = dict.fromkeys(self._relationships)
+        return told.changes(self._nodes, self._relationships)
 
     def conflict(self) -> Conflict | None:
         """Under the strict policy, the first disagreement that makes the union empty."""
@@ -159,11 +326,6 @@ class WindowContent:
             if relationships.disagreements:
                 return relationships.conflict()
         return None
-
-    def _disagrees(self) -> bool:
-        return any(carriers.disagreements for carriers in self._nodes.values()) or any(
-            carriers.disagreements for carriers in self._relationships.values()
-        )
 
 
 def unite(events: Iterable[Event], conflicts: ConflictPolicy = "latest") -> PropertyGraph:
@@ -183,6 +345,27 @@ def overlay(older: Element, newer: Element) -> Element:
         assert isinstance(older, Node)
         return Node(newer.id, tuple(dict.fromkeys((*older.labels, *newer.labels))), properties)
     return Relationship(newer.id, newer.type, newer.source, newer.target, properties)
+
+
+_PLAIN = frozenset((str, int, bool))  # kinds of values that are the same when they are equal
+
+
+def _plainly_same(one: Element, other: Element) -> bool:
+    """Whether it is easy to see that nothing tells two contents of one element apart."""
+    if isinstance(one, Relationship) and isinstance(other, Relationship):
+        same = one.type == other.type and one.source == other.source and one.target == other.target
+    else:
+        same = isinstance(one, Node) and isinstance(other, Node) and one.labels == other.labels
+    if not same or len(one.properties) != len(other.properties):
+        return False
+    for (key, value), (other_key, other_value) in zip(one.properties.items(), other.properties.items(), strict=True):
+        if key != other_key:
+            return False
+        if value is not other_value:
+            kind = value.__class__
+            if kind not in _PLAIN or kind is not other_value.__class__ or value != other_value:
+                return False
+    return True
 
 
 def _same_shape(one: Element, other: Element) -> bool:

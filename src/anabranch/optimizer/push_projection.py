@@ -2,7 +2,9 @@
 
     Annotate(Join(a, b), by x: sum(y))  =  Annotate(Project(Join(Project(a, x), b), x y), by x: sum(y))
 
-Law: rows are bags, so a row that loses a column is still a row of its own. Below Distinct every column counts.
+Law: rows are bags, so a row that loses a column is still a row of its own. Below Distinct every column counts; and
+below Order and Slice, where rows come in no order of their own: which comes first is then a matter of all columns.
+Aggregates that depend on the order of rows are kept together, for they are sorted by the arguments of all of them.
 
 Patterns that are joined stay whole, unless they are a static part: they are matched together, each from what the others
 have found, and their columns are dropped above the join. An Extend or an aggregate whose column nobody reads is left
@@ -28,7 +30,7 @@ from anabranch.algebra.operators import (
     Union,
 )
 from anabranch.algebra.triples import Ask, Construct, Describe, GraphPattern, Minus, Path, Var
-from anabranch.algebra.walk import is_volatile
+from anabranch.algebra.walk import depends_on_order, is_volatile, keeps_order
 from anabranch.optimizer.columns import reads
 from anabranch.optimizer.evaluate_static_parts import static_form
 from anabranch.optimizer.knowledge import Knowledge, Rewrite
@@ -74,10 +76,12 @@ class _Pusher:
                 return self._union(plan, needed)
             case Annotate() | Aggregate():
                 return self._aggregated(plan, needed)
-            case Order(below, keys):
+            case Order(below, keys) if keeps_order(below):
                 return replace(plan, input=self.narrow(below, needed | reads(*(key.expression for key in keys))))
-            case Slice(below):
+            case Slice(below) if keeps_order(below):
                 return replace(plan, input=self.narrow(below, needed))
+            case Order(below) | Slice(below):
+                return replace(plan, input=self.narrow(below, frozenset(below.columns)))
             case Distinct(below):
                 return replace(plan, input=self.narrow(below, frozenset(below.columns)))
             case _:
@@ -105,7 +109,12 @@ class _Pusher:
         return replace(plan, left=sides[0], right=sides[1])
 
     def _aggregated(self, plan: Annotate | Aggregate, needed: Names) -> Operator:
-        kept = tuple(one for one in plan.aggregates if one[0] in needed or is_volatile(one[1]))
+        ordered = any(name in needed and depends_on_order(call) for name, call in plan.aggregates)
+        kept = tuple(
+            (name, call)
+            for name, call in plan.aggregates
+            if name in needed or is_volatile(call) or (ordered and depends_on_order(call))
+        )
         self._note([name for name, _ in plan.aggregates if name not in dict(kept)], ", which nobody reads")
         arguments = reads(*(call for _, call in kept))
         if isinstance(plan, Aggregate):

@@ -12,7 +12,9 @@ from typing import Any
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Operator, TripleSource
+from anabranch.algebra.walk import keeps_order
 from anabranch.errors import EvaluationError, InternalError, Span
+from anabranch.model.compare import canonical_key
 from anabranch.model.terms import Triple
 from anabranch.model.values import Node, Relationship, Value
 from anabranch.snapshot.access import carries_labels, item_of, property_of, slice_of
@@ -104,7 +106,11 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
         case ex.CollectRows(plan, result):
             rows, argument = _nested(plan, columns)
             shown = compile_expression(result, plan.columns)
-            return lambda row, context: [shown(one, context) for one in rows(context, argument(row))]
+            if keeps_order(plan):
+                return lambda row, context: [shown(one, context) for one in rows(context, argument(row))]
+            return lambda row, context: sorted(
+                [shown(one, context) for one in rows(context, argument(row))], key=canonical_key
+            )
     raise InternalError(f"{type(expression).__name__} cannot stand here")
 
 

@@ -1,7 +1,11 @@
 """Groups: rows with equal keys come together, and aggregates are computed over each group.
 
+Aggregates that depend on the order of rows (collect, group_concat) get them as they come where the query says an order.
+Where it does not, they get them in the canonical order of the arguments of all such aggregates, left to right: so two
+lists that are collected side by side belong together, and neither depends on the order of arrival.
+
 Invariant: groups come out in the order in which their first rows came in; an annotation loses no row, makes none, and
-keeps their order.
+keeps their order. A group's key is the first, in the canonical order, of the equivalent ones.
 """
 
 from __future__ import annotations
@@ -10,15 +14,69 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from anabranch.algebra import expressions as ex
 from anabranch.errors import EvaluationError
-from anabranch.model.compare import identity_key
+from anabranch.model.compare import first_of, identity_key, row_order_key
 from anabranch.model.values import Value
 from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Distinct
 from anabranch.snapshot.compiled import RowSource
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import Columns, compile_expression, position
 from anabranch.snapshot.rdf.aggregates import AGGREGATES as TERM_AGGREGATES
+from anabranch.snapshot.rdf.values import integer
 
 Rows = Iterator[tuple[Value, ...]]
+
+
+class Aggregation:
+    """What a call means, given the values of its arguments: how to begin, feed, take back and finish.
+
+    With several arguments, `sparql:count` counts rows: the arguments are all columns, and null is as good as a value.
+    """
+
+    __slots__ = ("_begin", "_distinct", "_of_terms", "_span", "_takes_null", "counts", "counts_rows", "ordered")
+
+    def __init__(self, call: ex.AggregateCall) -> None:
+        name = call.function.lower()
+        self._of_terms = name in TERM_AGGREGATES
+        self._begin = TERM_AGGREGATES[name] if self._of_terms else AGGREGATES[name]
+        example = self._begin()
+        self._takes_null = example.takes_null
+        self._distinct = call.distinct
+        self._span = call.span
+        self.ordered = example.ordered
+        self.counts_rows = not call.arguments or (name == "sparql:count" and len(call.arguments) > 1)
+        """Whether every row counts, whatever the arguments are; with DISTINCT, every different list of them."""
+        self.counts = name in ("count", "sparql:count") and not call.distinct
+        """Whether `counted` says all: of the number of rows, or of values of the first argument that are not null."""
+
+    def begin(self) -> Accumulator:
+        return Distinct(self._begin()) if self._distinct else self._begin()
+
+    def counted(self, count: int) -> Value:
+        return integer(count) if self._of_terms else count
+
+    def takes(self, value: Value) -> bool:
+        return value is not None or self._takes_null or self.counts_rows
+
+    def add(self, state: Accumulator, values: Sequence[Value]) -> None:
+        if self.counts_rows:
+            state.add(list(values) if self._distinct else True, ())
+        elif self.takes(values[0]):
+            try:
+                state.add(values[0], values[1:])
+            except EvaluationError as error:
+                raise error.located(self._span) from None
+
+    def remove(self, state: Accumulator, values: Sequence[Value]) -> None:
+        if self.counts_rows:
+            state.remove(list(values) if self._distinct else True, ())
+        elif self.takes(values[0]):
+            state.remove(values[0], values[1:])
+
+    def result(self, state: Accumulator) -> Value:
+        try:
+            return state.result()
+        except EvaluationError as error:
+            raise error.located(self._span) from None
 
 
 def compile_aggregate(
@@ -26,24 +84,27 @@ def compile_aggregate(
     columns: Columns,
     keys: tuple[tuple[str, ex.Expression], ...],
     aggregates: tuple[tuple[str, ex.AggregateCall], ...],
+    in_order: bool,
 ) -> RowSource:
+    """`in_order`: whether the order of the rows is one that the query says."""
     groupings = [compile_expression(expression, columns) for _, expression in keys]
-    calls = [_Call(call, columns) for _, call in aggregates]
+    calls = _Calls([call for _, call in aggregates], columns, in_order)
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
-        groups: dict[Hashable, tuple[tuple[Value, ...], list[Accumulator]]] = {}
+        groups: dict[Hashable, _Group] = {}
         if not groupings:
-            groups[()] = ((), [call.fresh() for call in calls])
+            groups[()] = _Group(calls, ())
         for one in source(context, row):
             values = tuple([evaluate(one, context) for evaluate in groupings])
             key = tuple(map(identity_key, values))
             group = groups.get(key)
             if group is None:
-                group = groups[key] = (values, [call.fresh() for call in calls])
-            for call, accumulator in zip(calls, group[1], strict=True):
-                call.feed(accumulator, one, context)
-        for values, accumulators in groups.values():
-            yield (*values, *_results(calls, accumulators))
+                group = groups[key] = _Group(calls, values)
+            else:
+                group.values = first_of(group.values, values)
+            group.feed(one, context)
+        for group in groups.values():
+            yield group.values + group.results()
 
     return rows
 
@@ -53,65 +114,82 @@ def compile_annotate(
     columns: Columns,
     keys: tuple[str, ...],
     aggregates: tuple[tuple[str, ex.AggregateCall], ...],
+    in_order: bool,
 ) -> RowSource:
     picks = [position(name, columns) for name in keys]
-    calls = [_Call(call, columns) for _, call in aggregates]
+    calls = _Calls([call for _, call in aggregates], columns, in_order)
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
-        groups: dict[Hashable, list[Accumulator]] = {}
+        groups: dict[Hashable, _Group] = {}
         found: list[tuple[tuple[Value, ...], Hashable]] = []
         for one in source(context, row):
             key: Hashable = tuple([identity_key(one[pick]) for pick in picks])
             found.append((one, key))
             group = groups.get(key)
             if group is None:
-                group = groups[key] = [call.fresh() for call in calls]
-            for call, accumulator in zip(calls, group, strict=True):
-                call.feed(accumulator, one, context)
-        results = {each: _results(calls, group) for each, group in groups.items()}
+                group = groups[key] = _Group(calls, ())
+            group.feed(one, context)
+        results = {each: group.results() for each, group in groups.items()}
         for one, own in found:
             yield one + results[own]
 
     return rows
 
 
-def _results(calls: Sequence[_Call], accumulators: Sequence[Accumulator]) -> tuple[Value, ...]:
-    return tuple([call.result(one) for call, one in zip(calls, accumulators, strict=True)])
-
-
 class _Call:
-    """An aggregate's call, compiled: how to begin, feed and finish its accumulators.
+    """An aggregate's call with its compiled arguments."""
 
-    With several arguments, `sparql:count` counts rows: the arguments are all columns, and null is as good as a value.
-    """
+    __slots__ = ("aggregation", "arguments")
 
     def __init__(self, call: ex.AggregateCall, columns: Columns) -> None:
-        name = call.function.lower()
-        self._begin = TERM_AGGREGATES[name] if name in TERM_AGGREGATES else AGGREGATES[name]
-        self._takes_null = getattr(self._begin(), "takes_null", False)
-        self._counts_rows = not call.arguments or (name == "sparql:count" and len(call.arguments) > 1)
-        self._distinct = call.distinct
-        self._span = call.span
-        self._arguments = [compile_expression(argument, columns) for argument in call.arguments]
+        self.aggregation = Aggregation(call)
+        arguments = () if self.aggregation.counts and self.aggregation.counts_rows else call.arguments
+        self.arguments = [compile_expression(argument, columns) for argument in arguments]
 
-    def fresh(self) -> Accumulator:
-        return Distinct(self._begin()) if self._distinct else self._begin()
+    def feed(self, state: Accumulator, row: tuple[Value, ...], context: Context) -> None:
+        values = [argument(row, context) for argument in self.arguments[:1]]
+        if len(self.arguments) > 1 and self.aggregation.takes(values[0]):
+            values += [argument(row, context) for argument in self.arguments[1:]]
+        self.aggregation.add(state, values)
 
-    def feed(self, accumulator: Accumulator, row: tuple[Value, ...], context: Context) -> None:
-        if self._counts_rows:
-            accumulator.add([argument(row, context) for argument in self._arguments] if self._distinct else True, ())
-            return
-        value = self._arguments[0](row, context)
-        if value is None and not self._takes_null:
-            return
-        extra = [argument(row, context) for argument in self._arguments[1:]]
-        try:
-            accumulator.add(value, extra)
-        except EvaluationError as error:
-            raise error.located(self._span) from None
 
-    def result(self, accumulator: Accumulator) -> Value:
-        try:
-            return accumulator.result()
-        except EvaluationError as error:
-            raise error.located(self._span) from None
+class _Calls:
+    """The calls of one operator: those that are fed at once, and those that wait until all rows can be sorted."""
+
+    __slots__ = ("all", "at_once", "late", "late_arguments")
+
+    def __init__(self, calls: Sequence[ex.AggregateCall], columns: Columns, in_order: bool) -> None:
+        self.all = [_Call(call, columns) for call in calls]
+        waits = [not in_order and call.aggregation.ordered for call in self.all]
+        self.at_once = [(at, call) for at, call in enumerate(self.all) if not waits[at]]
+        self.late = [(at, call) for at, call in enumerate(self.all) if waits[at]]
+        self.late_arguments = [argument for _, call in self.late for argument in call.arguments]
+
+
+class _Group:
+    """One group: its key's values, the state of every call, and the arguments of calls that wait."""
+
+    __slots__ = ("_calls", "_states", "_waiting", "values")
+
+    def __init__(self, calls: _Calls, values: tuple[Value, ...]) -> None:
+        self.values = values
+        self._calls = calls
+        self._states = [call.aggregation.begin() for call in calls.all]
+        self._waiting: list[tuple[Value, ...]] = []
+
+    def feed(self, row: tuple[Value, ...], context: Context) -> None:
+        for at, call in self._calls.at_once:
+            call.feed(self._states[at], row, context)
+        if self._calls.late:
+            self._waiting.append(tuple([argument(row, context) for argument in self._calls.late_arguments]))
+
+    def results(self) -> tuple[Value, ...]:
+        self._waiting.sort(key=row_order_key)
+        for values in self._waiting:
+            start = 0
+            for at, call in self._calls.late:
+                end = start + len(call.arguments)
+                call.aggregation.add(self._states[at], values[start:end])
+                start = end
+        self._waiting.clear()
+        return tuple([call.aggregation.result(self._states[at]) for at, call in enumerate(self._calls.all)])

@@ -3,19 +3,26 @@
 A `Pattern` on the right of a join is matched row by row from what the left has bound; other joins hash. Joins of triple
 patterns and joins in which null is an unbound variable are conjunctions (`snapshot.rdf.conjunction`).
 
-Invariant: a compiled operator keeps no state between runs; its rows have exactly the operator's columns.
+Where rows come in no order that the query says, they are a bag: who takes some of them, lists them, or shows one for
+many, does so in the canonical order of rows (`model.compare.row_order`).
+
+Invariant: a compiled operator keeps no state between runs; its rows have exactly the operator's columns. Which rows it
+gives does not depend on the order in which a graph holds its elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from itertools import islice
+from heapq import nsmallest
+from itertools import groupby, islice
+from operator import itemgetter
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
+from anabranch.algebra.walk import keeps_order
 from anabranch.errors import EvaluationError, InternalError
-from anabranch.model.compare import identity_key, order_key
+from anabranch.model.compare import SortKey, first_of, identity_key, order_key, row_order
 from anabranch.model.values import Value
 from anabranch.snapshot.compiled import Evaluator, RowSource, kind_of, truth, wrong_kind, wrong_value
 from anabranch.snapshot.context import Context
@@ -95,15 +102,15 @@ def _compile_single(operator: op.Operator, source: RowSource, columns: Columns) 
         case op.Project(_, items):
             return _project(source, columns, items)
         case op.Aggregate(_, keys, aggregates):
-            return compile_aggregate(source, columns, keys, aggregates)
+            return compile_aggregate(source, columns, keys, aggregates, keeps_order(operator.input))
         case op.Annotate(_, names, aggregates):
-            return compile_annotate(source, columns, names, aggregates)
+            return compile_annotate(source, columns, names, aggregates, keeps_order(operator.input))
         case op.Distinct():
             return _distinct(source)
-        case op.Order(_, order):
-            return _order(source, columns, order)
-        case op.Slice(_, skip, limit):
-            return _slice(source, skip, limit)
+        case op.Order(below, order):
+            return _order(source, columns, order, keeps_order(below))
+        case op.Slice(below, skip, limit):
+            return _slice(source, columns, skip, limit, keeps_order(below))
         case tr.Construct():
             return compile_construct(operator, source)
         case tr.Describe(_, _, resources):
@@ -283,44 +290,71 @@ def _project(source: RowSource, columns: Columns, items: tuple[tuple[str, ex.Exp
 
 
 def _distinct(source: RowSource) -> RowSource:
+    """Of equivalent rows the first in the canonical order is shown."""
+
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
-        seen: set[Hashable] = set()
+        shown: dict[Hashable, tuple[Value, ...]] = {}
         for one in source(context, row):
             key = tuple(map(identity_key, one))
-            if key not in seen:
-                seen.add(key)
-                yield one
+            known = shown.get(key)
+            shown[key] = one if known is None else first_of(known, one)
+        return iter(shown.values())
 
     return rows
 
 
-def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...]) -> RowSource:
+def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], in_order: bool) -> RowSource:
+    """Rows with equal keys stay in the order in which they come, where that is one; else they come canonically."""
     evaluators = [
         (compile_expression(key.expression, columns), term_order_key if key.of_terms else order_key, key.descending)
         for key in keys
     ]
+    tie_key = row_order(columns)
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
-        found = list(source(context, row))
-        for evaluate, key_of, descending in reversed(evaluators):
-            found.sort(key=lambda one: key_of(evaluate(one, context)), reverse=descending)
-        return iter(found)
+        found = [
+            (one, [key_of(evaluate(one, context)) for evaluate, key_of, _ in evaluators])
+            for one in source(context, row)
+        ]
+        for at, (_, _, descending) in reversed(list(enumerate(evaluators))):
+            found.sort(key=lambda pair: pair[1][at], reverse=descending)
+        if in_order:
+            return iter([one for one, _ in found])
+        return _ties_sorted(found, tie_key)
 
     return rows
 
 
-def _slice(source: RowSource, skip: ex.Expression | None, limit: ex.Expression | None) -> RowSource:
+def _ties_sorted(
+    found: list[tuple[tuple[Value, ...], list[SortKey]]], tie_key: Callable[[tuple[Value, ...]], SortKey]
+) -> Rows:
+    for _, tied in groupby(found, key=itemgetter(1)):
+        rows = [one for one, _ in tied]
+        if len(rows) > 1:
+            rows.sort(key=tie_key)
+        yield from rows
+
+
+def _slice(
+    source: RowSource, columns: Columns, skip: ex.Expression | None, limit: ex.Expression | None, in_order: bool
+) -> RowSource:
+    """Rows without an order are taken in the canonical one."""
     first, most = (part and compile_expression(part, ()) for part in (skip, limit))
+    place = row_order(columns)
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
-        start = _row_count(first((), context), "SKIP", skip) if first else 0
-        count = _row_count(most((), context), "LIMIT", limit) if most else None
-        return islice(islice(source(context, row), start, None), count)
+        start = row_count(first((), context), "SKIP", skip) if first else 0
+        count = row_count(most((), context), "LIMIT", limit) if most else None
+        found = source(context, row)
+        if not in_order:
+            found = iter(sorted(found, key=place) if count is None else nsmallest(start + count, found, key=place))
+        return islice(islice(found, start, None), count)
 
     return rows
 
 
-def _row_count(value: Value, what: str, expression: ex.Expression | None) -> int:
+def row_count(value: Value, what: str, expression: ex.Expression | None) -> int:
+    """The value of SKIP or LIMIT, if it is one."""
     span = expression.span if expression is not None else None
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_kind(f"{what} takes an integer, and this is {kind_of(value)}").located(span)

@@ -6,7 +6,15 @@ import pytest
 
 from anabranch.algebra.expressions import Call, Variable
 from anabranch.algebra.operators import Pattern, Static, Stream, Window
-from anabranch.algebra.walk import is_empty_without_events, is_volatile, sources, static_graphs, walk, windows
+from anabranch.algebra.walk import (
+    is_empty_without_events,
+    is_volatile,
+    keeps_order,
+    sources,
+    static_graphs,
+    walk,
+    windows,
+)
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax import seraph
 
@@ -77,3 +85,21 @@ def test_an_expression_can_be_asked_too() -> None:
 )
 def test_plans_that_have_no_row_without_events_are_known(query: str, expected: bool) -> None:
     assert is_empty_without_events(seraph.plan(query)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("MATCH (a) RETURN a", False),
+        ("MATCH (a) WITH a.x AS x, count(*) AS c RETURN x, c", False),
+        ("MATCH (a) RETURN a ORDER BY a.x", True),
+        ("MATCH (a) WITH a ORDER BY a.x RETURN collect(a) AS all", True),
+        ("MATCH (a) UNWIND a.list AS x RETURN x", True),
+        ("MATCH (a) WHERE EXISTS { MATCH (a)-->(b) WITH b ORDER BY b.x RETURN b } RETURN a", False),
+        ("RETURN 1 AS x", True),
+        ("WITH 1 AS x RETURN x UNION ALL RETURN 2 AS x", True),
+        ("RETURN EXISTS { MATCH (a) } AS x", True),
+    ],
+)
+def test_rows_have_an_order_when_somebody_asked_for_it_or_the_query_brings_them(text: str, kept: bool) -> None:
+    assert keeps_order(seraph.plan(text)) is kept

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 
-from anabranch.model.compare import compare, content_key, equals, identity_key, order_key
+from anabranch.model.compare import (
+    Descending,
+    canonical_key,
+    compare,
+    content_key,
+    equals,
+    first_of,
+    identity_key,
+    looks_same,
+    order_key,
+    row_order,
+    row_order_key,
+)
 from anabranch.model.points import Point
 from anabranch.model.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Time
 from anabranch.model.terms import XSD_INTEGER, Blank, Iri, Literal
@@ -193,3 +205,53 @@ def test_terms_have_an_order_among_all_other_values() -> None:
     values: list[Value] = [None, "text", 1, Literal("b"), Literal("a"), Iri("z"), Blank("q"), [Iri("a")]]
     expected = [Blank("q"), Iri("z"), Literal("a"), Literal("b"), [Iri("a")], "text", 1, None]
     assert sorted(values, key=order_key) == expected
+
+
+LOOKS: list[list[Value]] = [
+    [1, 1.0],
+    [0, 0.0, -0.0],
+    [[1, 2.0], [1.0, 2]],
+    [{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}],
+    [Node(1), Node(1, ("A",)), Node(1, ("A",), {"x": 1}), Node(1, ("A",), {"x": 1.0})],
+    [Relationship(1, "T", 1, 2), Relationship(1, "T", 1, "b"), Relationship(1, "S", 1, 2, {"x": None})],
+    [Path((Node(1),)), Path((Node(1, ("A",)),))],
+    [Point("cartesian", (0.0, 1.0)), Point("cartesian", (-0.0, 1.0))],
+]
+
+
+@pytest.mark.parametrize("looks", LOOKS)
+def test_the_canonical_order_tells_apart_what_looks_different(looks: list[Value]) -> None:
+    assert len({order_key(value) for value in looks}) == 1
+    assert len({canonical_key(value) for value in looks}) == len(looks)
+    assert len({repr(sorted(order, key=canonical_key)) for order in permutations(looks)}) == 1
+    for one in looks:
+        for other in looks:
+            assert looks_same(one, other) is (one is other)
+            first = min(one, other, key=canonical_key)
+            assert canonical_key(first_of((one, 7), (other, 7))[0]) == canonical_key(first)
+
+
+def test_the_canonical_order_refines_the_order_of_values() -> None:
+    values: list[Value] = [value for looks in LOOKS for value in looks]
+    values += [None, math.nan, "a", "b", True, 2, -1.5, Iri("a"), Literal("a"), Date(2020), Duration(days=1), [], {}]
+    for one, other in pairwise(sorted(values, key=canonical_key)):
+        assert order_key(one) <= order_key(other)
+    assert canonical_key(math.nan) == canonical_key(-math.nan)
+
+
+def test_rows_are_ordered_by_the_names_of_their_columns() -> None:
+    rows: list[tuple[Value, ...]] = [(2, "a"), (1, "b"), (1.0, "a"), (1, "a")]
+    assert sorted(rows, key=row_order_key) == [(1, "a"), (1, "b"), (1.0, "a"), (2, "a")]
+    assert sorted(rows, key=row_order(("z", "a"))) == [(1, "a"), (1.0, "a"), (2, "a"), (1, "b")]
+    assert row_order(("a", "z")) is row_order_key
+
+
+def test_a_key_can_be_turned_round() -> None:
+    assert sorted([1, 3, 2], key=Descending) == [3, 2, 1]
+    assert sorted([(1, "b"), (2, "a"), (2, "b")], key=lambda row: (Descending(row[0]), row[1])) == [
+        (2, "a"),
+        (2, "b"),
+        (1, "b"),
+    ]
+    assert Descending(1) == Descending(1.0)
+    assert hash(Descending(1)) == hash(Descending(1.0))

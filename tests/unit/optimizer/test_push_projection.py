@@ -81,3 +81,21 @@ def test_the_note_names_what_is_dropped_and_where() -> None:
     assert rewrite is not None
     assert rewrite.notes == ("drops ?b before Annotate",)
     assert var("b") not in [expression for _, expression in rewrite.plan.items]  # type: ignore[attr-defined]
+
+
+def test_what_comes_first_in_no_order_is_a_matter_of_all_columns() -> None:
+    rows = op.Extend(bgp("?a p ?b"), "c", var("b"))
+    assert narrowed(project(op.Slice(rows, None, Constant(3)), "a")) is None
+    assert narrowed(project(op.Order(rows, (op.OrderKey(var("a")),)), "a")) is None
+    ordered = op.Order(bgp("?a p ?b"), (op.OrderKey(var("a")),))
+    cut = narrowed(project(op.Slice(op.Extend(ordered, "c", var("b")), None, Constant(3)), "a"))
+    assert cut == project(op.Slice(ordered, None, Constant(3)), "a")
+
+
+def test_aggregates_that_are_sorted_together_stay_together() -> None:
+    both = (("one", call("group_concat", "b")), ("two", call("group_concat", "a")), ("three", call("count", "a")))
+    plan = op.Aggregate(bgp("?a p ?b"), (), both)
+    assert narrowed(project(plan, "two")) == project(op.Aggregate(bgp("?a p ?b"), (), both[:2]), "two")
+    assert narrowed(project(plan, "three")) == project(
+        op.Aggregate(project(bgp("?a p ?b"), "a"), (), both[2:]), "three"
+    )

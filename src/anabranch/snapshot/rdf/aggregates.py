@@ -3,22 +3,27 @@
 Unlike the aggregates of property graphs they see nulls: a null is an error, and an error among the values of sum, avg,
 min, max or group_concat is the result. Each class says so by `takes_null`.
 
-Invariant: no result depends on the order of the rows, except that group_concat keeps it: sums of integers and decimals
-are exact, those of floats are rounded once at the end, and of equal values min, max and sample take the same term.
+Invariant: as for all aggregates, the result is that of the values which are left. Sums of integers and decimals are
+exact, those of floats are rounded once at the end; the type is the widest of those that are present; of equal values
+min, max and sample take the same term; an error is the result as long as its value is there, and no longer.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal
 
 from anabranch.model.terms import Iri, Literal
 from anabranch.model.values import Value
-from anabranch.snapshot.aggregates import Accumulator
-from anabranch.snapshot.rdf.arithmetic import quotient, total
-from anabranch.snapshot.rdf.ordering import SortKey, strict_key
+from anabranch.snapshot.aggregates import Accumulator, Ranking
+from anabranch.snapshot.rdf.arithmetic import quotient
+from anabranch.snapshot.rdf.ordering import strict_key
+from anabranch.snapshot.rdf.timeline import EXACT
 from anabranch.snapshot.rdf.values import RANKS, Number, integer, literal_of, number_of, single, to_float
+from anabranch.snapshot.sums import FloatSum
+
+_WIDE = Context(prec=20_000, Emin=-999_999, Emax=999_999, traps=[])
+"""Wide enough for the sum of any decimals that literals can hold: what was added can be subtracted without a trace."""
 
 
 class TermAccumulator(Accumulator):
@@ -37,6 +42,10 @@ class Count(TermAccumulator):
         if value is not None or extra:
             self._count += 1
 
+    def remove(self, value: Value, extra: Sequence[Value]) -> None:
+        if value is not None or extra:
+            self._count -= 1
+
     def result(self) -> Value:
         return integer(self._count)
 
@@ -46,57 +55,67 @@ class Sum(TermAccumulator):
 
     def __init__(self) -> None:
         self.count = 0
-        self.failed = False
-        self._rank = 0
-        self._exact: Number = 0
-        self._floats: list[float] = []
+        self.errors = 0
+        self._ranks = [0] * len(RANKS)
+        self._integers = 0
+        self._decimals = Decimal(0)
+        self._floats: FloatSum | None = None
 
     def add(self, value: Value, extra: Sequence[Value]) -> None:
-        number = number_of(value)
-        if number is None:
-            self.failed = True
-            return
+        match number_of(value):
+            case None:
+                self.errors += 1
+                return
+            case int() as number:
+                self._integers += number
+            case Decimal() as number:
+                self._decimals = _WIDE.add(self._decimals, number)
+            case number:
+                if self._floats is None:
+                    self._floats = FloatSum()
+                self._floats.add(float(number))
         self.count += 1
-        self._rank = max(self._rank, RANKS[type(number)])
-        if isinstance(number, float):
-            self._floats.append(float(number))
-        else:
-            self._exact = total(self._exact, number)
+        self._ranks[RANKS[type(number)]] += 1
+
+    def remove(self, value: Value, extra: Sequence[Value]) -> None:
+        match number_of(value):
+            case None:
+                self.errors -= 1
+                return
+            case int() as number:
+                self._integers -= number
+            case Decimal() as number:
+                self._decimals = _WIDE.subtract(self._decimals, number)
+            case number:
+                assert self._floats is not None
+                self._floats.remove(float(number))
+        self.count -= 1
+        self._ranks[RANKS[type(number)]] -= 1
 
     def total(self) -> Number:
-        if self._rank < 2:
-            return self._exact
-        value = float_sum([*self._floats, to_float(self._exact)])
-        return single(value) if self._rank == 2 else value
+        _, decimals, singles, doubles = self._ranks
+        exact: Number = self._integers
+        if decimals:
+            exact = EXACT.plus(_WIDE.add(self._decimals, Decimal(self._integers)))
+        if self._floats is None or not singles + doubles:
+            return exact
+        value = self._floats.total(to_float(exact))
+        return value if doubles else single(value)
 
     def result(self) -> Value:
-        return None if self.failed else literal_of(self.total())
+        return None if self.errors else literal_of(self.total())
 
 
 class Average(Sum):
     """The sum by the number of values; an integer 0 of nothing."""
 
     def result(self) -> Value:
-        if self.failed:
+        if self.errors:
             return None
         if not self.count:
             return integer(0)
         value = quotient(self.total(), self.count)
         return None if value is None else literal_of(value)
-
-
-def float_sum(values: Sequence[float]) -> float:
-    """Exact until the end, then rounded once; what is infinite or no number wins."""
-    if not all(map(math.isfinite, values)):
-        return sum(value for value in values if not math.isfinite(value))
-    try:
-        return math.fsum(values)
-    except OverflowError:  # on the way, if not at the end
-        exact = sum(map(Fraction, values), Fraction(0))
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
 
 
 class Extreme(TermAccumulator):
@@ -105,28 +124,34 @@ class Extreme(TermAccumulator):
     def __init__(self, largest: bool, forgiving: bool = False) -> None:
         self._largest = largest
         self._forgiving = forgiving
-        self._failed = False
-        self._best: Value = None
-        self._key: SortKey | None = None
+        self._errors = 0
+        self._values = Ranking(strict_key)
 
     def add(self, value: Value, extra: Sequence[Value]) -> None:
         if value is None:
-            self._failed = not self._forgiving
-            return
-        key = strict_key(value)
-        if self._key is None or (key > self._key if self._largest else key < self._key):
-            self._best, self._key = value, key
+            self._errors += 1
+        else:
+            self._values.add(value)
+
+    def remove(self, value: Value, extra: Sequence[Value]) -> None:
+        if value is None:
+            self._errors -= 1
+        else:
+            self._values.remove(value)
 
     def result(self) -> Value:
-        return None if self._failed else self._best
+        failed = self._errors and not self._forgiving
+        return None if failed else self._values.first(self._largest, firm=True)
 
 
 class GroupConcat(TermAccumulator):
     """Strings in the order of the rows; the separator is the second argument, a blank where there is none."""
 
+    ordered = True
+
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._failed = False
+        self._errors = 0
         self._separator = " "
 
     def add(self, value: Value, extra: Sequence[Value]) -> None:
@@ -136,27 +161,17 @@ class GroupConcat(TermAccumulator):
             case Literal(text) | Iri(text):
                 self._parts.append(text)
             case _:
-                self._failed = True
+                self._errors += 1
+
+    def remove(self, value: Value, extra: Sequence[Value]) -> None:
+        match value:
+            case Literal(text) | Iri(text):
+                self._parts.remove(text)
+            case _:
+                self._errors -= 1
 
     def result(self) -> Value:
-        return None if self._failed else Literal(self._separator.join(self._parts))
-
-
-class Distinct(TermAccumulator):
-    """An aggregate that takes in each term, or each row of arguments, once."""
-
-    def __init__(self, inner: Accumulator) -> None:
-        self._inner = inner
-        self._seen: set[Hashable] = set()
-
-    def add(self, value: Value, extra: Sequence[Value]) -> None:
-        key = (value, *extra)
-        if key not in self._seen:
-            self._seen.add(key)
-            self._inner.add(value, extra)
-
-    def result(self) -> Value:
-        return self._inner.result()
+        return None if self._errors else Literal(self._separator.join(self._parts))
 
 
 AGGREGATES: Mapping[str, Callable[[], Accumulator]] = {

@@ -31,30 +31,42 @@ def is_triple(subject: object, predicate: object, object_: object) -> bool:
 # --- CONSTRUCT --------------------------------------------------------------------------------------------------------
 
 
+class Template:
+    """A CONSTRUCT's template, ready for rows with the columns of its input."""
+
+    def __init__(self, operator: tr.Construct) -> None:
+        columns = operator.input.columns
+        places = [place for pattern in operator.template for place in pattern.places]
+        names = (place.name for place in places if isinstance(place, tr.Var) and place.name.startswith(_NEW))
+        self.fresh = tuple(dict.fromkeys(names))
+        # a blank node of the WHERE clause may have the same label, and is another one
+        known = (*("" if name.startswith(_NEW) else name for name in columns), *self.fresh)
+        self._slots = [tuple(_slot(place, known) for place in pattern.places) for pattern in operator.template]
+        self._origin = repr([pattern.places for pattern in operator.template])
+
+    def triples(self, row: tuple[Value, ...], copy: int) -> Iterator[Triple]:
+        """The triples for a row; `copy` is how many equal rows came before it."""
+        values = row + _new_blanks(self.fresh, self._origin, row, copy) if self.fresh else row
+        for slots in self._slots:
+            subject, predicate, object_ = (slot if at < 0 else values[at] for at, slot in slots)
+            if is_triple(subject, predicate, object_):
+                yield Triple(subject, predicate, object_)  # type: ignore[arg-type]
+
+
 def compile_construct(operator: tr.Construct, source: RowSource) -> RowSource:
-    columns = operator.input.columns
-    places = [place for pattern in operator.template for place in pattern.places]
-    fresh = tuple(dict.fromkeys(one.name for one in places if isinstance(one, tr.Var) and one.name.startswith(_NEW)))
-    # a blank node of the WHERE clause may have the same label, and is another one
-    names = (*("" if name.startswith(_NEW) else name for name in columns), *fresh)
-    template = [tuple(_slot(place, names) for place in pattern.places) for pattern in operator.template]
-    origin = repr([pattern.places for pattern in operator.template])
+    template = Template(operator)
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         seen: set[Triple] = set()
         copies: dict[tuple[Value, ...], int] = {}
         for one in source(context, row):
-            values = one
-            if fresh:
+            copy = 0
+            if template.fresh:
                 copy = copies[one] = copies.get(one, -1) + 1
-                values = one + _new_blanks(fresh, origin, one, copy)
-            for slots in template:
-                subject, predicate, object_ = (slot if at < 0 else values[at] for at, slot in slots)
-                if is_triple(subject, predicate, object_):
-                    triple = Triple(subject, predicate, object_)  # type: ignore[arg-type]
-                    if triple not in seen:
-                        seen.add(triple)
-                        yield tuple(triple)
+            for triple in template.triples(one, copy):
+                if triple not in seen:
+                    seen.add(triple)
+                    yield tuple(triple)
 
     return rows
 

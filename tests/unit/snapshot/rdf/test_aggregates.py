@@ -8,14 +8,15 @@ import pytest
 
 from anabranch.model.terms import Blank, Literal
 from anabranch.model.values import Value
-from anabranch.snapshot.rdf.aggregates import AGGREGATES, Distinct
+from anabranch.snapshot.aggregates import Distinct
+from anabranch.snapshot.rdf.aggregates import AGGREGATES
 
 from .support import shown, term
 
 
 def result(name: str, values: list[Value], extra: tuple[Value, ...] = (), distinct: bool = False) -> str:
     accumulator = AGGREGATES[f"sparql:{name}"]()
-    assert accumulator.takes_null  # type: ignore[attr-defined]
+    assert accumulator.takes_null
     if distinct:
         accumulator = Distinct(accumulator)
     for value in values:
@@ -75,7 +76,7 @@ def test_distinct_is_about_terms() -> None:
 def test_count_of_whole_rows_counts_rows_with_nothing_in_front() -> None:
     accumulator = Distinct(AGGREGATES["sparql:count"]())
     for row in ((None, "a"), (None, "a"), (None, None), ("b", None)):
-        accumulator.add(row[0], row[1:])
+        accumulator.add(list(row), ())
     assert shown(accumulator.result()) == "3^^integer"
 
 
