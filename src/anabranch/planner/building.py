@@ -1,0 +1,141 @@
+"""Operators that need no decision: how each is made from the specs below it.
+
+Invariant: a spec's columns are what its operator gives, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.delta.operators.distinct import Distinct
+from anabranch.delta.operators.join import SymmetricHashJoin
+from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
+from anabranch.delta.operators.rowwise import Extended, Filtered, Picked, Projected, Unwound
+from anabranch.planner.conditions import require_pure
+from anabranch.planner.graph_facts import nothing_shared, path_values
+from anabranch.planner.graph_patterns import NamedPath
+from anabranch.planner.runtime import ListItems, RowPasses, RowValues, Runtime, all_of
+from anabranch.planner.spec import Part, Spec
+from anabranch.planner.values import canonical_order, united
+
+
+def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
+    """The same rows with exactly these columns, in this order."""
+    if spec.columns == columns:
+        return spec
+    picks = [spec.index(name) for name in columns]
+    return Spec(spec.name, lambda _: Picked(picks), columns, (spec,), about)
+
+
+def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
+    """The rows with a null in each column that nobody looks at."""
+    lacking = [(name, ex.Constant(None)) for name in columns if name not in spec.columns]
+    return extended(spec, lacking, about) if lacking else spec
+
+
+def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
+    def make(runtime: Runtime) -> Part:
+        return Filtered(spec.width, RowPasses(condition, spec.columns, runtime))
+
+    return Spec("Filtered", make, spec.columns, (spec,), about)
+
+
+def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
+    for _, expression in items:
+        require_pure(expression)
+
+    def make(runtime: Runtime) -> Part:
+        return Extended(spec.width, [RowValues(expression, spec.columns, runtime) for _, expression in items])
+
+    return Spec("Extended", make, (*spec.columns, *(name for name, _ in items)), (spec,), about)
+
+
+def projected(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
+    for _, expression in items:
+        require_pure(expression)
+
+    def make(runtime: Runtime) -> Part:
+        return Projected([RowValues(expression, spec.columns, runtime) for _, expression in items])
+
+    return Spec("Projected", make, tuple(name for name, _ in items), (spec,), about)
+
+
+def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Operator) -> Spec:
+    """A column of lists of one as the list of their items; null as the empty list."""
+    item = " item"
+    lists = ex.Call("coalesce", (ex.Variable(column), ex.ListOf(())))
+    flat = ex.Comprehension(item, lists, None, ex.Subscript(ex.Variable(item), ex.Constant(0)))
+    items = [(name, flat if name == column else ex.Variable(name)) for name in columns]
+    return projected(spec, items, about)
+
+
+def unwound(spec: Spec, column: str, expression: ex.Expression, about: op.Operator) -> Spec:
+    require_pure(expression)
+
+    def make(runtime: Runtime) -> Part:
+        return Unwound(spec.width, ListItems(expression, spec.columns, runtime))
+
+    return Spec("Unwound", make, (*spec.columns, column), (spec,), about)
+
+
+def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
+    def make(runtime: Runtime) -> Part:
+        if terms:
+            return Distinct(spec.width, None, None)
+        return Distinct(spec.width, runtime.dictionary.identities, canonical_order(runtime))
+
+    return Spec("Distinct", make, spec.columns, (spec,), about)
+
+
+def hash_join(
+    left: Spec,
+    right: Spec,
+    lenient: bool,
+    conditions: Sequence[ex.Expression],
+    sure: tuple[set[str] | frozenset[str], set[str] | frozenset[str]] | None,
+    about: op.Operator,
+    outer: bool,
+) -> Spec:
+    names = [name for name in left.columns if name in right.columns]
+    shared = [
+        (left.index(name), right.index(name), sure is None or (name in sure[0] and name in sure[1])) for name in names
+    ]
+    columns = (*left.columns, *(name for name in right.columns if name not in names))
+
+    def make(runtime: Runtime) -> Part:
+        condition = all_of(RowPasses(one, columns, runtime) for one in conditions)
+        same = None if lenient else runtime.dictionary.identities
+        combine = None if lenient else united(runtime)
+        kind = SymmetricHashLeftJoin if outer else SymmetricHashJoin
+        return kind(left.width, right.width, shared, lenient, same, combine, condition)
+
+    return Spec("SymmetricHashLeftJoin" if outer else "SymmetricHashJoin", make, columns, (left, right), about)
+
+
+def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
+    """Rows whose two columns are not the same relationship."""
+    left, right = spec.index(one), spec.index(other)
+
+    def make(runtime: Runtime) -> Part:
+        same = runtime.dictionary.identities
+        return Filtered(spec.width, lambda rows: same(rows[:, left]) != same(rows[:, right]))
+
+    return Spec("Filtered", make, spec.columns, (spec,), about)
+
+
+def disjoint(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
+    """Rows whose two columns, of relationships or trails, have no relationship in common."""
+
+    def make(runtime: Runtime) -> Part:
+        return Filtered(spec.width, nothing_shared(spec.index(one), spec.index(other), runtime.dictionary))
+
+    return Spec("Filtered", make, spec.columns, (spec,), about)
+
+
+def with_path(spec: Spec, path: NamedPath, about: op.Operator) -> Spec:
+    def make(runtime: Runtime) -> Part:
+        return Extended(spec.width, [path_values(path, spec.columns, runtime.dictionary)])
+
+    return Spec("Extended", make, (*spec.columns, path.name), (spec,), about)

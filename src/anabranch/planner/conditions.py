@@ -1,0 +1,163 @@
+"""What conditions say that operators can use: bounds of numbers, equalities that a join can hash, subqueries to mark.
+
+Invariant: whatever is used here is only a short cut; the condition itself is tested on the rows that come out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra.walk import is_volatile, walk
+from anabranch.planner.spec import NotIncremental
+from anabranch.planner.triple_patterns import Bounds
+from anabranch.snapshot.rdf.values import number_of, to_float
+from anabranch.snapshot.variables import free_variables
+
+_READS_GRAPH = frozenset({"startnode", "endnode"})
+
+
+def require_pure(expression: ex.Expression) -> None:
+    """Refuse what depends on more than the row."""
+    if is_volatile(expression):
+        raise NotIncremental("it reads the clock or chance")
+    for node in walk(expression):
+        match node:
+            case ex.TripleTime():
+                raise NotIncremental("it reads the time of a triple")
+            case ex.Call(function) if function.lower() in _READS_GRAPH:
+                raise NotIncremental(f"{function}() looks up a node in the window")
+            case ex.Exists() | ex.CollectRows():
+                raise NotIncremental("a subquery stands where its answer cannot be marked on the row")
+
+
+def number_bounds(conditions: Iterable[ex.Expression]) -> dict[str, Bounds]:
+    """What variables' numbers must lie in for the conditions to hold."""
+    found: dict[str, Bounds] = {}
+
+    def narrow(name: str, low: float, high: float) -> None:
+        before = found.get(name, (-math.inf, math.inf))
+        found[name] = (max(before[0], low), min(before[1], high))
+
+    for condition in conditions:
+        match condition:
+            case ex.Call("sparql:less" | "sparql:less_or_equal", (ex.Variable(name), ex.Constant(value))):
+                if (limit := _float_of(value)) is not None:
+                    narrow(name, -math.inf, limit)
+            case ex.Call("sparql:less" | "sparql:less_or_equal", (ex.Constant(value), ex.Variable(name))):
+                if (limit := _float_of(value)) is not None:
+                    narrow(name, limit, math.inf)
+    return found
+
+
+def _float_of(value: object) -> float | None:
+    number = number_of(value)
+    if number is None:
+        return None
+    limit = to_float(number)
+    return None if math.isnan(limit) else limit
+
+
+def number_as_float(value: object) -> float:
+    """The number that a term or a value is, rounded to a float; NaN for what is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number: object = value
+    else:
+        number = number_of(value)
+    if number is None:
+        return math.nan
+    try:
+        return to_float(number)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf  # type: ignore[operator]
+
+
+def equalities(
+    conditions: Iterable[ex.Expression], left: frozenset[str], right: frozenset[str]
+) -> Iterator[tuple[ex.Expression, ex.Expression]]:
+    """Pairs of expressions, one of each side's columns alone, that must be equal (in the sense of property graphs)."""
+    for condition in conditions:
+        if isinstance(condition, ex.Compare) and condition.operator == "=":
+            for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
+                if _is_of(one, left) and _is_of(other, right):
+                    yield one, other
+                    break
+
+
+def _is_of(expression: ex.Expression, columns: frozenset[str]) -> bool:
+    names = free_variables(expression)
+    if not names or not names <= columns:
+        return False
+    try:
+        require_pure(expression)
+    except NotIncremental:
+        return False
+    # What may fail must fail on complete rows alone: only access and variables are computed before the join.
+    return all(isinstance(node, ex.Variable | ex.Property) for node in walk(expression))
+
+
+Subquery: TypeAlias = ex.Exists | ex.CollectRows
+
+
+def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
+    """The subqueries of an expression, each once, that see the row itself and not a variable that the expression
+    binds."""
+    found: dict[int, Subquery] = {}
+    bound = {
+        name
+        for node in walk(expression)
+        for name in (
+            (node.variable,)
+            if isinstance(node, ex.Comprehension | ex.Quantifier)
+            else (node.accumulator, node.variable)
+            if isinstance(node, ex.Reduce)
+            else ()
+        )
+    }
+    for node in _own(expression):
+        if isinstance(node, ex.Exists | ex.CollectRows) and not free_variables(node) & bound:
+            found[id(node)] = node
+    return tuple(found.values())
+
+
+def _own(expression: ex.Expression) -> Iterator[ex.Expression]:
+    """The expression and its parts, but for what stands inside of a subquery's plan."""
+    yield expression
+    if isinstance(expression, ex.Exists | ex.CollectRows):
+        return
+    for part in _parts(expression):
+        yield from _own(part)
+
+
+def _parts(item: object) -> Iterator[ex.Expression]:
+    values = item if isinstance(item, tuple) else [getattr(item, one.name) for one in fields(item)]  # type: ignore[arg-type]
+    for value in values:
+        if isinstance(value, ex.Expression):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _parts(value)
+
+
+def marked(expression: ex.Expression, marks: dict[int, str]) -> ex.Expression:
+    """The expression with columns in the place of its subqueries."""
+    if isinstance(expression, ex.Exists | ex.CollectRows) and id(expression) in marks:
+        return ex.Variable(marks[id(expression)], span=expression.span)
+    changed: dict[str, Any] = {}
+    for one in fields(expression):
+        value = getattr(expression, one.name)
+        new = _marked(value, marks)
+        if new is not value:
+            changed[one.name] = new
+    return replace(expression, **changed) if changed else expression
+
+
+def _marked(value: object, marks: dict[int, str]) -> object:
+    if isinstance(value, ex.Expression):
+        return marked(value, marks)
+    if isinstance(value, tuple) and not is_dataclass(value):
+        new = tuple(_marked(one, marks) for one in value)
+        return new if any(one is not other for one, other in zip(new, value, strict=True)) else value
+    return value

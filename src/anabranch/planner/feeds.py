@@ -1,0 +1,34 @@
+"""What windows bring at an instant, as the operators on changes take it.
+
+Invariant: a feed belongs to one query and one window, and is asked once per instant. What it gives over time adds up to
+what the window holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from anabranch.algebra.operators import Source, Window
+from anabranch.delta.batch import Ids
+from anabranch.model.union import ElementChanges
+from anabranch.snapshot.context import Context
+
+
+class TripleSlide(NamedTuple):
+    """Triples that came, as a matrix of ids, and how many of all that ever came have left by now."""
+
+    arrived: Ids
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One instant. `triples` and `elements` say what a window's slide brought; `signature` differs when what a source
+    holds may differ. `context` is that of the plain evaluator."""
+
+    context: Context
+    triples: Callable[[Window], TripleSlide]
+    elements: Callable[[Window], ElementChanges]
+    signature: Callable[[Sequence[Source]], Hashable]

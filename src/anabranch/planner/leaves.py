@@ -1,0 +1,301 @@
+"""Where changes come from.
+
+Law: after any number of ticks, the batches of a leaf add up to the rows that its part of the plan has over what the
+windows and graphs hold now.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from anabranch.algebra.operators import Operator, Source, Static, Window
+from anabranch.algebra.walk import is_volatile, sources
+from anabranch.delta.batch import Batch, Ids, concatenated
+from anabranch.delta.evaluation import evaluate
+from anabranch.delta.log_matcher import LogMatcher
+from anabranch.delta.operators.base import Size
+from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
+from anabranch.delta.trace import Trace
+from anabranch.errors import EvaluationError, Span
+from anabranch.model.values import Value
+from anabranch.planner.feeds import Tick
+from anabranch.planner.graph_facts import FactMaker
+from anabranch.planner.graph_patterns import Component, GraphMatch
+from anabranch.planner.runtime import Runtime
+from anabranch.planner.spec import Leaf
+from anabranch.snapshot import compile_plan
+
+Joiner = Literal["auto", "semijoin", "library"]
+
+_NEVER: Hashable = object()
+
+
+class Given(Leaf):
+    """Rows that the query itself brings: there from the first tick on."""
+
+    def __init__(self, rows: Sequence[Sequence[Value]], width: int, runtime: Runtime) -> None:
+        ids = [[runtime.dictionary.encode(value) for value in row] for row in rows]
+        self._batch: Batch | None = Batch.entering(np.array(ids, np.int64).reshape(len(rows), width))
+        self._width = width
+
+    def advance(self, tick: Tick) -> Batch:
+        batch, self._batch = self._batch, None
+        return Batch.empty(self._width) if batch is None else batch
+
+
+class Recomputed(Leaf):
+    """A part of the plan on the plain evaluator: its rows anew whenever its sources may have changed, and what differs
+    from the rows before.
+
+    Work: that of the plain evaluation, plus O(rows)."""
+
+    def __init__(self, plan: Operator, runtime: Runtime) -> None:
+        self._plan = compile_plan(plan)
+        self._width = len(plan.columns)
+        self._sources = sources(plan)
+        self._volatile = is_volatile(plan)
+        self._runtime = runtime
+        self._signature: Hashable = _NEVER
+        self._rows = Batch.empty(self._width)
+
+    def advance(self, tick: Tick) -> Batch:
+        signature = tick.signature(self._sources)
+        if signature == self._signature and not self._volatile:
+            return Batch.empty(self._width)
+        self._signature = signature
+        encode = self._runtime.dictionary.encode
+        found = [[encode(value) for value in row] for row in self._plan.run(tick.context)]
+        before, self._rows = self._rows, Batch.entering(np.array(found, np.int64).reshape(len(found), self._width))
+        return concatenated([-before, self._rows], self._width).consolidated()
+
+    def size(self) -> Size:
+        return Size(len(self._rows), self._rows.rows.nbytes)
+
+
+class Budgets:
+    """How much a matcher may keep, and what to call the pattern when it would be more."""
+
+    def __init__(self, max_matches: int | None, max_bytes: int | None, pattern: str, span: Span | None) -> None:
+        self.max_matches = max_matches
+        self.max_bytes = max_bytes
+        self._pattern = pattern
+        self._span = span
+
+    def refusal(self, error: BudgetExceeded) -> EvaluationError:
+        option = "--max-matches" if error.what == "matches" else "--max-state"
+        return EvaluationError(
+            "SER-308",
+            f"the pattern {self._pattern} needs {error}",
+            f"name more labels, types or constants, narrow the window, or allow more by {option}",
+            self._span,
+        )
+
+
+class SlidingMatch(Leaf):
+    """Matches of a conjunction in a sliding window, by the log: SPECTRA's job. Work follows what came and left."""
+
+    def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
+        self._window = window
+        self._budgets = budgets
+        self._runtime = runtime
+        self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
+        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+        self._arrived = 0
+
+    def advance(self, tick: Tick) -> Batch:
+        arrived, left = tick.triples(self._window)
+        self._arrived += len(arrived)
+        ends, tails = np.array([self._arrived], np.int64), np.array([left], np.int64)
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        try:
+            return self.matcher.slide(arrived, ends, tails, numbers).batch
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    def size(self) -> Size:
+        return self.matcher.size()
+
+
+class WindowMatch(Leaf):
+    """Matches of a conjunction in a window that is mostly replaced from instant to instant: all of them anew.
+
+    Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation."""
+
+    def __init__(
+        self, window: Window, conjunction: Conjunction, joiner: Joiner, budgets: Budgets, runtime: Runtime
+    ) -> None:
+        self._window = window
+        self._conjunction = conjunction
+        self._joiner: Joiner = joiner
+        self._budgets = budgets
+        self._runtime = runtime
+        self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
+        self._held = Held(3)
+        self._rows = Batch.empty(conjunction.variables)
+
+    def advance(self, tick: Tick) -> Batch:
+        self._held.slide(*tick.triples(self._window))
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        facts = self._held.facts()
+        limit = self._budgets.max_matches
+        try:
+            rows = evaluate(self._conjunction, facts, numbers, joiner=self._joiner, max_matches=limit)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+        before, self._rows = self._rows, Batch.entering(rows)
+        return concatenated([-before, self._rows], self._conjunction.variables)
+
+    def size(self) -> Size:
+        return Size(len(self._rows), self._rows.rows.nbytes + self._held.nbytes)
+
+
+class Held:
+    """The arrivals that a window holds, oldest first, as blocks."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._blocks: deque[Ids] = deque()
+        self._first = 0  # the number of the first arrival in the blocks
+        self._arrived = 0
+
+    def slide(self, arrived: Ids, left: int) -> Ids:
+        """Take in what came and give back what went."""
+        if len(arrived):
+            self._blocks.append(arrived)
+            self._arrived += len(arrived)
+        gone = []
+        while self._blocks and self._first < left:
+            block = self._blocks[0]
+            leaving = min(len(block), left - self._first)
+            gone.append(block[:leaving])
+            self._first += leaving
+            if leaving == len(block):
+                self._blocks.popleft()
+            else:
+                self._blocks[0] = block[leaving:]
+        return np.concatenate(gone) if gone else np.empty((0, self._width), np.int64)
+
+    def facts(self) -> Ids:
+        if not self._blocks:
+            return np.empty((0, self._width), np.int64)
+        if len(self._blocks) > 1:
+            whole = np.concatenate(self._blocks)
+            self._blocks.clear()
+            self._blocks.append(whole)
+        return self._blocks[0]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(block.nbytes for block in self._blocks)
+
+
+class MergedMatch(Leaf):
+    """Matches of a conjunction in several windows and static graphs, seen as one set of triples.
+
+    State: how often each triple is there, by all its arrivals in all parts; the matcher sees it once.
+    Work: O(arrivals that came and left), and O(graph) when a static graph changes."""
+
+    def __init__(self, parts: Sequence[Source], conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
+        self._parts = tuple(dict.fromkeys(parts))
+        self._budgets = budgets
+        self._runtime = runtime
+        self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
+        self._fits = fitting(conjunction)
+        self._asked: list[list[Any]] = [
+            [runtime.dictionary.decode(place.id) if isinstance(place, Fixed) else None for place in pattern.places]
+            for pattern in conjunction.patterns
+        ]
+        self._counts = Trace(3, (0, 1, 2))
+        self._held = {part: Held(3) for part in self._parts if isinstance(part, Window)}
+        self._static: dict[Source, tuple[Hashable, Ids]] = {}
+        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+
+    def advance(self, tick: Tick) -> Batch:
+        came: list[Ids] = []
+        went: list[Ids] = []
+        for part in self._parts:
+            if isinstance(part, Static):
+                self._refresh(part, tick, came, went)
+            else:
+                arrived, left = tick.triples(part)
+                went.append(self._fits(self._held[part].slide(arrived, left)))
+                came.append(self._fits(arrived))
+        batches = [Batch.entering(one) for one in came] + [-Batch.entering(one) for one in went]
+        touched = self._counts.add(concatenated(batches, 3))
+        removed = touched.rows[(touched.before > 0) & (touched.after == 0)]
+        added = touched.rows[(touched.before == 0) & (touched.after > 0)]
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        try:
+            return self.matcher.change(removed, added, numbers)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    def _refresh(self, part: Static, tick: Tick, came: list[Ids], went: list[Ids]) -> None:
+        signature = tick.signature((part,))
+        known = self._static.get(part)
+        if known is not None and known[0] == signature:
+            return
+        if known is not None:
+            went.append(known[1])
+        encode, graph = self._runtime.dictionary.encode, tick.context.triples(part)
+        wanted = dict.fromkeys(triple for terms in self._asked for triple in graph.match(*terms))
+        facts = np.array([[encode(term) for term in triple] for triple in wanted], np.int64).reshape(len(wanted), 3)
+        self._static[part] = (signature, facts)
+        came.append(facts)
+
+    def size(self) -> Size:
+        kept, counts = self.matcher.size(), self._counts.size()
+        held = sum(one.nbytes for one in self._held.values())
+        return Size(kept.rows, kept.bytes + counts.bytes + held)
+
+
+class ElementMatch(Leaf):
+    """Matches of one part of a property-graph pattern. An element that changes is one that leaves and one that comes.
+
+    Work: O(elements that changed) to make facts of them, then what their matches take."""
+
+    def __init__(
+        self, window: Window, match: GraphMatch, component: Component, budgets: Budgets, runtime: Runtime
+    ) -> None:
+        self._window = window
+        self._picks = component.picks
+        self._budgets = budgets
+        self._facts = FactMaker(match, runtime.dictionary, runtime.context, component)
+        conjunction = component.conjunction
+        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+
+    def advance(self, tick: Tick) -> Batch:
+        removed, added = self._facts.facts(tick.elements(self._window))
+        try:
+            return self.matcher.change(removed, added).picked(self._picks)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    def size(self) -> Size:
+        kept, trails = self.matcher.size(), self._facts.size()
+        return Size(kept.rows + trails.rows, kept.bytes + trails.bytes)
+
+
+def fitting(conjunction: Conjunction) -> Callable[[Ids], Ids]:
+    """Keep the facts that fit one of the patterns as far as its constants go."""
+    wanted = [
+        [(at, place.id) for at, place in enumerate(pattern.places) if isinstance(place, Fixed)]
+        for pattern in conjunction.patterns
+    ]
+    if not all(wanted):
+        return lambda facts: facts
+
+    def fits(facts: Ids) -> Ids:
+        mask = np.zeros(len(facts), np.bool_)
+        for constants in wanted:
+            own = np.ones(len(facts), np.bool_)
+            for at, constant in constants:
+                own &= facts[:, at] == constant
+            mask |= own
+        return facts if mask.all() else np.ascontiguousarray(facts[mask])
+
+    return fits

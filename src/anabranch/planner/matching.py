@@ -1,0 +1,105 @@
+"""Patterns become matchers: which, over which windows, and what they are called in EXPLAIN.
+
+The log matcher (SPECTRA's job) pays for what came and left. Where a slide replaces most of the window, evaluating all
+of it at once pays less; past a size, the joins of a library do. Which of the three is a question of cost that the width
+and the slide answer; `Choices.matcher` answers it by force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anabranch.algebra import operators as op
+from anabranch.algebra import triples as tr
+from anabranch.algebra.spell import Speller
+from anabranch.algebra.walk import parts_of
+from anabranch.model.temporal import Duration
+from anabranch.planner.graph_patterns import Component, GraphMatch
+from anabranch.planner.leaves import Budgets, ElementMatch, Given, Joiner, MergedMatch, SlidingMatch, WindowMatch
+from anabranch.planner.runtime import Runtime
+from anabranch.planner.spec import NotIncremental, Part, Spec
+from anabranch.planner.triple_patterns import Bounds, TripleComponent, components
+
+if TYPE_CHECKING:
+    from anabranch.planner.plan import Choices
+
+_MOST_PATTERNS = 64
+_REPLACED = 0.5  # the share of a window that a slide replaces, from which on evaluating all of it costs less
+
+
+def triples_spec(operator: tr.GraphPattern, bounds: Mapping[str, Bounds], choices: Choices) -> list[Spec]:
+    """The matchers of a basic graph pattern, one for each part that shares no variable with the others."""
+    if any(pattern.times for pattern in operator.patterns):
+        raise NotIncremental("it reads the time of a triple")
+    if not operator.patterns:
+        return [Spec("Given", partial(Given, [()], 0), (), about=operator)]
+    return [_component_spec(operator, one, bounds, choices) for one in components(operator.patterns)]
+
+
+def _component_spec(
+    operator: tr.GraphPattern, component: TripleComponent, bounds: Mapping[str, Bounds], choices: Choices
+) -> Spec:
+    if len(component.patterns) > _MOST_PATTERNS:
+        raise NotIncremental(f"more than {_MOST_PATTERNS} patterns hang together")
+    parts = parts_of(operator.source)
+    speller = Speller(choices.prefixes, sparql=True)
+    said = " . ".join(map(speller.triple, component.patterns))
+    budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span)
+    if len(parts) > 1 or not isinstance(parts[0], op.Window):
+        name = "LogMatcher"
+
+        def make(runtime: Runtime) -> Part:
+            return MergedMatch(parts, component.conjunction(runtime.dictionary, bounds), budgets, runtime)
+    else:
+        window = parts[0]
+        name, joiner = _chosen(window, choices)
+
+        def make(runtime: Runtime) -> Part:
+            conjunction = component.conjunction(runtime.dictionary, bounds)
+            if joiner is None:
+                return SlidingMatch(window, conjunction, budgets, runtime)
+            return WindowMatch(window, conjunction, joiner, budgets, runtime)
+
+    return Spec(name, make, component.columns, about=operator)
+
+
+def _chosen(window: op.Window, choices: Choices) -> tuple[str, Joiner | None]:
+    match choices.matcher:
+        case "log":
+            return "LogMatcher", None
+        case "semijoin":
+            return "SemiJoins", "semijoin"
+        case "library":
+            return "LibraryJoins", "library"
+    slide = window.step or choices.slide
+    if window.width is not None and slide is not None and _length(slide) >= _REPLACED * _length(window.width):
+        return "SemiJoins", "auto"
+    return "LogMatcher", None
+
+
+def _length(duration: Duration) -> float:
+    """About how long it is, in seconds."""
+    return ((duration.months * 30.44 + duration.days) * 86_400) + duration.seconds + duration.nanoseconds / 1e9
+
+
+def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices) -> list[Spec]:
+    """The matchers of a property-graph pattern, one for each part that shares no node with the others."""
+    if not isinstance(operator.source, op.Window):
+        raise NotIncremental("a graph that does not move")
+    said = ", ".join(Speller().path(path) for path in operator.paths)
+    budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span)
+    return [_element_spec(operator, operator.source, one, match, budgets) for one in match.components]
+
+
+def _element_spec(
+    operator: op.Pattern, window: op.Window, component: Component, match: GraphMatch, budgets: Budgets
+) -> Spec:
+    if len(component.conjunction.patterns) > _MOST_PATTERNS:
+        raise NotIncremental(f"more than {_MOST_PATTERNS} patterns hang together")
+
+    def make(runtime: Runtime) -> Part:
+        return ElementMatch(window, match, component, budgets, runtime)
+
+    return Spec("LogMatcher", make, component.names, about=operator)

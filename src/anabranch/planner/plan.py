@@ -1,0 +1,435 @@
+"""From a plan to operators on changes, part by part; what has none is left to the plain evaluator.
+
+Invariant: whatever is decided here, the rows are those of the plan. Every operator of the plan gets a mode, which
+EXPLAIN shows: incremental, recompute with the reason, or once per version of the static graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.algebra import triples as tr
+from anabranch.algebra.walk import only_picks, walk, windows
+from anabranch.delta.operators.anti_join import AntiJoin
+from anabranch.delta.operators.mark import Arguments, MarkJoin
+from anabranch.delta.operators.rowwise import Picked
+from anabranch.delta.operators.union import Union as BagUnion
+from anabranch.errors import InternalError
+from anabranch.model.temporal import Duration
+from anabranch.model.values import Value
+from anabranch.planner.building import (
+    apart,
+    arranged,
+    disjoint,
+    distinct,
+    extended,
+    filled,
+    filtered,
+    flattened,
+    hash_join,
+    projected,
+    unwound,
+    with_path,
+)
+from anabranch.planner.conditions import equalities, marked, number_bounds, require_pure, subqueries
+from anabranch.planner.graph_patterns import plan_pattern
+from anabranch.planner.groups import aggregate_spec, annotate_spec
+from anabranch.planner.leaves import Given, Recomputed
+from anabranch.planner.matching import elements_spec, triples_spec
+from anabranch.planner.questions import (
+    bare,
+    has_argument,
+    is_volatile_itself,
+    path_meets_others,
+    reads_static,
+    says_the_same,
+)
+from anabranch.planner.results import ask_spec, construct_spec
+from anabranch.planner.runtime import Runtime
+from anabranch.planner.sorting import slice_spec
+from anabranch.planner.spec import NotIncremental, Part, Spec
+from anabranch.snapshot.rdf.certain import certain_columns
+from anabranch.snapshot.variables import argument_names, conjuncts, free_variables
+
+Matcher = Literal["auto", "log", "semijoin", "library"]
+Execution = Literal["incremental", "recompute", "once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the planner is told. `slide` is how far the windows move from instant to instant, where that is known;
+    `trails`: whether those of variable length may be kept, which there may be too many of."""
+
+    matcher: Matcher = "auto"
+    slide: Duration | None = None
+    max_matches: int | None = None
+    max_bytes: int | None = None
+    prefixes: tuple[tuple[str, str], ...] = ()
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    trails: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How an operator of the plan runs: by which algorithm, or why not on changes."""
+
+    execution: Execution
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Inside of a subquery: the rows that it is asked for, and the columns that say which of them a row belongs to."""
+
+    argument: Spec | None = None
+    hidden: tuple[str, ...] = ()
+
+    def over(self, operator: op.Operator) -> tuple[str, ...]:
+        """The hidden columns that an operator's rows have."""
+        return self.hidden if self.hidden and any(True for _ in argument_names(operator)) else ()
+
+
+@dataclass(slots=True)
+class Planner:
+    choices: Choices
+    terms: bool
+    needed: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    several: bool = False  # whether the whole plan reads several sources
+    modes: dict[int, Mode] = field(default_factory=dict)
+    marks: int = 0
+
+    def build(self, operator: op.Operator, scope: Scope) -> Spec:
+        """The operators for a part of the plan: on changes where there are any, else on the plain evaluator."""
+        try:
+            spec = self._built(operator, scope)
+        except NotIncremental as reason:
+            if scope.over(operator) or (scope.argument is not None and has_argument(operator)):
+                raise
+            return self.recomputed(operator, Mode("recompute", str(reason)))
+        self.modes.setdefault(id(operator), Mode("incremental", spec.name))
+        return spec
+
+    def _built(self, operator: op.Operator, scope: Scope) -> Spec:
+        wanted = (*scope.over(operator), *operator.columns)
+        match operator:
+            case op.Unit():
+                return Spec("Given", partial(Given, [()], 0), (), about=operator)
+            case tr.Values(names, rows):
+                return Spec("Given", partial(Given, rows, len(names)), names, about=operator)
+            case op.Argument():
+                if scope.argument is None:
+                    raise InternalError("an argument outside of a subquery")
+                return arranged(scope.argument, wanted, operator)
+        if is_volatile_itself(operator):
+            raise NotIncremental("it reads the clock or chance")
+        if not has_argument(operator) and not windows(operator):
+            return self.recomputed(operator, Mode("once", "static" if reads_static(operator) else "constant"))
+        return arranged(self._streaming(operator, scope), wanted, operator)
+
+    def recomputed(self, operator: op.Operator, mode: Mode) -> Spec:
+        for node in walk(operator):
+            if isinstance(node, op.Operator):
+                self.modes[id(node)] = Mode(mode.execution) if node is not operator else mode
+        return Spec("Recomputed", partial(Recomputed, operator), operator.columns, about=operator)
+
+    def _streaming(self, operator: op.Operator, scope: Scope) -> Spec:
+        match operator:
+            case op.Filter():
+                return self._filter(operator, scope)
+            case tr.GraphPattern() | op.Pattern():
+                spec, left = self._pattern(operator, ())
+                return self._tested(spec, left, operator, scope)
+            case op.Join() | op.LeftJoin():
+                return self._pair(operator, (), scope)
+            case op.Union(left, right):
+                return self._union(operator, self.build(left, scope), self.build(right, scope))
+            case tr.Minus(left, right):
+                return self._minus(operator, self.build(left, scope), self.build(right, scope))
+            case op.Extend(input_, column, expression):
+                source, (shown,) = self._marked(self.build(input_, scope), (expression,), scope)
+                return extended(source, ((column, shown),), operator)
+            case op.Unwind(input_, column, expression):
+                source, (shown,) = self._marked(self.build(input_, scope), (expression,), scope)
+                return unwound(source, column, shown, operator)
+            case op.Project(input_, items):
+                return self.project(operator, self.build(input_, scope), items, scope)
+            case op.Aggregate(input_):
+                if scope.over(operator):
+                    raise NotIncremental("it groups the rows of a subquery for each row outside")
+                return aggregate_spec(operator, self._dressed(operator, scope), self.terms)
+            case op.Annotate(input_):
+                if scope.over(operator):
+                    raise NotIncremental("it groups the rows of a subquery for each row outside")
+                return annotate_spec(operator, self._dressed(operator, scope), self.terms)
+            case op.Distinct(input_):
+                return distinct(self.build(input_, scope), operator, self.terms)
+            case op.Order(input_, keys):
+                for key in keys:
+                    require_pure(key.expression)
+                return self.build(input_, scope)
+            case op.Slice():
+                if scope.over(operator):
+                    raise NotIncremental("it counts the rows of a subquery for each row outside")
+                return self._slice(operator, scope)
+            case tr.StaticPart(_, otherwise) if otherwise is not None:
+                if not says_the_same(operator):
+                    raise NotIncremental("static while no window brings its predicates")
+                return self.build(otherwise, scope)
+            case tr.Construct(input_):
+                return construct_spec(operator, self.build(input_, scope))
+            case tr.Ask(input_):
+                return ask_spec(operator, self.build(input_, scope))
+            case tr.Path():
+                raise NotIncremental("a property path of any length")
+            case tr.Delegated():
+                raise NotIncremental("the SPARQL plug-in answers it")
+            case tr.Describe():
+                raise NotIncremental("DESCRIBE follows blank nodes through the graph")
+        raise NotIncremental(f"{type(operator).__name__} has no operator on changes")
+
+    def _dressed(self, operator: op.Aggregate | op.Annotate, scope: Scope) -> Spec:
+        for node in walk(operator):
+            if isinstance(node, ex.AggregateCall):
+                for argument in node.arguments:
+                    require_pure(argument)
+        for _, key in operator.keys if isinstance(operator, op.Aggregate) else ():
+            require_pure(key)
+        return self.build(operator.input, scope)
+
+    # --- conditions ---
+
+    def _filter(self, operator: op.Filter, scope: Scope) -> Spec:
+        """A chain of filters with what stands below it, which may use what they say."""
+        conditions: list[ex.Expression] = []
+        base: op.Operator = operator
+        chain: list[op.Operator] = []
+        while isinstance(base, op.Filter):
+            chain.append(base)
+            conditions[:0] = conjuncts(base.condition)
+            base = base.input
+        spec, left = self._below(base, conditions, scope)
+        spec = self._tested(spec, left, operator, scope)
+        for one in chain:
+            self.modes[id(one)] = Mode("incremental", "Filtered")
+        return spec
+
+    def _tested(self, spec: Spec, conditions: Sequence[ex.Expression], about: op.Operator, scope: Scope) -> Spec:
+        for condition in conditions:
+            spec, (shown,) = self._marked(spec, (condition,), scope)
+            require_pure(shown)
+            spec = filtered(spec, shown, about)
+        return spec
+
+    def _below(
+        self, base: op.Operator, conditions: Sequence[ex.Expression], scope: Scope
+    ) -> tuple[Spec, Sequence[ex.Expression]]:
+        """What filters stand on, and those conditions that are left to be tested."""
+        if is_volatile_itself(base) or (not has_argument(base) and not windows(base)):
+            return self.build(base, scope), conditions
+        left = conditions
+        try:
+            match base:
+                case op.Pattern() | tr.GraphPattern():
+                    spec, left = self._pattern(base, conditions)
+                case op.Join():
+                    spec = arranged(self._pair(base, conditions, scope), (*scope.over(base), *base.columns), base)
+                case _:
+                    return self.build(base, scope), conditions
+        except NotIncremental:
+            return self.build(base, scope), conditions
+        self.modes.setdefault(id(base), Mode("incremental", spec.name))
+        return spec, left
+
+    def _marked(
+        self, spec: Spec, expressions: Sequence[ex.Expression], scope: Scope
+    ) -> tuple[Spec, list[ex.Expression]]:
+        """The rows with a column for each subquery of the expressions, and the expressions that read these columns."""
+        marks: dict[int, str] = {}
+        for expression in expressions:
+            for one in subqueries(expression):
+                self.marks += 1
+                name = f" mark {self.marks}"
+                marks[id(one)] = name
+                spec = self._mark(spec, one, name) if isinstance(one, ex.Exists) else self._collect(spec, one, name)
+        return spec, [marked(expression, marks) for expression in expressions] if marks else list(expressions)
+
+    def _asked(self, outer: Spec, plan: op.Operator, inner: op.Operator) -> tuple[list[int], tuple[str, ...], Spec]:
+        """A subquery's rows for all different rows that ask it: where these have what it asks for, and the columns of
+        its rows that say who asked."""
+        names = tuple(dict.fromkeys(argument_names(plan)))
+        hidden = tuple(f" asked {self.marks} {one}" for one in names)
+        positions = [outer.index(one) for one in names]
+        asked = Spec("Arguments", lambda _: Arguments(positions), names, (outer,))
+        twice = Spec("Picked", lambda _: Picked([*range(len(names)), *range(len(names))]), (*hidden, *names), (asked,))
+        inside = self.build(inner, Scope(twice, hidden))
+        if inside.columns[: len(hidden)] != hidden:
+            raise NotIncremental("a subquery loses the row that it is asked for")
+        return positions, hidden, inside
+
+    def _collect(self, outer: Spec, collected: ex.CollectRows, name: str) -> Spec:
+        """The rows with the list of what a subquery finds for each: a pattern comprehension."""
+        plan = collected.plan
+        _, hidden, inside = self._asked(outer, plan, plan)
+        names = tuple(dict.fromkeys(argument_names(plan)))
+        key = f" key {self.marks}"
+        # Who asks, as one value that is never null; items in lists of one, for collect() passes over null.
+        inside = extended(inside, [(key, ex.ListOf(tuple(map(ex.Variable, hidden))))], plan)
+        item = ex.AggregateCall("collect", (ex.ListOf((collected.result,)),), span=collected.span)
+        lists = op.Aggregate(plan, ((key, ex.Variable(key)),), ((name, item),))
+        grouped = aggregate_spec(lists, inside, self.terms)
+        asking = extended(outer, [(key, ex.ListOf(tuple(map(ex.Variable, names))))], plan)
+        joined = hash_join(asking, grouped, True, (), ({key}, {key}), plan, outer=True)
+        return flattened(joined, name, (*outer.columns, name), plan)
+
+    def _mark(self, outer: Spec, exists: ex.Exists, name: str) -> Spec:
+        positions, hidden, inside = self._asked(outer, exists.plan, bare(exists.plan))
+        found = arranged(inside, hidden, exists.plan)
+
+        def make(runtime: Runtime) -> Part:
+            yes, no = runtime.dictionary.encode(True), runtime.dictionary.encode(False)
+            return MarkJoin(outer.width, positions, yes, no)
+
+        return Spec("MarkJoin", make, (*outer.columns, name), (outer, found))
+
+    # --- patterns and joins ---
+
+    def _pattern(
+        self, operator: op.Pattern | tr.GraphPattern, conditions: Sequence[ex.Expression]
+    ) -> tuple[Spec, Sequence[ex.Expression]]:
+        """A pattern's matches, the parts that share no variable joined, and the conditions that are left to test."""
+        if isinstance(operator, tr.GraphPattern):
+            parts = triples_spec(operator, number_bounds(conditions), self.choices)
+            return arranged(self._combined(parts, conditions, operator), operator.columns, operator), conditions
+        wanted = self.needed.get(id(operator))
+        match = plan_pattern(operator, conditions, wanted, self.choices.parameters, self.choices.trails)
+        if isinstance(match, str):
+            raise NotIncremental(match)
+        spec = self._combined(elements_spec(operator, match, self.choices), match.kept, operator)
+        for one, other in match.different:
+            spec = apart(spec, one, other, operator)
+        for one, other in match.disjoint:
+            spec = disjoint(spec, one, other, operator)
+        for path in match.paths:
+            spec = with_path(spec, path, operator)
+        return arranged(filled(spec, operator.columns, operator), operator.columns, operator), match.kept
+
+    def _combined(self, parts: Sequence[Spec], conditions: Sequence[ex.Expression], about: op.Operator) -> Spec:
+        spec = parts[0]
+        for part in parts[1:]:
+            spec = self._joined(spec, part, conditions, about)
+        return spec
+
+    def _joined(self, left: Spec, right: Spec, conditions: Sequence[ex.Expression], about: op.Operator) -> Spec:
+        """Every row with every row, but for those that an equality keeps apart."""
+        pairs = list(equalities(conditions, frozenset(left.columns), frozenset(right.columns)))
+        columns = (*left.columns, *right.columns)
+        keys = [f" key {at}" for at in range(len(pairs))]
+        if pairs:
+            left = extended(left, tuple(zip(keys, (one for one, _ in pairs), strict=True)), about)
+            right = extended(right, tuple(zip(keys, (one for _, one in pairs), strict=True)), about)
+        joined = hash_join(left, right, False, (), None, about, outer=False)
+        return arranged(joined, columns, about)
+
+    def _pair(self, operator: op.Join | op.LeftJoin, above: Sequence[ex.Expression], scope: Scope) -> Spec:
+        conditions = conjuncts(operator.condition)
+        for condition in conditions:
+            require_pure(condition)
+        outer = isinstance(operator, op.LeftJoin)
+        if path_meets_others(operator.left, operator.right, self.needed, self.several):
+            raise NotIncremental("a named path passes elements that were met in another window")
+        left = self.build(operator.left, scope)
+        right, moved = self._right(operator, scope)
+        for condition in moved:
+            require_pure(condition)
+        hidden = [name for name in scope.hidden if name in left.columns and name in right.columns]
+        if hidden and not operator.lenient:
+            raise NotIncremental("both sides of a join depend on the row outside")
+        if isinstance(operator.left, op.Unit) and not outer and not conditions and not moved:
+            return right
+        tests = (*moved, *conditions)
+        shared = set(left.columns) & set(right.columns)
+        pairs = []
+        if not shared and not operator.lenient:
+            pairs = list(
+                equalities((*tests, *(() if outer else above)), frozenset(left.columns), frozenset(right.columns))
+            )
+        names = (*left.columns, *(name for name in right.columns if name not in shared))
+        keys = [f" key {at}" for at in range(len(pairs))]
+        if pairs:
+            left = extended(left, tuple(zip(keys, (one for one, _ in pairs), strict=True)), operator)
+            right = extended(right, tuple(zip(keys, (one for _, one in pairs), strict=True)), operator)
+        sure = (
+            (certain_columns(operator.left) | set(scope.hidden), certain_columns(operator.right) | set(scope.hidden))
+            if operator.lenient
+            else None
+        )
+        joined = hash_join(left, right, operator.lenient, tests, sure, operator, outer)
+        return arranged(joined, names, operator)
+
+    def _right(self, operator: op.Join | op.LeftJoin, scope: Scope) -> tuple[Spec, tuple[ex.Expression, ...]]:
+        """The right side, and those of its conditions that read columns of the left: `(b {id: a.id})`."""
+        right = operator.right
+        if isinstance(right, op.Pattern) and right.where is not None:
+            parts = conjuncts(right.where)
+            own = [part for part in parts if free_variables(part) <= frozenset(right.columns)]
+            if len(own) < len(parts):
+                moved = tuple(part for part in parts if part not in own)
+                where = None if not own else own[0] if len(own) == 1 else ex.And(tuple(own))
+                bare = replace(right, where=where)
+                spec = self.build(bare, scope)
+                self.modes[id(right)] = self.modes[id(bare)]
+                return spec, moved
+        return self.build(right, scope), ()
+
+    def _union(self, operator: op.Union, left: Spec, right: Spec) -> Spec:
+        columns = left.columns
+        if set(columns) != set(right.columns):
+            raise NotIncremental("only one side of a union depends on the row outside")
+        picks = [right.index(name) for name in columns]
+        return Spec("Union", lambda _: BagUnion(picks), columns, (left, right), operator)
+
+    def _minus(self, operator: tr.Minus, left: Spec, right: Spec) -> Spec:
+        sure = certain_columns(operator.left) & certain_columns(operator.right)
+        names = [name for name in operator.left.columns if name in operator.right.columns]
+        if any(name.startswith(" asked ") for name in set(left.columns) & set(right.columns)):
+            raise NotIncremental("both sides of MINUS depend on the row outside")
+        shared = [(left.index(name), right.index(name), name in sure) for name in names]
+        return Spec(
+            "AntiJoin", lambda _: AntiJoin(left.width, right.width, shared), left.columns, (left, right), operator
+        )
+
+    def project(
+        self, operator: op.Project, source: Spec, items: Sequence[tuple[str, ex.Expression]], scope: Scope
+    ) -> Spec:
+        hidden = [(name, ex.Variable(name)) for name in scope.over(operator) if name in source.columns]
+        source, shown = self._marked(source, [expression for _, expression in items], scope)
+        named = [*hidden, *zip((name for name, _ in items), shown, strict=True)]
+        return projected(source, named, operator)
+
+    def _slice(self, operator: op.Slice, scope: Scope) -> Spec:
+        """LIMIT over ORDER BY, over a choice of columns on the way; what is between them keeps the rows' order."""
+        for part in (operator.skip, operator.limit):
+            if part is not None:
+                require_pure(part)
+        below = operator.input
+        picks: list[op.Project] = []
+        while isinstance(below, op.Project) and only_picks(below):
+            picks.append(below)
+            below = below.input
+        if isinstance(below, op.Order):
+            source = self.build(below.input, scope)
+            for key in below.keys:
+                require_pure(key.expression)
+            spec = slice_spec(operator, below, source)
+            self.modes[id(below)] = Mode("incremental", spec.name)
+        else:
+            spec = slice_spec(operator, None, self.build(below, scope))
+        for project in reversed(picks):
+            spec = self.project(project, spec, project.items, scope)
+            self.modes[id(project)] = Mode("incremental", spec.name)
+        return spec

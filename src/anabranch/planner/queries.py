@@ -1,0 +1,122 @@
+"""Operators for a whole query, and how its rows are listed.
+
+Invariant: whatever is decided, the rows are those of the plan, and a snapshot lists them in the order asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.algebra.walk import only_picks, reads_triples, root_order, sources, walk, windows
+from anabranch.planner.building import distinct
+from anabranch.planner.conditions import require_pure
+from anabranch.planner.plan import Choices, Mode, Planner, Scope
+from anabranch.planner.questions import needed_columns
+from anabranch.planner.sorting import slice_spec
+from anabranch.planner.spec import NotIncremental, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a snapshot's rows are listed in the order that was asked for: the operator that has them in order, which of
+    its columns are shown, and whether equal rows are shown once."""
+
+    ordered: Spec
+    picks: tuple[int, ...]
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A query's operators. `root` is None when the plain evaluator answers all of it."""
+
+    plan: op.Operator
+    root: Spec | None
+    listing: Listing | None
+    modes: Mapping[int, Mode]
+    terms: bool
+
+    def mode(self, operator: op.Operator) -> Mode | None:
+        return self.modes.get(id(operator))
+
+    def way(self, operator: op.Operator) -> tuple[str, str] | None:
+        """How an operator is executed, as EXPLAIN says it."""
+        mode = self.modes.get(id(operator))
+        if mode is None:
+            return None
+        execution = "once per version" if mode.execution == "once" else mode.execution
+        return execution, mode.detail or execution
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether nothing that streams is computed anew."""
+        return not any(mode.execution == "recompute" for mode in self.modes.values())
+
+
+def plan_query(plan: op.Operator, choices: Choices, listed: bool = True) -> QueryPlan:
+    """Operators for a whole plan. `listed`: somebody will ask for all rows, in order."""
+    planner = Planner(choices, reads_triples(plan), needed_columns(plan), len(sources(plan)) > 1)
+    try:
+        root, listing = _root(planner, plan, listed)
+    except NotIncremental as reason:
+        planner.modes.clear()
+        planner.recomputed(plan, Mode("recompute", str(reason)))
+        return QueryPlan(plan, None, None, planner.modes, planner.terms)
+    if root.name == "Recomputed" and root.about is plan:
+        return QueryPlan(plan, None, None, planner.modes, planner.terms)
+    return QueryPlan(plan, root, listing, planner.modes, planner.terms)
+
+
+def recomputed(plan: op.Operator, reason: str) -> QueryPlan:
+    """A plan that is left to the plain evaluator as a whole."""
+    modes = {id(node): Mode("recompute") for node in walk(plan) if isinstance(node, op.Operator)}
+    modes[id(plan)] = Mode("recompute", reason)
+    return QueryPlan(plan, None, None, modes, reads_triples(plan))
+
+
+def _root(planner: Planner, plan: op.Operator, listed: bool) -> tuple[Spec, Listing | None]:
+    scope = Scope()
+    tops: list[op.Project | op.Distinct] = []
+    below = plan
+    while isinstance(below, op.Distinct) or (isinstance(below, op.Project) and only_picks(below)):
+        tops.append(below)
+        below = below.input
+    if not listed or root_order(below) is None or not windows(below):
+        return planner.build(plan, scope), None
+    if isinstance(below, op.Slice):
+        spec = planner.build(below, scope)
+        ordered = spec
+        while ordered.name != "OrderedSlice":
+            if len(ordered.inputs) != 1:
+                raise NotIncremental("its rows are asked for in an order that an operator above loses")
+            (ordered,) = ordered.inputs
+    else:
+        assert isinstance(below, op.Order)
+        for key in below.keys:
+            require_pure(key.expression)
+        spec = ordered = slice_spec(None, below, planner.build(below.input, scope))
+        planner.modes[id(below)] = Mode("incremental", spec.name)
+    if any(isinstance(top, op.Distinct) for top in tops[1:]):
+        raise NotIncremental("its rows are asked for in an order that an operator above loses")
+    for top in reversed(tops):
+        if isinstance(top, op.Distinct):
+            spec = distinct(spec, top, planner.terms)
+        else:
+            spec = planner.project(top, spec, top.items, scope)
+        planner.modes[id(top)] = Mode("incremental", spec.name)
+    once = bool(tops) and isinstance(tops[0], op.Distinct)
+    return spec, Listing(ordered, _picks(plan, ordered.columns), once)
+
+
+def _picks(plan: op.Operator, columns: tuple[str, ...]) -> tuple[int, ...]:
+    """Where a plan's columns stand in the rows of the ordered operator below a choice of columns."""
+    names = list(plan.columns)
+    while not isinstance(plan, op.Order):
+        if isinstance(plan, op.Project):
+            sources = {name: one.name for name, one in plan.items if isinstance(one, ex.Variable)}
+            names = [sources[name] for name in names]
+        (plan,) = plan.inputs
+    return tuple(columns.index(name) for name in names)

@@ -1,0 +1,178 @@
+"""What the operators of one query share while they run: the dictionary, and the context of the instant.
+
+Invariant: functions of rows depend on nothing but the row: plans that read the clock, chance or a graph inside of an
+expression are not made incremental. The context is there for parameters and for what compiled expressions ask of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from anabranch.algebra import expressions as ex
+from anabranch.delta.batch import Ids, Mask
+from anabranch.delta.dictionary import Dictionary
+from anabranch.errors import EvaluationError, InternalError
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.values import Value
+from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.expressions import compile_expression
+from anabranch.snapshot.variables import free_variables
+
+RowKey: TypeAlias = int | tuple[int, ...]
+
+_MOST_REMEMBERED = 1 << 20  # results of one function; past it they are computed again
+
+
+def _no_graph(source: object) -> PropertyGraph:
+    raise InternalError("an expression on changes asked for a graph")
+
+
+@dataclass(slots=True)
+class Runtime:
+    dictionary: Dictionary
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    context: Context = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.context = Context(graph=_no_graph, parameters=self.parameters)
+
+
+class RowValues:
+    """An expression over rows of ids, as a vector of ids. Equal inputs are evaluated once."""
+
+    def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._pick: int | None = None
+        self._constant: int | None = None
+        self._known: dict[RowKey, int] = {}
+        self._reads: list[int] = []
+        match expression:
+            case ex.Variable(name):
+                self._pick = _position(columns, name)
+            case ex.Constant(value):
+                self._constant = runtime.dictionary.encode(value)
+            case _:
+                self._reads = _read_columns(expression, columns)
+                self._evaluate: Evaluator = compile_expression(expression, tuple(columns[one] for one in self._reads))
+
+    def __call__(self, rows: Ids) -> Ids:
+        if self._pick is not None:
+            return np.ascontiguousarray(rows[:, self._pick])
+        if self._constant is not None:
+            return np.full(len(rows), self._constant, np.int64)
+        return np.array(self._computed(rows), np.int64)
+
+    def _computed(self, rows: Ids) -> list[int]:
+        known = self._known
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        keys = row_keys(rows, self._reads)
+        for key in dict.fromkeys(keys):
+            if key not in known:
+                known[key] = self._value(key if isinstance(key, tuple) else (key,))
+        return [known[key] for key in keys]
+
+    def _value(self, key: tuple[int, ...]) -> int:
+        dictionary = self._runtime.dictionary
+        row = tuple([dictionary.decode(one) for one in key])
+        return dictionary.encode(self._evaluate(row, self._runtime.context))
+
+
+class RowPasses:
+    """A condition over rows of ids, as a mask: true, and neither false nor null."""
+
+    def __init__(self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._condition = condition
+        self._reads = _read_columns(condition, columns)
+        self._evaluate = compile_expression(condition, tuple(columns[one] for one in self._reads))
+        self._known: dict[RowKey, bool] = {}
+
+    def __call__(self, rows: Ids) -> Mask:
+        known = self._known
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        keys = row_keys(rows, self._reads)
+        for key in dict.fromkeys(keys):
+            if key not in known:
+                known[key] = self._passes(key if isinstance(key, tuple) else (key,))
+        return np.array([known[key] for key in keys], np.bool_)
+
+    def _passes(self, key: tuple[int, ...]) -> bool:
+        dictionary = self._runtime.dictionary
+        value = self._evaluate(tuple([dictionary.decode(one) for one in key]), self._runtime.context)
+        if value is True or value is False or value is None:
+            return value is True
+        try:
+            return truth(value) is True
+        except EvaluationError as error:
+            raise error.located(self._condition.span) from None
+
+
+class ListItems:
+    """What UNWIND makes of rows: which row each item belongs to, and the items' ids."""
+
+    def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+        self._values = RowValues(expression, columns, runtime)
+        self._dictionary = runtime.dictionary
+        self._known: dict[int, Ids] = {}
+
+    def __call__(self, rows: Ids) -> tuple[Ids, Ids]:
+        known = self._known
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        lists = self._values(rows).tolist()
+        for one in dict.fromkeys(lists):
+            if one not in known:
+                known[one] = self._items(self._dictionary.decode(one))
+        items = [known[one] for one in lists]
+        sizes = np.array([len(one) for one in items], np.int64)
+        return np.repeat(np.arange(len(lists)), sizes), (np.concatenate(items) if items else np.empty(0, np.int64))
+
+    def _items(self, value: Value) -> Ids:
+        if value is None:
+            return np.empty(0, np.int64)
+        return self._dictionary.encode_all(value if isinstance(value, list) else [value])
+
+
+def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:
+    """What identifies the rows as far as these columns go, ready to be looked up."""
+    if len(columns) == 1:
+        single: list[RowKey] = rows[:, columns[0]].tolist()
+        return single
+    if not columns:
+        return [()] * len(rows)
+    return list(zip(*(rows[:, one].tolist() for one in columns), strict=True))
+
+
+def all_of(tests: Iterable[Callable[[Ids], Mask]]) -> Callable[[Ids], Mask] | None:
+    """One test for several; later ones see only the rows that the earlier ones passed."""
+    parts = list(tests)
+    if len(parts) < 2:
+        return parts[0] if parts else None
+
+    def test(rows: Ids) -> Mask:
+        mask = np.ones(len(rows), np.bool_)
+        for part in parts:
+            left = np.flatnonzero(mask)
+            mask[left] = part(rows[left])
+        return mask
+
+    return test
+
+
+def _read_columns(expression: ex.Expression, columns: Sequence[str]) -> list[int]:
+    wanted = free_variables(expression)
+    return [at for at, name in enumerate(columns) if name in wanted]
+
+
+def _position(columns: Sequence[str], name: str) -> int:
+    try:
+        return list(columns).index(name)
+    except ValueError:
+        raise InternalError(f"no column `{name}` among {', '.join(columns) or 'none'}") from None

@@ -1,0 +1,53 @@
+"""The graph of operators before it runs: how each is made, from what, and how it was decided.
+
+Invariant: a spec is made of decisions alone; the same specs give an equal flow every time they are started.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from anabranch.algebra.operators import Operator
+from anabranch.delta.batch import Batch
+from anabranch.delta.operators.base import NOTHING_KEPT, DeltaOperator, Size
+from anabranch.planner.feeds import Tick
+from anabranch.planner.runtime import Runtime
+
+
+class Leaf(ABC):
+    """Where changes come from: a window, a graph, the query itself, or the plain evaluator."""
+
+    @abstractmethod
+    def advance(self, tick: Tick) -> Batch:
+        """What changed since the last tick; at the first, everything."""
+
+    def size(self) -> Size:
+        return NOTHING_KEPT
+
+
+Part: TypeAlias = Leaf | DeltaOperator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spec:
+    """One operator to be. `name` is its algorithm; `about` the operator of the plan that it belongs to."""
+
+    name: str
+    make: Callable[[Runtime], Part]
+    columns: tuple[str, ...]
+    inputs: tuple[Spec, ...] = ()
+    about: Operator | None = field(default=None, repr=False)
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+    def index(self, name: str) -> int:
+        return self.columns.index(name)
+
+
+class NotIncremental(Exception):
+    """Why a part of a plan has no operators on changes."""

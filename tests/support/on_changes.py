@@ -1,0 +1,77 @@
+"""A plain query on operators on changes: its graph comes piece by piece, stays for a while, and goes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from anabranch.algebra.operators import Operator, Source, Window
+from anabranch.delta.dictionary import Dictionary
+from anabranch.engine.answers import Row
+from anabranch.engine.maintained import Maintained
+from anabranch.model.event import Event
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.union import ElementChanges, WindowContent
+from anabranch.model.values import Value
+from anabranch.planner.feeds import Tick, TripleSlide
+from anabranch.planner.plan import Choices
+from anabranch.planner.queries import QueryPlan, plan_query
+from anabranch.planner.runtime import Runtime
+from anabranch.snapshot import Context
+
+
+def planned(plan: Operator, parameters: Mapping[str, Value]) -> QueryPlan:
+    return plan_query(plan, Choices(parameters=parameters))
+
+
+class PieceByPiece:
+    """The rows of a plan over a property graph that changes. Sources are all the one graph."""
+
+    def __init__(self, query: QueryPlan, parameters: Mapping[str, Value], now: int) -> None:
+        self._maintained = Maintained(query, Runtime(Dictionary(), parameters), listed=True)
+        self._parameters = parameters
+        self._now = now
+        self._content = WindowContent(track=True)
+        self._changes = ElementChanges()
+        self._version = 0
+
+    def tick(self, events: Iterable[Event], forget_before: int = 0) -> list[Row]:
+        for event in events:
+            self._content.add(event)
+        self._content.evict(forget_before)
+        self._version += 1
+        self._changes = self._content.changes()
+        graph = self._content.graph()
+        context = Context(graph=lambda source: graph, parameters=self._parameters, clock=self._now, random=Random(0))
+        self._maintained.advance(Tick(context, self._no_triples, lambda window: self._changes, self._signature))
+        return self._maintained.rows()
+
+    def _no_triples(self, window: Window) -> TripleSlide:
+        raise AssertionError("a query over property graphs asked for triples")
+
+    def _signature(self, sources: Sequence[Source]) -> int:
+        return self._version
+
+    def kept(self) -> int:
+        """How many rows all operators keep together."""
+        return sum(size.rows for _, size in self._maintained.sizes())
+
+
+def pieces(graph: PropertyGraph, random: Random) -> list[Event]:
+    """The graph as events of a few elements each, at 0, 1, 2, ..., some elements in two of them."""
+    nodes, relationships = list(graph.nodes.values()), list(graph.relationships.values())
+    count = random.randint(1, 4)
+    homes = {id(one): random.randrange(count) for one in (*nodes, *relationships)}
+    again = {id(one) for one in (*nodes, *relationships) if random.random() < 0.3}
+
+    def here(one: object, place: int) -> bool:
+        return homes[id(one)] == place or (id(one) in again and (homes[id(one)] + 1) % count == place)
+
+    return [
+        Event(
+            place,
+            tuple(node for node in nodes if here(node, place)),
+            tuple(one for one in relationships if here(one, place)),
+        )
+        for place in range(count)
+    ]
