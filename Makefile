@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 WORKERS ?= 2
 
-.PHONY: run test lint types imports pytest bench lock clean
+.PHONY: run test lint types imports pytest bench bench-peers lock lock-peers clean
 .DEFAULT_GOAL := run
 
 run: .venv/.ready
@@ -28,13 +28,20 @@ pytest: .venv/.ready
 bench: .venv/.ready
 	$(PY) bench/run.py
 
+# Engines to compare with that do not fit beside Anabranch; without them a benchmark says that they are absent.
+bench-peers:
+	@sh tools/make_venv.sh .venv-peers bench/peers/requirements.lock
+
 # requirements.lock holds names and versions only.
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o requirements.lock
+
+lock-peers:
+	uv pip compile bench/peers/requirements.in --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url -o bench/peers/requirements.lock
 
 .venv/.ready: requirements.lock pyproject.toml tools/make_venv.sh
 	@sh tools/make_venv.sh
 	@touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

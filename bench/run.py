@@ -1,4 +1,4 @@
-"""Runs the benchmarks and writes what was measured to bench/results, with the commit and the machine.
+"""Runs the benchmarks and writes what was measured to bench/results, with the commit and the machine; draws pictures.
 
     python bench/run.py [NAME ...] [--smoke]
 
@@ -17,16 +17,26 @@ from pathlib import Path
 from typing import Any
 
 import carrying
+import plots
 import push_down
 import snapshot_growth
 import window_growth
+
+
+def _matching(smoke: bool) -> dict[str, Any]:
+    import matching  # loads numba and compiles, which the others need not wait for
+
+    return matching.run(smoke)
+
 
 BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
     "carrying": carrying.run,
     "window_growth": window_growth.run,
     "push_down": push_down.run,
+    "matching": _matching,
 }
+PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {"matching": plots.draw}
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -51,6 +61,8 @@ def main() -> None:
             RESULTS.mkdir(exist_ok=True)
             result = {"benchmark": name, "commit": commit(), "machine": machine(), **measured}
             (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+            if name in PICTURES:
+                PICTURES[name](result)
 
 
 if __name__ == "__main__":

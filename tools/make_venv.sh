@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv with exactly what requirements.lock names. Uses uv; fetches it with pip where it is missing.
+# Makes .venv with exactly what requirements.lock names, and Anabranch itself. Uses uv; fetches it with pip where it is
+# missing. With a folder and a lock file as arguments: another environment, of what that file names alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,6 +30,18 @@ else
     fi
 fi
 
+if [ $# -eq 2 ]; then
+    [ -x "$1/bin/python" ] || $uv venv --quiet --python "$python" "$1"
+    $uv pip sync --quiet --python "$1/bin/python" "$2"
+    exit 0
+fi
+
 [ -x .venv/bin/python ] || $uv venv --quiet --python "$python" .venv
 $uv pip sync --quiet --python .venv/bin/python requirements.lock
 $uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+
+# The kernels are compiled once, here, so that no query waits for it: two parts at a time. The cache lies beside them.
+echo "anabranch: compiling the kernels, once (half a minute)" >&2
+.venv/bin/python -m anabranch.delta.warm slides &
+.venv/bin/python -m anabranch.delta.warm traces windows changes
+wait
