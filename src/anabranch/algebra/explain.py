@@ -17,10 +17,12 @@ from anabranch.algebra.optimized import Fired, Optimized
 from anabranch.algebra.spell import short_name
 from anabranch.algebra.steps import (
     GLUE,
+    INCREMENTAL,
     RECOMPUTE,
     SOURCES,
     Step,
     Steps,
+    Ways,
     stream_words,
     window_bounds,
     window_words,
@@ -102,11 +104,13 @@ def explain(
     windows: WindowPolicy = "trailing",
     optimized: Optimized | None = None,
     prefixes: Prefixes = (),
+    ways: Ways | None = None,
 ) -> Explanation:
     """The explanation of a continuous query under a window policy, of a plain query, or of a LOAD STREAM.
 
     With `optimized`, what is explained is its plan; the query's own is the one before. `prefixes` are those of a plain
-    query; a registration has its own.
+    query; a registration has its own. `ways` says how each operator of the plan is executed; without it all is
+    computed anew.
     """
     if isinstance(query, Ingestion):
         return _explain_ingestion(query)
@@ -115,7 +119,7 @@ def explain(
     sparql = reads_triples(plan)
     if isinstance(query, o.Registration):
         title, prefixes = f"query {query.name}", query.prefixes
-        facts, data = _registration_facts(query, after, windows)
+        facts, data = _registration_facts(query, after, windows, ways)
         policy, every, emit = windows, query.every, _emitted(query)
     else:
         title = "plain query"
@@ -127,7 +131,7 @@ def explain(
         policy, every, emit = None, None, None
 
     def steps(one: o.Operator) -> Step:
-        tree = Steps(policy, every, prefixes, sparql).of(one)
+        tree = Steps(policy, every, prefixes, sparql, ways if one is after else None).of(one)
         return tree if emit is None else Step("Emit", (emit,), query.columns, (tree,), part=tree.part)
 
     before = None
@@ -149,7 +153,7 @@ def _emitted(query: o.Registration) -> str:
 
 
 def _registration_facts(
-    query: o.Registration, plan: o.Operator, policy: WindowPolicy
+    query: o.Registration, plan: o.Operator, policy: WindowPolicy, ways: Ways | None
 ) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
     instants, once = _instants(query)
     if once:
@@ -172,9 +176,9 @@ def _registration_facts(
         *((("into", f"stream {query.into}: each answer is an event at its instant"),) if query.into else ()),
         *(("reads" if index == 0 else "", text) for index, text in enumerate(reads)),
         ("columns", f"{_columns(query)}; each answer has win_start, win_end"),
-        ("execution", f"{RECOMPUTE}: snapshot evaluator, {when}"),
+        *_execution_facts(plan, when, ways),
         *((("", "static parts once for each version of their graphs"),) if static else ()),
-        ("", "no part is incremental; on Spark in one cell"),
+        ("", "on Spark in one cell"),
     )
     data = {
         "query": query.name,
@@ -190,9 +194,33 @@ def _registration_facts(
         "window_policy": policy,
         "reads": [_source_data(source, policy, query.every) for source in read],
         "columns": list(query.columns),
-        "execution": _execution(when),
+        "execution": _execution(when, plan, ways),
     }
     return facts, data
+
+
+def _execution_facts(plan: o.Operator, when: str, ways: Ways | None) -> Iterator[tuple[str, str]]:
+    """What is computed from changes, and what anew, and why."""
+    anew = {why for execution, why in _executions(plan, ways) if execution == RECOMPUTE}
+    if ways is None or ways(plan) is None or ways(plan) == (RECOMPUTE, RECOMPUTE):
+        yield "execution", f"{RECOMPUTE}: snapshot evaluator, {when}"
+        return
+    whole = ways(plan) or (RECOMPUTE, "")
+    if whole[0] == RECOMPUTE:
+        yield "execution", f"{RECOMPUTE}: snapshot evaluator, {when}"
+        yield "", f"because: {whole[1]}"
+    elif anew:
+        yield "execution", f"{INCREMENTAL} where it can be: operators on changes, {when}"
+        yield from (("", f"{RECOMPUTE} below: {why}") for why in sorted(anew - {RECOMPUTE}))
+    else:
+        yield "execution", f"{INCREMENTAL}: operators on changes, {when}"
+
+
+def _executions(plan: o.Operator, ways: Ways | None) -> Iterator[tuple[str, str]]:
+    if ways is not None:
+        for node in walk(plan):
+            if isinstance(node, o.Operator) and (found := ways(node)) is not None:
+                yield found
 
 
 def _instants(query: o.Registration) -> tuple[str, bool]:
@@ -225,8 +253,13 @@ def _columns(query: o.Registration | o.Operator) -> str:
     return ", ".join(short_name(name) for name in query.columns)
 
 
-def _execution(when: str) -> dict[str, Any]:
-    return {"incremental": [], "recompute": "all", "evaluator": "snapshot", "when": when}
+def _execution(when: str, plan: o.Operator | None = None, ways: Ways | None = None) -> dict[str, Any]:
+    found = [] if plan is None else list(_executions(plan, ways))
+    if not any(execution == INCREMENTAL for execution, _ in found):
+        return {"incremental": 0, "recompute": "all", "evaluator": "snapshot", "when": when}
+    anew = [why for execution, why in found if execution == RECOMPUTE]
+    reasons = sorted(set(anew) - {RECOMPUTE})
+    return {"incremental": len(found) - len(anew), "recompute": len(anew), "reasons": reasons, "when": when}
 
 
 def _source_words(source: o.Source, policy: WindowPolicy, every: Duration | None) -> str:
@@ -275,9 +308,13 @@ def _lines(step: Step, first: str, rest: str, width: int | None, above: str = ""
     if above == "streaming" and step.part == "static" and step.operator not in (*SOURCES, "StaticPart", "Pattern"):
         name += " (static)"
     below = rest + ("│" if step.inputs else " ") + " " * (len(name) + 1)
+    details = step.details
+    if step.mark:
+        first_detail = f"{details[0]}  " if details else ""
+        details = (first_detail + step.mark.replace(" ", GLUE), *details[1:])
     parts = [
         part
-        for detail in step.details
+        for detail in details
         for part in _wrap(detail, None if width is None else max(24, width - len(first) - len(name) - 2))
     ]
     yield Line(first, name, parts[0] if parts else "")

@@ -6,8 +6,9 @@ other way of a static part) is told in a detail, not drawn as if it always ran.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from anabranch.algebra import operators as o
 from anabranch.algebra import triples as t
@@ -20,8 +21,12 @@ from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
 
 RECOMPUTE = "recompute"
+INCREMENTAL = "incremental"
 ONCE = "once per version"
 PLUGIN = "SPARQL plug-in"
+Ways: TypeAlias = Callable[[o.Operator], tuple[str, str] | None]
+"""How an operator of a plan is executed, and by which algorithm or why."""
+
 SOURCES = ("Window", "Stream", "Static", "Graph", "Merged")
 GLUE = "\u00a0"  # keeps a computed column on one line where it fits; a plain space in all that leaves EXPLAIN
 
@@ -31,6 +36,7 @@ class Step:
     """One operator for display: its name, what it does (each detail begins a line), its columns and its inputs.
 
     `part` says what it reads: `static` knowledge alone, or something `streaming`; empty where it reads nothing.
+    `way` is the algorithm that executes it, or the reason why it is computed anew; empty where nobody decided.
     """
 
     operator: str
@@ -40,6 +46,15 @@ class Step:
     label: str = ""
     execution: str = RECOMPUTE
     part: str = ""
+    way: str = ""
+
+    @property
+    def mark(self) -> str:
+        """How it is executed, as a line of EXPLAIN shows it; empty where nothing was decided operator by operator."""
+        if not self.way:
+            return ""
+        said = self.execution if self.way == self.execution else f"{self.execution}: {self.way}"
+        return f"[{said}]"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -57,6 +72,8 @@ class Step:
             result["part"] = self.part
         if self.operator not in SOURCES:
             result["execution"] = self.execution
+            if self.way and self.way != self.execution:
+                result["reason" if self.execution == RECOMPUTE else "algorithm"] = self.way
         if self.inputs:
             result["inputs"] = [step.to_dict() for step in self.inputs]
         return result
@@ -110,7 +127,9 @@ class Steps:
         every: Duration | None = None,
         prefixes: tuple[tuple[str, str], ...] = (),
         sparql: bool = False,
+        ways: Ways | None = None,
     ) -> None:
+        self._ways = ways
         self._policy = policy
         self._every = every
         self._speller = Speller(prefixes, sparql)
@@ -129,7 +148,10 @@ class Steps:
         inputs += [self.of(plan, f"#{number}", once) for number, plan in enumerate(subplans, first)]
         execution = PLUGIN if isinstance(operator, t.Delegated) else ONCE if once else RECOMPUTE
         part = "" if self._policy is None else "static" if once else part_of(operator)
-        return Step(type(operator).__name__, details, operator.columns, tuple(inputs), label, execution, part)
+        way = ""
+        if self._ways is not None and execution == RECOMPUTE:
+            execution, way = self._ways(operator) or (execution, "")
+        return Step(type(operator).__name__, details, operator.columns, tuple(inputs), label, execution, part, way)
 
     def spell(self, expression: Expression) -> str:
         return self._speller.spell(expression)

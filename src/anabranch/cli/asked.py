@@ -16,6 +16,7 @@ from anabranch.engine.engine import Engine
 from anabranch.engine.plans import ALL_RULES, Evaluator
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
+from anabranch.engine.running import Running
 from anabranch.engine.session import parameter_values
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
@@ -47,6 +48,7 @@ class Asked:
     mapping: ModelMapping = field(default_factory=ModelMapping)
     rules: tuple[str, ...] = ALL_RULES
     evaluator: Evaluator = "own"
+    running: Running = field(default_factory=Running)
     refresh: int | None = None  # microseconds
     # Spark's alone
     checkpoint: str | None = None

@@ -82,6 +82,8 @@ def explained(text: str, file_name: str, windows: Windows, graph: list[str] | No
     from anabranch.algebra.ingestion import Ingestion
     from anabranch.algebra.operators import Registration
     from anabranch.cli.texts import is_script, statements_of
+    from anabranch.engine.plans import planned
+    from anabranch.engine.running import Running
     from anabranch.optimizer import Knowledge, optimize
     from anabranch.sources.static import graph_files
     from anabranch.syntax.languages import QueryText, language_of
@@ -106,7 +108,8 @@ def explained(text: str, file_name: str, windows: Windows, graph: list[str] | No
                 found.append(explain_query(query))
             case Registration():
                 optimized = optimize(query.plan, Knowledge.of(graphs, query.prefixes))
-                found.append(explain_query(query, windows.value, optimized))
+                ways = planned(optimized.plan, query, Running(), {}).way
+                found.append(explain_query(query, windows.value, optimized, ways=ways))
             case _:
                 optimized = optimize(query, Knowledge.of(graphs, plain_prefixes))
                 found.append(explain_query(query, windows.value, optimized, plain_prefixes))

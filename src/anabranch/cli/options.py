@@ -67,6 +67,18 @@ class Evaluator(StrEnum):
     plugin = "plugin"
 
 
+class Force(StrEnum):
+    auto = "auto"
+    recompute = "recompute"
+
+
+class Matcher(StrEnum):
+    auto = "auto"
+    log = "log"
+    semijoin = "semijoin"
+    library = "library"
+
+
 class SummaryForm(StrEnum):
     text = "text"
     json = "json"
@@ -211,6 +223,19 @@ def interval(value: str | None, option: str) -> int | None:
     if found is not None and found <= 0:
         raise typer.BadParameter(f"`{value}` is no time to wait; write it like PT1M", param_hint=option)
     return found
+
+
+_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def size(value: str | None, option: str) -> int | None:
+    """A number of bytes, with a unit or without."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+    if found is None or found[2].upper() not in _SIZES or not float(found[1]):
+        raise typer.BadParameter(f"`{value}` is no size; write it like 500MB or 2GiB", param_hint=option)
+    return int(float(found[1]) * _SIZES[found[2].upper()])
 
 
 def vocabulary(value: str | None) -> str | None:

@@ -54,6 +54,14 @@ class Replay:
     def evaluations(self) -> int:
         return sum(query.evaluations for query in self._queries)
 
+    @property
+    def verified(self) -> int:
+        return sum(query.verified for query in self._queries)
+
+    @property
+    def differing(self) -> int:
+        return sum(query.differing for query in self._queries)
+
     def run(
         self,
         on_answer: Callable[[Answer], None],

@@ -17,6 +17,8 @@ from anabranch.cli.options import (
     Conflicts,
     Engine,
     Evaluator,
+    Force,
+    Matcher,
     Output,
     Params,
     SummaryForm,
@@ -59,6 +61,22 @@ def run(
     evaluator: Annotated[
         Evaluator, typer.Option(help="Who answers SPARQL: our own algebra, or the plug-in (pyoxigraph).")
     ] = Evaluator.own,
+    force: Annotated[
+        Force, typer.Option(help="How answers are found: on changes where it can be, or by computing them anew.")
+    ] = Force.auto,
+    matcher: Annotated[
+        Matcher, typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways.")
+    ] = Matcher.auto,
+    max_matches: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most matches that one pattern may have at a time.")
+    ] = None,
+    max_state: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="The most memory that one pattern may take, such as 500MB.")
+    ] = None,
+    verify: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Compare every N-th answer with the plain evaluator's; 0: none."),
+    ] = 0,
     engine: Annotated[
         Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
     ] = Engine.spark,
@@ -145,6 +163,7 @@ def run(
     from anabranch.cli.asked import Asked
     from anabranch.cli.inputs import streams_of
     from anabranch.cli.texts import chosen
+    from anabranch.engine.running import Running
     from anabranch.model.mapping import Mapping as ModelMapping
     from anabranch.sources.static import graph_files
     from anabranch.syntax.languages import QueryText, language_of
@@ -176,6 +195,7 @@ def run(
         mapping=ModelMapping(options.vocabulary(vocabulary)),
         rules=options.rules(rules),
         evaluator=evaluator.value,
+        running=Running(force.value, matcher.value, max_matches, options.size(max_state, "--max-state"), verify),
         refresh=options.interval(refresh, "--refresh"),
         checkpoint=checkpoint,
         follow=follow,
@@ -205,7 +225,7 @@ def run(
         if terminal.out.is_terminal and done.rows:
             terminal.note("")
         terminal.note(done.text())
-    if not code and failed:
+    if not code and (failed or done.differing):
         code = FAILED
     if not code and strict and (done.malformed or done.late):
         code = SET_ASIDE

@@ -56,6 +56,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         asked.mapping,
         asked.rules,
         asked.evaluator,
+        asked.running,
     )
     for name, graph in asked.graphs.items():
         session.graph(name, graph)
@@ -95,5 +96,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         set_aside.late,
         time.perf_counter() - begun,
         set_aside.paths,
+        replay.verified,
+        replay.differing,
     )
     return code, done, bool(replay.failures)

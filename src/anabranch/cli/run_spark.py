@@ -142,6 +142,8 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         said.get("late", 0),
         time.perf_counter() - begun,
         letters.paths,
+        said.get("verified", 0),
+        said.get("differing", 0),
     )
     return code, done, bool(run.failures)
 
@@ -160,6 +162,7 @@ def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
         idle_timeout=asked.idle_timeout,
         mapping=asked.mapping,
         rules=asked.rules,
+        running=asked.running,
         graph_files=tuple(asked.graph_files),
         refresh=asked.refresh,
     )

@@ -31,6 +31,8 @@ class Summary:
     late: int = 0
     seconds: float = 0.0
     dead_letters: list[str] = field(default_factory=list)
+    verified: int = 0
+    differing: int = 0
 
     def to_json(self) -> str:
         rate = round(self.events / self.seconds) if self.seconds else None
@@ -51,6 +53,9 @@ class Summary:
             text.append(part, style=f"not dim {style}" if style else "")
         if self.seconds > 0:
             text.append(f" · {round(self.events / self.seconds):,} events/s")
+        if self.verified:
+            said = f"\nverified: {self.verified - self.differing:,} of {_count(self.verified, 'instant')} identical"
+            text.append(said, style="not dim bold red" if self.differing else "not dim green")
         for path in self.dead_letters:
             text.append(f"\nset aside in {path}")
         return text

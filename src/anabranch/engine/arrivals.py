@@ -10,12 +10,14 @@ every event before it has been counted, none after it has.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from anabranch.engine.progress import END
 from anabranch.engine.stream import StreamBuffer
+from anabranch.model.block import Times
 from anabranch.model.windows import Bounds
 
 _MANY = 4096  # instants that have passed; then they are let go
@@ -79,26 +81,27 @@ class ArrivalInstants:
         if self.complete:
             return
         if open_from > self.seen_until:
-            came: Counter[int] = Counter()
             window = Bounds(self.seen_until, open_from, True, False, 0, 0)
-            for stream in streams:
-                first, stop = stream.positions(window)
-                for event in stream.between(first, stop):
-                    came[event.event_time] += stream.size_of(event)
-            for time in sorted(came):
-                self._count(time, came[time])
+            self._count([stream.arrivals(*stream.positions(window)) for stream in streams])
             self.seen_until = open_from
         if ended:
             self.complete = True
             if self.final and self.last_time is not None and self.last_time != self.latest:
                 self._append(self.last_time)
 
-    def _count(self, time: int, triples: int) -> None:
-        if triples:
-            self.last_time = time
-            before, self.counted = self.counted, self.counted + triples
-            if self.triples and before // self.triples < self.counted // self.triples:
+    def _count(self, came: Sequence[tuple[Times, Times]]) -> None:
+        """Take in event times, with how many triples came with each, and append the instants that they make."""
+        sizes = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in came)])
+        some = sizes > 0
+        if not some.any():
+            return
+        times, places = np.unique(np.concatenate([times for times, _ in came])[some], return_inverse=True)
+        counted = self.counted + np.cumsum(np.bincount(places, sizes[some]).astype(np.int64))
+        if self.triples:
+            passed = np.diff(counted // self.triples, prepend=self.counted // self.triples) > 0
+            for time in times[passed].tolist():
                 self._append(time)
+        self.last_time, self.counted = int(times[-1]), int(counted[-1])
 
     def _append(self, instant: int) -> None:
         self.held.append(instant)

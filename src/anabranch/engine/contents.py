@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from anabranch.algebra.operators import Kept
+from anabranch.engine.feeds import EncodedStreams
+from anabranch.engine.progress import END
 from anabranch.engine.views import View
 from anabranch.errors import InternalError
 from anabranch.model.event import Event
@@ -48,17 +50,22 @@ class ContentKey(NamedTuple):
 
 
 class SlidingGraph:
-    """One window's union as a property graph, and the range of positions that it holds."""
+    """One window's union as a property graph, and the range of positions that it holds. With `track` it can say what
+    changed; then its window must not step back."""
 
-    def __init__(self, conflicts: ConflictPolicy) -> None:
+    def __init__(self, conflicts: ConflictPolicy, track: bool = False) -> None:
         self._conflicts = conflicts
-        self._content = WindowContent(conflicts)
+        self._track = track
+        self._content = WindowContent(conflicts, track)
         self._first = 0
         self._stop = 0
 
     def slide(self, view: View, mapping: Mapping) -> WindowContent:
         first, stop = view.positions
-        if first < self._first or stop < self._stop or self._stop <= first:
+        if self._track and self._stop <= first:
+            self._content.evict(END)
+            self._stop = first
+        elif first < self._first or stop < self._stop or self._stop <= first:
             self._content = WindowContent(self._conflicts)
             self._stop = first
         elif first > self._first:
@@ -108,6 +115,7 @@ class Contents:
     """The pool, by key."""
 
     def __init__(self) -> None:
+        self.encoded = EncodedStreams()
         self._by_key: dict[ContentKey, SlidingGraph | SlidingTriples] = {}
 
     def __len__(self) -> int:
@@ -137,5 +145,6 @@ class Contents:
 
     def drop_stream(self, name: str) -> None:
         """Let go of the windows over a stream whose events have moved."""
+        self.encoded.drop_stream(name)
         for key in [key for key in self._by_key if key.stream == name]:
             del self._by_key[key]

@@ -23,10 +23,12 @@ from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
 from anabranch.engine.query import ContinuousQuery, QueryOptions, QueryWarning
 from anabranch.engine.reconcile import Reconciled, Wanted
+from anabranch.engine.running import Running
 from anabranch.engine.schedule import Ending, Schedule, start
 from anabranch.engine.stream import Origin, StreamBuffer
 from anabranch.engine.surroundings import StaticGraph, Surroundings
 from anabranch.errors import EngineError, QueryError
+from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.mapping import Mapping
@@ -42,12 +44,13 @@ ONLY_STREAM = "stream"
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What became of pushed events: how many were accepted, those that came too late, and how many of the accepted
-    were late and have been taken in as corrections."""
+    """What became of pushed events: how many were accepted, those that came too late, how many of the accepted were
+    late and have been taken in as corrections; and where among the pushed those stood that came too late."""
 
     accepted: int
     late: tuple[Event, ...] = ()
     corrected: int = 0
+    late_places: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -55,7 +58,8 @@ class Engine:
     """Streams, static graphs and queries. `lateness` is that of streams that are not declared with their own.
 
     `mapping` says how events and graphs of one model are read by queries of the other; `plugin` may answer what plain
-    SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo.
+    SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo; `running` says how
+    queries are run.
     """
 
     lateness: Duration | None = None
@@ -64,6 +68,7 @@ class Engine:
     mapping: Mapping = field(default_factory=Mapping)
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ALL_RULES
+    running: Running = field(default_factory=Running)
     _schedule: Schedule = field(default_factory=Schedule)
     _registered: int = 0
 
@@ -71,6 +76,7 @@ class Engine:
         self._around.mapping = self.mapping
         self._around.plugin = self.plugin
         self._around.rules = self.rules
+        self._around.running = self.running
 
     @property
     def _around(self) -> Surroundings:
@@ -255,15 +261,19 @@ class Engine:
 
     def push(self, stream: str, events: Iterable[Event], split: str = ONLY_SPLIT) -> Pushed:
         """Take in events of a split of a stream, in their order of arrival, and evaluate the instants that they
-        complete. Late events are handed back or, under the policy `correct`, corrected all together."""
+        complete. Late events are handed back or, under the policy `correct`, corrected all together. A block of triples
+        means what its events mean, and costs less."""
         buffer = self._named_stream(stream)
+        if isinstance(events, TripleBlock) and buffer.push_block(events, split):
+            self._run()
+            return Pushed(len(events))
         accepted = 0
-        late: list[Event] = []
+        late: dict[int, Event] = {}
         corrects: list[Event] = []
-        for event in list(events):
+        for place, event in enumerate(list(events)):
             admission, held = buffer.admit(event, split)
             if admission == "late":
-                late.append(event)
+                late[place] = event
                 continue
             accepted += 1
             if admission == "corrects":
@@ -271,7 +281,7 @@ class Engine:
         if corrects:
             corrections.correct(self._queries.values(), self._around, buffer, split, corrects)
         self._run()
-        return Pushed(accepted, tuple(late), len(corrects))
+        return Pushed(accepted, tuple(late.values()), len(corrects), tuple(late))
 
     def set_splits(self, stream: str, names: Iterable[str]) -> None:
         """Say which splits a stream has. One without events holds the stream back until it has one, is advanced or is
@@ -404,9 +414,14 @@ class Engine:
 
     @classmethod
     def from_state(
-        cls, state: Json, recompile: Recompile, plugin: Plugin | None = None, rules: tuple[str, ...] = ALL_RULES
+        cls,
+        state: Json,
+        recompile: Recompile,
+        plugin: Plugin | None = None,
+        rules: tuple[str, ...] = ALL_RULES,
+        running: Running | None = None,
     ) -> Engine:
-        engine = cls(plugin=plugin, rules=rules)
+        engine = cls(plugin=plugin, rules=rules, running=running or Running())
         engine.load(state, recompile)
         return engine
 
@@ -450,6 +465,10 @@ class Engine:
         """Put events back that were accepted before, in the order of their pushes: no test, no evaluation. They go
         into a state's engine, or into one that is about to catch up with a newer state by `load`."""
         buffer = self._named_stream(stream)
-        if any(event.event_time < buffer.open_from for event in events):
+        if isinstance(events, TripleBlock):
+            moves = bool((events.times < buffer.open_from).any())
+        else:
+            moves = any(event.event_time < buffer.open_from for event in events)
+        if moves:
             self._around.contents.drop_stream(stream)
         buffer.refill(split, first_sequence, events)

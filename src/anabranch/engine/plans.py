@@ -8,16 +8,20 @@ Invariant: whatever the rules, the rows are those of the plan as the text has it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from anabranch.algebra.operators import Operator, Pattern, Registration, Window
 from anabranch.algebra.walk import read_by, reads_triples, walk
 from anabranch.engine.contents import Model
+from anabranch.engine.running import Running
 from anabranch.errors import EngineError, closest
 from anabranch.model.terms import Iri
+from anabranch.model.values import Value
 from anabranch.optimizer import RULES, Knowledge, Optimized, optimize
+from anabranch.planner.plan import Choices
+from anabranch.planner.queries import QueryPlan, plan_query, recomputed
 from anabranch.snapshot import CompiledPlan, compile_plan
 
 if TYPE_CHECKING:
@@ -68,9 +72,11 @@ def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
 
 
 class Plans:
-    """One query's plan, compiled for the static graphs as they are. `models` are the windows that it reads, and how."""
+    """One query's plan for the static graphs as they are, compiled for the plain evaluator and planned on changes.
 
-    __slots__ = ("_compiled", "_registration", "_static_names", "_versions", "models")
+    `models` are the windows that the plan reads, and how."""
+
+    __slots__ = ("_compiled", "_plan", "_planned", "_registration", "_static_names", "_trails", "_versions", "models")
 
     def __init__(self, registration: Registration, static_names: tuple[str, ...], evaluator: Evaluator = "own") -> None:
         if evaluator == "plugin":
@@ -79,13 +85,60 @@ class Plans:
         self._registration = registration
         self._static_names = static_names
         self._versions: tuple[int, ...] | None = None
+        self._plan: Operator | None = None
         self._compiled: CompiledPlan | None = None
+        self._planned: QueryPlan | None = None
+        self._trails = True
         self.models = models_of(registration.plan)
 
-    def compiled(self, around: Surroundings) -> CompiledPlan:
+    def plan(self, around: Surroundings) -> Operator:
         versions = tuple(around.static(name).version for name in self._static_names)
-        if self._compiled is None or versions != self._versions:
+        if self._plan is None or versions != self._versions:
             plan = optimized(self._registration, self._static_names, around).plan
-            self._compiled, self._versions = compile_plan(plan), versions
-            self.models = models_of(plan)
+            self._versions = versions
+            if plan != self._plan:
+                self._plan, self._compiled, self._planned = plan, None, None
+                self.models = models_of(plan)
+        assert self._plan is not None
+        return self._plan
+
+    def compiled(self, around: Surroundings) -> CompiledPlan:
+        plan = self.plan(around)
+        if self._compiled is None:
+            self._compiled = compile_plan(plan)
         return self._compiled
+
+    def planned(self, around: Surroundings, parameters: Mapping[str, Value]) -> QueryPlan:
+        plan = self.plan(around)
+        if self._planned is None:
+            self._planned = planned(plan, self._registration, around.running, parameters, self._trails)
+        return self._planned
+
+    def without_trails(self) -> None:
+        """There are too many trails to be kept: from now on they are searched for anew."""
+        self._trails = False
+        self._planned = None
+
+
+def planned(
+    plan: Operator,
+    registration: Registration,
+    running: Running,
+    parameters: Mapping[str, Value],
+    trails: bool = True,
+) -> QueryPlan:
+    """How a plan is run: which parts on changes, and which anew."""
+    if running.force == "recompute":
+        return recomputed(plan, "asked for by --force recompute")
+    if registration.every is None and registration.arrivals is None:
+        return recomputed(plan, "there is one answer")
+    choices = Choices(
+        running.matcher,
+        registration.every,
+        running.max_matches,
+        running.max_state,
+        registration.prefixes,
+        parameters,
+        trails,
+    )
+    return plan_query(plan, choices, listed=registration.output == "snapshot")

@@ -1,39 +1,44 @@
 """One registered query: where it stands, what it last saw, and one step to its next evaluation instant.
 
 Law: the rows at an instant are those of the plain query over the windows' contents at that instant (Seraph Def. 5.8).
-Two short cuts keep it. Where no event entered or left a window since the last evaluation, the rows are those of then,
-unless the plan reads the clock or a random number. And where such instants would tell nothing (a difference, or an
-empty snapshot), the query goes straight on to the next instant at which an event enters or leaves.
+Operators on changes find them where the plan has some, the plain evaluator elsewhere. Two short cuts keep the law.
+Where no event entered or left a window since the last evaluation, the rows are those of then, unless the plan reads the
+clock or a random number. And where such instants would tell nothing (a difference, or an empty snapshot), the query
+goes straight on to the next instant at which an event enters or leaves.
 
 Invariant: the state is the first and the next instant's index and the previous rows; all else can be computed again.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
 from anabranch.algebra.operators import Order, Registration, Source, Static, Window
-from anabranch.algebra.walk import is_empty_without_events, is_volatile, static_graphs, walk, windows
+from anabranch.algebra.walk import is_empty_without_events, is_volatile, root_order, static_graphs, walk, windows
 from anabranch.engine.answers import Answer, Row, bag_difference, row_key
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.contents import ContentKey, Model
+from anabranch.engine.flows import QueryFlow, WindowViews, whole
+from anabranch.engine.kept import Disagreement, KeptRows
 from anabranch.engine.plans import Evaluator, Plans
 from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
 from anabranch.engine.views import Frame, View, needed_from
 from anabranch.errors import EvaluationError, InternalError, QueryError
+from anabranch.model.compare import row_order_key
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.instants import add_duration
 from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict, ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
+from anabranch.planner.trails import TooManyTrails
 from anabranch.snapshot import Context
 
 MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
@@ -59,10 +64,10 @@ class QueryWarning:
 
     query: str
     at: int
-    conflict: Conflict
+    about: Conflict | Disagreement
 
     def __str__(self) -> str:
-        return str(self.conflict)
+        return str(self.about)
 
 
 Instants: TypeAlias = EvaluationInstants | ArrivalInstants
@@ -76,10 +81,11 @@ class ContinuousQuery:
         self.options = options
         self.order = order
         # What a window keeps does not say when events enter and leave it; rules may change it at any time.
-        self.windows: tuple[Window, ...] = tuple(dict.fromkeys(_whole(one) for one in windows(registration.plan)))
+        self.windows: tuple[Window, ...] = tuple(dict.fromkeys(whole(one) for one in windows(registration.plan)))
         self.static_names: tuple[str, ...] = tuple(dict.fromkeys(one.name for one in static_graphs(registration.plan)))
         self.is_volatile = is_volatile(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
+        self._is_listed_in_order = registration.output == "snapshot" and root_order(registration.plan) is not None
         self._plans = Plans(registration, self.static_names, options.evaluator)
         self.bound_stream: str | None = None  # what the unnamed stream is
         self.instants: Instants | None = None
@@ -95,8 +101,11 @@ class ContinuousQuery:
         self.evaluations = 0
         self.rows_told = 0
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
-        self.previous: list[Row] = []
-        self._previous_keys: list[Hashable] | None = None
+        self.verified = 0  # evaluations that the plain evaluator answered too
+        self.differing = 0  # those of them at which it answered otherwise
+        self._kept = KeptRows()
+        self._flow: QueryFlow | None = None
+        self._on_changes = True  # whether operators on changes may answer; a copy that looks back evaluates anew
         self._signature: Hashable = None
         self._last_conflict: Conflict | None = None
         self._frame: Frame | None = None
@@ -256,8 +265,11 @@ class ContinuousQuery:
         )
         unchanged = stable and signature == self._signature
         try:
-            rows = self.previous if unchanged else self._evaluate(at, index, views, around)
-            answer = self._tell(at, rows, unchanged, views)
+            if unchanged:
+                self._kept.stay()
+            else:
+                self._evaluate(at, index, views, around)
+            answer = self._tell(at, views)
         except QueryError as error:
             self.failure = _placed(error, self.options)
             self.done = True
@@ -266,7 +278,7 @@ class ContinuousQuery:
         self.next_index = index + 1
         if instants.once:
             self.done = True
-        elif stable and (self.registration.output != "snapshot" or not rows) and index < last_index:
+        elif stable and (self.registration.output != "snapshot" or not len(self._kept)) and index < last_index:
             self.next_index = min([last_index + 1, *(self._next_change(*item, index) for item in views.items())])
         self.passed = instants.instant(self.next_index - 1)
         self.instants_passed += self.next_index - index
@@ -305,34 +317,58 @@ class ContinuousQuery:
         leaving = None if view.is_empty else view.stream.time_at(first)
         return found if leaving is None else min(found, self.leaves(window, leaving, index + 1))
 
-    def _evaluate(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
-        plan = self._plans.compiled(around)
+    def _evaluate(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+        """Find the rows of this instant: by operators on changes where the plan has some, else anew."""
         self._keys = []
+        self.evaluations += 1
+        planned = self._plans.planned(around, self.options.parameters) if self._on_changes else None
+        if planned is None or planned.root is None:
+            self._flow = None
+            self._kept.replace(self._anew(at, index, views, around))
+            return
+        encoded = around.contents.encoded
+        if self._flow is None or not self._flow.fits(planned, encoded):
+            self._flow = QueryFlow(planned, self.options, encoded, self.registration.output == "snapshot")
+        flow = self._flow
+        try:
+            conflict = flow.advance(self._context(at, index, views, around), self._window_views(views, around))
+        except TooManyTrails:
+            self._plans.without_trails()
+            self._flow = None
+            self._kept.replace(self._anew(at, index, views, around))
+            return
+        self._warn(at, conflict)
+        self._kept.follow(flow.maintained, began=flow.ticks == 1)
+        if around.running.verify and self.evaluations % around.running.verify == 0:
+            self._verify(at, self._anew(at, index, views, around))
 
+    def _anew(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
+        rows = list(self._plans.compiled(around).run(self._context(at, index, views, around)))
+        if not self._is_listed_in_order:
+            rows.sort(key=row_order_key)
+        return rows
+
+    def _context(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> Context:
         def graph(source: Source) -> PropertyGraph:
             if isinstance(source, Static):
                 return around.static(source.name).as_graph()
-            view = views[_whole(source)]
+            view = views[whole(source)]
             if view.is_empty:
                 return EMPTY_GRAPH
             content = around.contents.graph(self._content_key(source, "graph")).slide(view, around.mapping)
             result = content.graph()
-            conflict = content.conflict()
-            if conflict is not None and conflict != self._last_conflict:
-                self.warnings.append(QueryWarning(self.name, at, conflict))
-            self._last_conflict = conflict
+            self._warn(at, content.conflict())
             return result
 
         def triples(source: Source) -> Triples:
             if isinstance(source, Static):
                 return around.static(source.name).as_triples()
-            view = views[_whole(source)]
+            view = views[whole(source)]
             if view.is_empty:
                 return _NO_TRIPLES
             return around.contents.triples(self._content_key(source, "triples")).slide(view, around.mapping)
 
-        self.evaluations += 1
-        context = Context(
+        return Context(
             graph=graph,
             triple_graph=triples,
             static_version=lambda name: around.static(name).version,
@@ -342,24 +378,30 @@ class ContinuousQuery:
             # Chance is a function of query and instant, so that a rerun draws the same numbers.
             random=Random(f"{self.name}/{index}"),
         )
-        return list(plan.run(context))
 
-    def _tell(self, at: int, rows: list[Row], unchanged: bool, views: Mapping[Window, View]) -> Answer | None:
+    def _window_views(self, views: Mapping[Window, View], around: Surroundings) -> WindowViews:
+        return WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
+
+    def _warn(self, at: int, conflict: Conflict | None) -> None:
+        if conflict is not None and conflict != self._last_conflict:
+            self.warnings.append(QueryWarning(self.name, at, conflict))
+        self._last_conflict = conflict
+
+    def _verify(self, at: int, rows: list[Row]) -> None:
+        """Compare what is kept with what the plain evaluator says."""
+        self.verified += 1
+        kept = self._kept.rows()
+        expected, found = [row_key(row) for row in rows], [row_key(row) for row in kept]
+        if expected == found or (not self._is_listed_in_order and Counter(expected) == Counter(found)):
+            return
+        missing = bag_difference(rows, expected, found)
+        surplus = bag_difference(kept, found, expected)
+        self.differing += 1
+        self.warnings.append(QueryWarning(self.name, at, Disagreement(missing, surplus)))
+
+    def _tell(self, at: int, views: Mapping[Window, View]) -> Answer | None:
         output = self.registration.output
-        if output == "snapshot":
-            told = list(rows)
-        elif unchanged:
-            told = []
-        else:
-            keys = [row_key(row) for row in rows]
-            if self._previous_keys is None:
-                self._previous_keys = [row_key(row) for row in self.previous]
-            if output == "entering":
-                told = bag_difference(rows, keys, self._previous_keys)
-            else:
-                told = bag_difference(self.previous, self._previous_keys, keys)
-            self._previous_keys = keys
-        self.previous = rows
+        told = {"snapshot": self._kept.rows, "entering": self._kept.entered, "exiting": self._kept.left}[output]()
         if not told and not self.once:
             return None
         reported = [(view.win_start, view.bounds.win_end) for view in views.values()]
@@ -369,13 +411,18 @@ class ContinuousQuery:
         self.pending.append(answer)
         return answer
 
+    @property
+    def previous(self) -> list[Row]:
+        """The rows of the last instant that was evaluated."""
+        return self._kept.rows()
+
     # --- going back -------------------------------------------------------------------------------------------------
 
     def resume(self, next_index: int, previous: list[Row]) -> None:
         """Stand before an instant, with the rows of the one before; whatever was seen is looked at again."""
         self.next_index = next_index
-        self.previous = previous
-        self._previous_keys = None
+        self._kept = KeptRows(previous)
+        self._flow = None
         self._signature = None
         self._needs = None
         self._keys = []
@@ -388,6 +435,7 @@ class ContinuousQuery:
         other.warnings = deque(maxlen=MAX_WARNINGS)
         other.evaluations = 0
         other._last_conflict = None
+        other._on_changes = False
         other.resume(index, [])
         return other
 
@@ -402,10 +450,6 @@ class ContinuousQuery:
         """The static graphs as instants saw them, each with the index before which it did."""
         yield from self.past_graphs
         yield END, present
-
-
-def _whole(window: Window) -> Window:
-    return window if window.keep is None else replace(window, keep=None)
 
 
 def _placed(error: QueryError, options: QueryOptions) -> QueryError:

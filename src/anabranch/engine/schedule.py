@@ -156,6 +156,9 @@ class Schedule:
             self._forget({query.name: query.next_index for query in self.queries.values() if not query.done})
         elif late.horizon is not None:
             self._forget(corrections.reachable(self.queries.values(), self.around.streams))
+        streams = self.around.streams.values()
+        accepted = sum(sum(stream.sequences.values()) for stream in streams)
+        self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams)))
         if len(self.around.contents) > 0:
             living = [query for query in self.queries.values() if not query.done and query.instants is not None]
             self.around.contents.keep_only(key for query in living for key in query.content_keys())

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
@@ -22,8 +23,10 @@ from anabranch.engine.engine import Engine, Pushed
 from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query import QueryOptions, QueryWarning
+from anabranch.engine.running import Running
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
+from anabranch.model.block import TripleBlock
 from anabranch.model.instants import parse_instant
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration, parse_duration
@@ -78,6 +81,16 @@ class Query:
         """How many of them had to be computed; at the others nothing could have changed."""
         return self._engine.query(self.name).evaluations
 
+    @property
+    def verified(self) -> int:
+        """How many evaluations the plain evaluator has repeated (`Running.verify`)."""
+        return self._engine.query(self.name).verified
+
+    @property
+    def differing(self) -> int:
+        """At how many of those it answered otherwise."""
+        return self._engine.query(self.name).differing
+
     def poll(self) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
         return self._engine.poll(self.name)
@@ -119,12 +132,14 @@ class Session:
         mapping: ModelMapping | None = None,
         rules: str | Iterable[str] = "all",
         evaluator: Evaluator = "own",
+        running: Running | None = None,
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
         their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
         property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator`
-        who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the windows' content."""
+        who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the windows' content.
+        `running` says how queries run: on changes or anew, within which limits."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_duration(lateness),
@@ -133,6 +148,7 @@ class Session:
             mapping=mapping or ModelMapping(),
             plugin=Oxigraph(),
             rules=rule_names(rules),
+            running=running or Running(),
         )
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
@@ -252,6 +268,45 @@ class Session:
         A malformed event raises MalformedEventError before any event of the call is taken in.
         """
         return self._engine.push(stream, events_from(events), split)
+
+    def push_table(
+        self,
+        stream: str,
+        table: object,
+        subject: str = "s",
+        predicate: str = "p",
+        object: str = "o",
+        at: str = "at",
+        split: str = ONLY_SPLIT,
+        document: str | None = None,
+    ) -> Pushed:
+        """Give a stream the rows of a table, each an event of one triple: a table or batch of pyarrow, or a data frame
+        of polars or pandas. This is the fast way in: only distinct terms are looked at one by one.
+
+        The arguments name the columns. Cells are read as those of Parquet files: terms are N-Triples texts or bare
+        IRIs, objects also plain texts, numbers and dates; times are timestamps, epoch milliseconds or ISO 8601 texts.
+        Blank nodes belong to this call, unless tables say that they share a `document`. A malformed row raises
+        MalformedEventError before any row is taken in.
+        """
+        from anabranch.formats.rdf.tables import Header, as_table, blocks_of_table
+        from anabranch.formats.rdf.terms import document_of
+
+        if document is None:
+            known = self._engine.stream(stream).sequences if stream in self._engine.streams else {}
+            document = document_of(stream, f"t{split}.{known.get(split, 0)}")
+        parts = blocks_of_table(as_table(table), Header(subject, predicate, object, at), document)
+        if self._engine.late.corrects or not parts:  # what is corrected is told once
+            return self._engine.push(stream, TripleBlock.joined([part.block() for part in parts]), split)
+        # What was evaluated is forgotten before the next part becomes terms.
+        pushed = [self._engine.push(stream, part.block(), split) for part in parts]
+        starts = accumulate((len(part.times) for part in parts), initial=0)
+        return Pushed(
+            sum(one.accepted for one in pushed),
+            tuple(event for one in pushed for event in one.late),
+            late_places=tuple(
+                start + place for start, one in zip(starts, pushed, strict=False) for place in one.late_places
+            ),
+        )
 
     def set_splits(self, stream: str, names: Iterable[str]) -> None:
         """Say which parts with an order of their own a stream has, such as a topic's partitions; `push` names them."""

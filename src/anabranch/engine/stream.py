@@ -6,20 +6,30 @@ event is late, `progress` says. What lies before `open_from` never changes again
 look there. A late event is counted and handed back, never lost in silence. A lateness holds the watermark back
 behind the newest event, and the buffer then is the reorder buffer too.
 
+A block of triples is taken in as it is where all of it is in time: no object is made per event, and blocks that overlap
+are merged by columns.
+
 Invariant: positions (counted from the first event that was ever accepted) of events before `open_from` are final until
-a correction is put in between. Everything at or after `complete_from` that was accepted is still here.
+a correction is put in between. Everything at or after `complete_from` that was accepted is still here. A block means
+what its events would mean, pushed one by one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, islice
 from typing import Literal
 
+import numpy as np
+
+from anabranch.engine.held import HeldEvents, Run
 from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, Progress, Split, rank
 from anabranch.errors import EngineError
+from anabranch.model.block import Times, TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.instants import subtract_duration
 from anabranch.model.temporal import Duration
 from anabranch.model.values import Relationship
 from anabranch.model.windows import Bounds
@@ -67,16 +77,23 @@ class StreamBuffer:
         self.first_event_time: int | None = None
         self.last_event_time: int | None = None
         self._progress = Progress(name, lateness, late_policy or LatePolicy())
-        self._events: list[Event] = []
+        self._events = HeldEvents()
         self._times: list[int] = []
         self._splits: list[str] = []
         self._start = 0  # events before this index are forgotten; the lists are cut now and then
-        self._base = 0  # the position of index 0
         self._sums: list[int] = [0]  # how many triples stand before each index, as far as somebody asked
-        self._waiting: list[tuple[int, str, Event]] = []  # for their places before other events, until somebody looks
+        # For their places before other events, until somebody looks; one of the two is empty.
+        self._waiting: list[tuple[int, str, Event]] = []
+        self._waiting_blocks: list[tuple[str, TripleBlock]] = []
 
     def __len__(self) -> int:
-        return len(self._times) - self._start + len(self._waiting)
+        waiting = len(self._waiting) + sum(len(block) for _, block in self._waiting_blocks)
+        return len(self._times) - self._start + waiting
+
+    @property
+    def _base(self) -> int:
+        """The position of index 0."""
+        return self._events.base
 
     @property
     def lateness(self) -> Duration | None:
@@ -143,37 +160,96 @@ class StreamBuffer:
             self.insert(event, split)
         return admission, event
 
+    def push_block(self, block: TripleBlock, split: str = ONLY_SPLIT) -> bool:
+        """Take in a block if all of it is in time. Else nothing happens, and False: push its events one by one."""
+        if not len(block):
+            return True
+        if self._progress.closed:
+            raise EngineError(f"stream `{self.name}` is closed: its input has ended")
+        source = self._progress.split(split)
+        if not self._all_in_time(block, source):
+            return False
+        earliest, latest = int(block.times.min()), int(block.times.max())
+        self._progress.admit(source, latest)
+        source.sequence += len(block)
+        if self.first_event_time is None or earliest < self.first_event_time:
+            self.first_event_time = earliest
+        if self.last_event_time is None or latest > self.last_event_time:
+            self.last_event_time = latest
+        self._insert_block(block, split)
+        return True
+
+    def _all_in_time(self, block: TripleBlock, source: Split) -> bool:
+        times = block.times
+        if block.is_ordered:
+            return int(times[0]) >= source.watermark
+        lateness = self._progress.lateness
+        if lateness is None or lateness.months:
+            return False  # one is late, or the calendar must say for each
+        watermarks = np.maximum.accumulate(times) + subtract_duration(0, lateness)
+        return not (times < np.maximum(watermarks, source.watermark)).any()
+
     def insert(self, event: Event, split: str) -> None:
         """Take an event to its place, at the latest when somebody looks; from before the buffer's memory it is gone."""
         event_time = event.event_time
         if event_time < self.complete_from:
             return
-        times, splits = self._times, self._splits
-        if self._waiting or (
-            times and event_time <= times[-1] and (event_time < times[-1] or rank(split) < rank(splits[-1]))
-        ):
+        if self._waiting_blocks:
+            self._loosen_waiting()
+        if self._waiting or not self._comes_last(event_time, split):
             self._waiting.append((event_time, split, event))
         else:
-            times.append(event_time)
-            splits.append(split)
+            self._times.append(event_time)
+            self._splits.append(split)
             self._events.append(event)
+
+    def _insert_block(self, block: TripleBlock, split: str) -> None:
+        if not block.is_ordered:
+            block = block.sorted_by(np.argsort(block.times, kind="stable"))
+        block = block[int(np.searchsorted(block.times, self.complete_from)) :]
+        if not len(block):
+            return
+        if self._waiting:
+            self._settle()
+        if self._waiting_blocks or not self._comes_last(int(block.times[0]), split):
+            self._waiting_blocks.append((split, block))
+        else:
+            self._times += block.times.tolist()
+            self._splits += [split] * len(block)
+            self._events.append_block(block)
+
+    def _comes_last(self, event_time: int, split: str) -> bool:
+        """Whether an event that comes now stands behind all that are here."""
+        if not self._times:
+            return True
+        last = self._times[-1]
+        return event_time > last or (event_time == last and rank(split) >= rank(self._splits[-1]))
 
     def refill(self, split: str, first_sequence: int, events: Sequence[Event]) -> None:
         """Put back events that were accepted before, in their order; nothing moves."""
-        self._waiting += (
-            (event.event_time, split, _with_ids(event, split, sequence))
-            for sequence, event in enumerate(events, first_sequence)
-            if event.event_time >= self.complete_from
-        )
+        if isinstance(events, TripleBlock):
+            self._insert_block(events, split)
+        else:
+            self._loosen_waiting()
+            self._waiting += (
+                (event.event_time, split, _with_ids(event, split, sequence))
+                for sequence, event in enumerate(events, first_sequence)
+                if event.event_time >= self.complete_from
+            )
         source = self._progress.splits.setdefault(split, Split(split, counts=False))
         source.sequence = max(source.sequence, first_sequence + len(events))
 
     def _settle(self) -> None:
         """Give the events that wait their places: few one by one, many by one stable sort of what lies behind them."""
+        if self._waiting_blocks:
+            self._settle_blocks()
+        if not self._waiting:
+            return
         times, splits, events = self._times, self._splits, self._events
         earliest = bisect_left(times, min(item[0] for item in self._waiting), self._start)
         del self._sums[earliest + 1 :]
         if len(self._waiting) < _FEW:
+            events.loosen(earliest)
             for event_time, split, event in self._waiting:
                 stop = bisect_right(times, event_time, self._start)
                 first = bisect_left(times, event_time, self._start, stop)
@@ -183,12 +259,42 @@ class StreamBuffer:
                 events.insert(place, event)
         else:
             place = earliest
-            behind = zip(times[place:], splits[place:], events[place:], strict=True)
+            behind = zip(times[place:], splits[place:], events.listed(place, len(events)), strict=True)
             tail = sorted([*behind, *self._waiting], key=lambda item: (item[0], rank(item[1])))
             times[place:] = [item[0] for item in tail]
             splits[place:] = [item[1] for item in tail]
-            events[place:] = [item[2] for item in tail]
+            events.cut_off(place, [item[2] for item in tail])
         self._waiting.clear()
+
+    def _settle_blocks(self) -> None:
+        """Merge the blocks that wait with what lies behind their first event, by columns if that is triples too."""
+        earliest = bisect_left(self._times, min(int(block.times[0]) for _, block in self._waiting_blocks), self._start)
+        behind = [_as_block(run) for run in self._events.runs(earliest, len(self._events))]
+        blocks = [block for block in behind if block is not None]
+        if len(blocks) < len(behind):
+            self._loosen_waiting()
+            return
+        splits = self._splits[earliest:]
+        for split, block in self._waiting_blocks:
+            blocks.append(block)
+            splits += [split] * len(block)
+        self._waiting_blocks.clear()
+        names = sorted(set(splits), key=rank)
+        numbers = {name: number for number, name in enumerate(names)}
+        of_split = np.fromiter(map(numbers.__getitem__, splits), np.int64, len(splits))
+        merged = TripleBlock.joined(blocks)
+        order = np.lexsort((of_split, merged.times))
+        merged = merged.sorted_by(order)
+        del self._sums[earliest + 1 :]
+        self._times[earliest:] = merged.times.tolist()
+        self._splits[earliest:] = map(names.__getitem__, of_split[order].tolist())
+        self._events.cut_off(earliest, merged)
+
+    def _loosen_waiting(self) -> None:
+        """Let the events of blocks wait one by one."""
+        for split, block in self._waiting_blocks:
+            self._waiting += ((event.event_time, split, event) for event in block)
+        self._waiting_blocks.clear()
 
     def set_splits(self, names: Iterable[str]) -> None:
         """Say which splits exist. One without events holds the watermark back; a removed one no longer counts."""
@@ -205,31 +311,56 @@ class StreamBuffer:
 
     def positions(self, bounds: Bounds) -> tuple[int, int]:
         """Where the events of a window stand, as a half-open range of positions."""
-        if self._waiting:
-            self._settle()
+        self._settle()
         first = bisect_left(self._times, bounds.first, self._start)
         stop = bisect_left(self._times, bounds.stop, first)
         return self._base + first, self._base + stop
 
+    @property
+    def first_position(self) -> int:
+        """The position of the first event that is still here."""
+        return self._base + self._start
+
     def between(self, first: int, stop: int) -> list[Event]:
-        if self._waiting:
-            self._settle()
-        return self._events[max(self._start, first - self._base) : max(self._start, stop - self._base)]
+        """The events at these positions, one by one."""
+        self._settle()
+        return self._events.listed(max(self._start, first - self._base), max(self._start, stop - self._base))
+
+    def runs(self, first: int, stop: int) -> Iterator[Run]:
+        """The same, as they are held: blocks, and lists of events."""
+        self._settle()
+        return self._events.runs(max(self._start, first - self._base), max(self._start, stop - self._base))
+
+    def arrivals(self, first: int, stop: int) -> tuple[Times, Times]:
+        """The event times at these positions, and how many triples came with each event."""
+        times: list[Times] = [np.empty(0, np.int64)]
+        counts: list[Times] = [np.empty(0, np.int64)]
+        for run in self.runs(first, stop):
+            if isinstance(run, TripleBlock):
+                times.append(run.times)
+                counts.append(np.ones(len(run), np.int64))
+            else:
+                times.append(np.fromiter((event.event_time for event in run), np.int64, len(run)))
+                counts.append(np.fromiter(map(self.size_of, run), np.int64, len(run)))
+        return np.concatenate(times), np.concatenate(counts)
 
     def time_at(self, position: int) -> int | None:
         """The event time at a position, None after the last event."""
-        if self._waiting:
-            self._settle()
+        self._settle()
         index = position - self._base
         return self._times[index] if index < len(self._times) else None
 
     def triples_before(self, stop: int) -> int:
         """How many triples the events that are held before a position have."""
-        if self._waiting:
-            self._settle()
+        self._settle()
         sums, last = self._sums, max(self._start, stop - self._base)
-        while len(sums) <= last:
-            sums.append(sums[-1] + self.size_of(self._events[len(sums) - 1]))
+        if len(sums) <= last:
+            for run in self._events.runs(len(sums) - 1, last):
+                total = sums[-1]
+                if isinstance(run, TripleBlock):
+                    sums += range(total + 1, total + len(run) + 1)
+                else:
+                    sums += islice(accumulate(map(self.size_of, run), initial=total), 1, None)
         return sums[last] - sums[self._start]
 
     def back(self, stop: int, count: int) -> tuple[int, int]:
@@ -243,8 +374,7 @@ class StreamBuffer:
 
     def forget_before(self, instant: int) -> None:
         """Let go of all events before an instant that no query will ask for again."""
-        if self._waiting:
-            self._settle()
+        self._settle()
         keep = bisect_left(self._times, instant, self._start)
         if keep == self._start:
             return
@@ -252,17 +382,15 @@ class StreamBuffer:
         self._start = keep
         if keep * 2 > len(self._times):
             del self._times[:keep]
-            del self._events[:keep]
             del self._splits[:keep]
+            self._events.forget(keep)
             self._sums = self._sums[keep:] or [0]
-            self._base += keep
             self._start = 0
 
     # --- checkpoint -------------------------------------------------------------------------------------------------
 
     def state(self, events: bool = True) -> StreamState:
-        if self._waiting:
-            self._settle()
+        self._settle()
         return StreamState(
             self.name,
             self.lateness,
@@ -275,7 +403,7 @@ class StreamBuffer:
             self.corrected,
             self.first_event_time,
             self.last_event_time,
-            tuple(self._events[self._start :]) if events else None,
+            tuple(self._events.listed(self._start, len(self._events))) if events else None,
             tuple(self._splits[self._start :]) if events else (),
             self.origin,
             self.ended,
@@ -286,10 +414,11 @@ class StreamBuffer:
         """Stand where the state stands. Without events in it those that are here stay, but for what it forgot."""
         if state.events is not None:
             self._waiting.clear()
-            self._events = list(state.events)
+            self._waiting_blocks.clear()
+            self._events = HeldEvents(state.events)
             self._times = [event.event_time for event in state.events]
             self._splits = list(state.event_splits)
-            self._start = self._base = 0
+            self._start = 0
             self._sums = [0]
         else:
             self.require_behind(state)
@@ -338,3 +467,7 @@ def _with_ids(event: Event, split: str, sequence: int) -> Event:
 
 def _count_triples(event: Event) -> int:
     return len(event.triples)
+
+
+def _as_block(run: Run) -> TripleBlock | None:
+    return run if isinstance(run, TripleBlock) else TripleBlock.of(run)

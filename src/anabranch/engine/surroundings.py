@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import DEFAULT_GRAPH
 from anabranch.engine.contents import Contents
+from anabranch.engine.running import Running
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import InternalError
 from anabranch.model.event import Event
@@ -69,6 +70,7 @@ class Surroundings:
     mapping: Mapping = field(default_factory=Mapping)
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ()
+    running: Running = field(default_factory=Running)
 
     def static(self, name: str) -> StaticGraph:
         return static_graph(self.static_graphs, name)

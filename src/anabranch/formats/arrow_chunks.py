@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import MalformedEventError
+from anabranch.formats.arrow_arrays import numbers
 from anabranch.formats.chunks import Array, Dictionary, Ids, assemble, properties_text
 from anabranch.formats.events import properties_from_json
 
@@ -62,9 +63,9 @@ def _times(column: pa.Array) -> Array:
     if pa.types.is_timestamp(column.type):
         # As the reader of single events does: finer instants are cut to the microsecond.
         micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64())
-        return np.asarray(micros)
+        return numbers(micros)
     if pa.types.is_int64(column.type):
-        millis = np.asarray(column)
+        millis = numbers(column)
         if len(millis) and (np.abs(millis) > 2**63 // 1000 - 1).any():
             raise _Irregular
         return millis * 1000
@@ -81,7 +82,7 @@ def _lists(batch: pa.RecordBatch, name: str) -> tuple[Array, pa.Array]:
     values = column.flatten()
     if values.null_count or not (pa.types.is_struct(values.type) or len(values) == 0):
         raise _Irregular
-    return np.asarray(pc.fill_null(pc.list_value_length(column), 0)).astype(np.uint32), values
+    return numbers(pc.fill_null(pc.list_value_length(column), 0)).astype(np.uint32), values
 
 
 def _fields(values: pa.Array, known: frozenset[str], needed: tuple[str, ...]) -> dict[str, pa.Array]:
@@ -128,7 +129,7 @@ def _relationships(values: pa.Array, ids: Ids, types: Dictionary, properties: Di
 def _encoded(values: pa.Array) -> tuple[Array, list[Any]]:
     """Codes into the distinct values, in the order in which they first come; null is one of them."""
     encoded = values.dictionary_encode(null_encoding="encode")
-    return np.asarray(encoded.indices), encoded.dictionary.to_pylist()
+    return numbers(encoded.indices), encoded.dictionary.to_pylist()
 
 
 def _translated(values: pa.Array, code_of: Any) -> Array:

@@ -1,16 +1,26 @@
 """Chunks: events packed into columns, the form in which they travel through Spark and lie in its state.
 
-A chunk is a header, arrays of codes, and dictionaries. Ids, label sets, types and property maps are written once each
-and named by their code everywhere else, so what repeats in a stream costs four bytes, and a reader that wants arrays
-of codes has them without looking at one element.
+A chunk is a header, arrays of codes, and dictionaries. Ids, label sets, types, property maps and terms are written once
+each and named by their code everywhere else, so what repeats in a stream costs few bytes, and a reader that wants
+arrays of codes has them without looking at one element. All numbers are little-endian.
 
-    header    "ANBC", format, events, nodes, relationships, triples, first and last event time, size of the body
-    body      zstd of: event times (int64); nodes, relationships and triples per event (uint32); node id, labels and
-              properties; relationship id, type, source, target and properties; subject, predicate and object (uint32
-              codes); the dictionaries (JSON)
+    header    "ANBC", format, layout, codec, events, nodes, relationships, triples, first and last event time, size of
+              the body
+    body      as it is, or zstd of it where that is shorter
 
-In the dictionary of terms an IRI is its text, a literal ["text"], ["text", datatype] or ["text", "", language], and a
-blank node [0, label, document].
+The body of the layout `events`, which holds whatever events there are:
+
+    event times (int64); nodes, relationships and triples per event (uint32); node id, labels and properties;
+    relationship id, type, source, target and properties; subject, predicate and object (uint32 codes); the dictionaries
+    (JSON), where an IRI is its text, a literal ["text"], ["text", datatype] or ["text", "", language], and a blank node
+    [0, label, document]
+
+The body of the layout `block`, for events of one triple each:
+
+    bytes per time and per code; times behind the first (uint32 or uint64); subject, predicate and object (uint16 or
+    uint32 codes); the terms (see `term_columns`)
+
+Packing and opening a block costs Python's time for distinct terms alone.
 
 Invariant: `unpack(pack(events))` are the same events in the same order, with every value and its type.
 """
@@ -21,35 +31,54 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.errors import StreamError
+from anabranch.formats.term_columns import TermColumns
 from anabranch.formats.values import from_typed_json, to_typed_json
+from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.terms import LANG_STRING, XSD_STRING, Blank, Iri, Literal, Term, Triple
 from anabranch.model.values import ElementId, Node, Relationship, Value
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-FORMAT = 2
+FORMAT = 3
 EVENTS_PER_CHUNK = 16_384
 ELEMENTS_PER_CHUNK = 65_536
 
 _MAGIC = b"ANBC"
-_HEADER = struct.Struct("<4sB3xIIIIqqI")
+_HEADER = struct.Struct("<4sBBBxIIIIqqI")
+_WIDTHS = struct.Struct("<BB2x")
 _CODEC = "zstd"
 _CODE = np.dtype("<u4")
 _TIME = np.dtype("<i8")
+_PLACES: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_OFFSETS: dict[int, np.dtype[Any]] = {4: np.dtype("<u4"), 8: np.dtype("<u8")}
+_DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, TypeError, struct.error)
 _PLAIN = frozenset((str, int, bool, float))
+
+
+class Layout(IntEnum):
+    EVENTS = 0
+    BLOCK = 1
+
+
+class Codec(IntEnum):
+    NONE = 0
+    ZSTD = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """What a chunk says about itself before it is opened."""
 
+    layout: Layout
+    codec: Codec
     events: int
     nodes: int
     relationships: int
@@ -104,6 +133,9 @@ class Terms:
     def code(self, term: Term) -> int:
         return self.codes.setdefault(term, len(self.codes))
 
+    def terms(self) -> list[Term]:
+        return list(self.codes)
+
     def text(self) -> str:
         return json.dumps([_term_to_json(term) for term in self.codes], ensure_ascii=False, separators=(",", ":"))
 
@@ -156,8 +188,12 @@ class ChunkWriter:
             )
 
     def pack(self) -> bytes:
+        times = np.array(self._times, dtype=_TIME)
+        if times.size and not self._nodes and not self._relationships and set(self._triples_per_event) == {1}:
+            columns = np.array(self._triples, np.int32).reshape(-1, 3).T
+            return pack_block(TripleBlock(times, self._terms.terms(), *columns))
         return assemble(
-            np.array(self._times, dtype=_TIME),
+            times,
             np.array(self._nodes_per_event, dtype=_CODE),
             np.array(self._relationships_per_event, dtype=_CODE),
             np.array(self._nodes, dtype=_CODE).reshape(-1, 3).T,
@@ -198,14 +234,45 @@ def assemble(
             f"[{','.join((*dictionaries, terms))}]".encode("utf-8", "surrogatepass"),
         )
     )
+    return _closed(Layout.EVENTS, (nodes.shape[1], relationships.shape[1], triples.shape[1]), times, body)
+
+
+def pack_block(block: TripleBlock) -> bytes:
+    """The events of a block as one chunk."""
+    narrow = block.narrowed()
+    terms, places = TermColumns.of(narrow.terms)
+    return pack_columns(narrow.times, places[narrow.subjects], places[narrow.predicates], places[narrow.objects], terms)
+
+
+def pack_columns(times: Array, subjects: Array, predicates: Array, objects: Array, terms: TermColumns) -> bytes:
+    """Events of one triple each as one chunk: their times, and their terms as places in the columns of terms."""
+    first = int(times.min()) if len(times) else 0
+    offsets = times.astype(np.uint64) - np.uint64(first & 0xFFFF_FFFF_FFFF_FFFF)  # wraps, and so does the way back
+    time_width = 4 if not len(times) or int(offsets.max()) < 1 << 32 else 8
+    code_width = 2 if len(terms) <= 1 << 16 else 4
+    body = b"".join(
+        (
+            _WIDTHS.pack(time_width, code_width),
+            offsets.astype(_OFFSETS[time_width], copy=False).tobytes(),
+            *(codes.astype(_PLACES[code_width], copy=False).tobytes() for codes in (subjects, predicates, objects)),
+            terms.to_bytes(),
+        )
+    )
+    return _closed(Layout.BLOCK, (0, 0, len(times)), times, body)
+
+
+def _closed(layout: Layout, counts: tuple[int, int, int], times: Array, body: bytes) -> bytes:
     first, last = (int(times.min()), int(times.max())) if len(times) else (0, 0)
-    counts = len(times), nodes.shape[1], relationships.shape[1], triples.shape[1]
-    header = _HEADER.pack(_MAGIC, FORMAT, *counts, first, last, len(body))
-    return header + bytes(pa.compress(body, codec=_CODEC, asbytes=True))
+    packed = pa.compress(body, codec=_CODEC, asbytes=True)
+    codec = Codec.ZSTD if len(packed) < len(body) else Codec.NONE
+    header = _HEADER.pack(_MAGIC, FORMAT, layout, codec, len(times), *counts, first, last, len(body))
+    return header + (packed if codec is Codec.ZSTD else body)
 
 
 def pack(events: Iterable[Event]) -> bytes:
     """The events as one chunk."""
+    if isinstance(events, TripleBlock):
+        return pack_block(events)
     writer = ChunkWriter()
     for event in events:
         writer.add(event)
@@ -227,10 +294,52 @@ def pack_all(events: Iterable[Event]) -> Iterator[bytes]:
 def head(data: bytes) -> Head:
     if len(data) < _HEADER.size or data[:4] != _MAGIC:
         raise StreamError("this is not a chunk of events")
-    _, version, *counts = _HEADER.unpack_from(data)
+    _, version, layout, codec, *counts = _HEADER.unpack_from(data)
     if version != FORMAT:
         raise StreamError(f"the chunk has format {version}; this version of Anabranch reads format {FORMAT}")
-    return Head(*counts)
+    try:
+        return Head(Layout(layout), Codec(codec), *counts)
+    except ValueError as error:
+        raise StreamError(f"the chunk is damaged: {error}") from None
+
+
+def opened(data: bytes) -> TripleBlock | list[Event]:
+    """The events of a chunk: as a block where each is one triple, else one by one."""
+    return _block(data) if head(data).layout is Layout.BLOCK else _events(columns(data))
+
+
+def unpack(data: bytes) -> list[Event]:
+    """The events of a chunk, one by one."""
+    found = opened(data)
+    return found.events() if isinstance(found, TripleBlock) else found
+
+
+def _body(found: Head, data: bytes) -> bytes:
+    body = data[_HEADER.size :]
+    if found.codec is Codec.ZSTD:
+        body = pa.decompress(body, found.body, codec=_CODEC, asbytes=True)
+    if len(body) != found.body:
+        raise ValueError("it is cut off")
+    return body
+
+
+def _block(data: bytes) -> TripleBlock:
+    found = head(data)
+    count = found.events
+    try:
+        body = _body(found, data)
+        time_width, code_width = _WIDTHS.unpack_from(body)
+        place = _WIDTHS.size
+        offsets = np.frombuffer(body, _OFFSETS[time_width], count, place)
+        place += offsets.nbytes
+        codes = np.frombuffer(body, _PLACES[code_width], 3 * count, place)
+        terms = TermColumns.from_bytes(body, place + codes.nbytes).terms()
+        if count and int(codes.max()) >= len(terms):
+            raise ValueError("a code without a term")
+    except (*_DAMAGE, KeyError) as error:
+        raise StreamError(f"the chunk is damaged: {error}") from None
+    times = (offsets.astype(np.uint64) + np.uint64(found.first & 0xFFFF_FFFF_FFFF_FFFF)).astype(np.int64)
+    return TripleBlock(times, terms, *codes.astype(np.int32).reshape(3, count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +364,11 @@ class Columns:
 def columns(data: bytes) -> Columns:
     """The chunk without one event made."""
     found = head(data)
+    if found.layout is Layout.BLOCK:
+        return _columns_of_block(_block(data))
     try:
-        body = pa.decompress(data[_HEADER.size :], found.body, codec=_CODEC, asbytes=True)
-    except (pa.ArrowException, OSError) as error:
+        body = _body(found, data)
+    except _DAMAGE as error:
         raise StreamError(f"the chunk is damaged: {error}") from None
     place = 0
 
@@ -291,9 +402,15 @@ def columns(data: bytes) -> Columns:
     )
 
 
-def unpack(data: bytes) -> list[Event]:
-    """The events of a chunk."""
-    chunk = columns(data)
+def _columns_of_block(block: TripleBlock) -> Columns:
+    ones, nothing = np.ones(len(block), _CODE), np.zeros(len(block), _CODE)
+    triples = np.stack((block.subjects, block.predicates, block.objects)).astype(_CODE)
+    no_nodes, no_relationships = np.zeros((3, 0), _CODE), np.zeros((5, 0), _CODE)
+    terms = list(block.terms)
+    return Columns(block.times, nothing, nothing, no_nodes, no_relationships, [], [], [], [], ones, triples, terms)
+
+
+def _events(chunk: Columns) -> list[Event]:
     ids, labels, types, properties = chunk.ids, chunk.labels, chunk.types, chunk.properties
     nodes = [
         Node(ids[one], labels[two], properties[three]) for one, two, three in zip(*chunk.nodes.tolist(), strict=True)

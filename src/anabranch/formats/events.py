@@ -50,7 +50,7 @@ _RDF_FIELDS = frozenset(("triples", "turtle", "graph", "@context", "@graph", "@i
 _START_NAMES = ("from", "start", "source")
 _END_NAMES = ("to", "end", "target")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FARTHEST_MILLIS = 2**63 // 1000 - 1
+FARTHEST_MILLIS = 2**63 // 1000 - 1
 
 
 def event_from_dict(data: Json, place: str = "", stream: str = "") -> Event:
@@ -203,7 +203,7 @@ def instant_from_json(at: Json, place: str = "at") -> int:
         return micros_of(at)
     if isinstance(at, bool) or not isinstance(at, int | float):
         raise _malformed(place, f"expected an ISO 8601 text or epoch milliseconds, got {_kind(at)}")
-    if not (math.isfinite(at) and abs(at) <= _FARTHEST_MILLIS):
+    if not (math.isfinite(at) and abs(at) <= FARTHEST_MILLIS):
         raise _malformed(place, f"{at} milliseconds is no instant")
     return at * 1000 if isinstance(at, int) else round(at * 1000)
 

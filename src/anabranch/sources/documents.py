@@ -1,7 +1,7 @@
 """Files of RDF: how a name and its first bytes tell what a file holds, and what is read of it.
 
     .nt  .tsv          time, tab, triple: lines that can be cut, and packed without one event in between
-    .csv               columns s, p, o, at
+    .csv               columns s, p, o, at: read whole, and packed by columns
     .nq .trig .jsonld  documents whose named graphs are events; read whole, as is everything behind .gz
 
 Invariant: the blank nodes of a file belong to the file: its number in the stream is their document's name, in every
@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
+from anabranch.model.event import Event
 from anabranch.sources.lines import Records, exactly, explained, unpacked
 
 RdfKind: TypeAlias = Literal["timed", "timed-gzip", "triples-csv", "nquads", "trig", "jsonld"]
@@ -94,6 +95,14 @@ def pack_timed(file: BinaryIO, where: Mapping[str, Any], document: str) -> Itera
     from anabranch.formats.rdf.lines import pack_lines
 
     return pack_lines(_part(file, where), document, where["from"][1] + 1)
+
+
+def pack_csv_triples(file: BinaryIO, document: str) -> Iterator[bytes | Event | MalformedRecord]:
+    """The events of a table of triples in CSV, as chunks."""
+    from anabranch.formats.rdf.tables import pack_csv
+
+    with explained(), io.TextIOWrapper(cast(Any, unpacked(file)), encoding="utf-8-sig", newline="") as text:
+        yield from pack_csv(text, document)
 
 
 def _part(file: BinaryIO, where: Mapping[str, Any]) -> bytes:

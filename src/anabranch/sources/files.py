@@ -24,7 +24,7 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source
 from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
-from anabranch.sources.documents import RdfKind, document_name, pack_timed, rdf_kind, read_rdf
+from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples, pack_timed, rdf_kind, read_rdf
 from anabranch.sources.filesystems import FileEntry, Place, entries, locate, opened
 from anabranch.sources.lines import Cut, Records, Whole, cut_lines, read_range, read_whole, whole_kind
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
@@ -103,13 +103,18 @@ class FileSource(Source):
 
     def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
         where = piece.where
-        if where["kind"] not in ("parquet", "timed") or not self.records_are_events:
+        if not self.records_are_events:
             return self.read(piece, decode)
         document = document_name(self.stream, where)
-        if where["kind"] == "timed":
-            return _from_file(where, lambda file: pack_timed(file, where, document))
-        start, stop = Cut(*where["from"]), Cut(*where["to"])
-        return _from_file(where, lambda file: pack_row_groups(file, start, stop.at, document))
+        match where["kind"]:
+            case "timed":
+                return _from_file(where, lambda file: pack_timed(file, where, document))
+            case "triples-csv":
+                return _from_file(where, lambda file: pack_csv_triples(file, document))
+            case "parquet":
+                start, stop = Cut(*where["from"]), Cut(*where["to"])
+                return _from_file(where, lambda file: pack_row_groups(file, start, stop.at, document))
+        return self.read(piece, decode)
 
     def ended(self, offset: Offset) -> bool:
         if self.follow or not offset["done"] or offset["number"] < 0:

@@ -89,14 +89,10 @@ def pack_row_groups(
     with _parquet(file) as parquet:
         header = _triples(parquet)
         if header is not None:
-            from anabranch.formats.rdf.tables import pack_rows, read_rows, triple_batches
+            from anabranch.formats.rdf.tables import pack_batch, triple_batches
 
             for batch in triple_batches(parquet, header, range(start.at, stop)):
-                packed = pack_rows(batch, header, document)
-                if packed is None:
-                    yield from read_rows(batch, header, rows, document)
-                else:
-                    yield packed
+                yield from pack_batch(batch, header, rows, document)
                 rows += len(batch)
             return
         for batch in event_batches(parquet, range(start.at, stop)):

@@ -27,13 +27,14 @@ from anabranch.engine.session import recompile
 from anabranch.errors import EngineError
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
+from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
 from anabranch.spark.job import Job
 from anabranch.spark.refreshing import load_copy
 from anabranch.spark.rows import CellRow, Packed
 
-FORMAT = 2
+FORMAT = 3
 _SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
 _SMALL_EVENTS = 4096
 _ANCESTORS = 16  # batches after which a cache that missed them is built anew
@@ -86,9 +87,10 @@ class _Living:
     queries: str = ""
     next_chunk: int = 0
     entries: dict[int, _Entry] = field(default_factory=dict)
-    tails: dict[tuple[str, str], tuple[int, list[Event]]] = field(default_factory=dict)  # of the newest small chunk
+    tails: dict[tuple[str, str], tuple[int, Sequence[Event]]] = field(default_factory=dict)  # of the newest small chunk
     parts: dict[str, bytes] = field(default_factory=dict)
     computed: int = 0  # evaluations of the engine that were counted
+    verified: tuple[int, int] = (0, 0)  # and those that were verified, and that differed
     graphs: dict[str, str] = field(default_factory=dict)  # static graphs that came during the run: where they lie
     numbers: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
@@ -169,7 +171,7 @@ class Cell:
             living.entries[number] = entry
             skipped = 0 if known is None else known.events
             if skipped < entry.events:
-                events = chunks.unpack(packed)
+                events = chunks.opened(packed)
                 living.engine.refill(entry.stream, entry.split, entry.first_sequence + skipped, events[skipped:])
                 if entry.size < _SMALL:
                     living.tails[entry.stream, entry.split] = (number, events)
@@ -211,14 +213,13 @@ class Cell:
 
     def _push(self, living: _Living, row: Packed) -> Iterator[CellRow]:
         engine = living.engine
-        events = chunks.unpack(row.data)
+        events: Sequence[Event] = chunks.opened(row.data)
         buffer = engine.stream(row.stream)
         first = buffer.sequences.get(row.split, 0)
         pushed = engine.push(row.stream, events, row.split)
         data = row.data
         if pushed.late:
-            late = {id(event) for event in pushed.late}
-            events = [event for event in events if id(event) not in late]
+            events = _without(events, pushed.late_places)
             data = chunks.pack(events)
             letters = b"".join(deadletter.letter(deadletter.late(event)) for event in pushed.late)
             yield CellRow("late", row.stream, rows=len(pushed.late), data=letters)
@@ -257,6 +258,10 @@ class Cell:
         computed = sum(query.evaluations for query in queries)
         _count(living, evaluations=computed - living.computed)
         living.computed = computed
+        if self._job.running.verify:
+            verified, differing = sum(one.verified for one in queries), sum(one.differing for one in queries)
+            _count(living, verified=verified - living.verified[0], differing=differing - living.verified[1])
+            living.verified = (verified, differing)
         yield _status(
             {
                 **living.totals,
@@ -296,13 +301,15 @@ class Cell:
 
     # --- the state ------------------------------------------------------------------------------------------------
 
-    def _store(self, living: _Living, stream: str, split: str, first: int, events: list[Event], data: bytes) -> None:
+    def _store(
+        self, living: _Living, stream: str, split: str, first: int, events: Sequence[Event], data: bytes
+    ) -> None:
         """Put a chunk away; a small one is joined to the small one before it, so that few are many events."""
         key = (stream, split)
-        number, tail = living.tails.pop(key, (-1, []))
+        number, tail = living.tails.pop(key, (-1, ()))
         entry = living.entries.get(number)
         if entry is not None and entry.size + len(data) < _SMALL and entry.events + len(events) <= _SMALL_EVENTS:
-            events = [*tail, *events]
+            events = _joined(tail, events)
             data = chunks.pack(events)
             first = entry.first_sequence
         else:
@@ -374,6 +381,19 @@ def _control(rows: Sequence[Packed]) -> dict[str, Any]:
 def _count(living: _Living, **more: int) -> None:
     for name, number in more.items():
         living.totals[name] = living.totals.get(name, 0) + number
+
+
+def _without(events: Sequence[Event], places: Iterable[int]) -> Sequence[Event]:
+    if isinstance(events, TripleBlock):
+        return events.without(places)
+    gone = set(places)
+    return [event for place, event in enumerate(events) if place not in gone]
+
+
+def _joined(before: Sequence[Event], events: Sequence[Event]) -> Sequence[Event]:
+    if isinstance(before, TripleBlock) and isinstance(events, TripleBlock):
+        return TripleBlock.joined([before, events])
+    return [*before, *events]
 
 
 def _pack(value: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 Spark starts one for each kind of worker and names the kind as its argument; only those that run tasks need the engine.
 
-Invariant: it adds imports to Spark's own daemon, and nothing else.
+Invariant: it adds imports and loaded kernels to Spark's own daemon, and nothing else.
 """
 
 from __future__ import annotations
@@ -28,4 +28,6 @@ _NEEDED = {
 if __name__ == "__main__":
     for module in _NEEDED.get(sys.argv[-1], ()):
         import_module(module)
+    if sys.argv[-1] == "pyspark.worker":
+        import_module("anabranch.delta.warm").warm()
     pyspark.daemon.manager()

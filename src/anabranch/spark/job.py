@@ -20,6 +20,7 @@ from anabranch.algebra.operators import Registration
 from anabranch.engine.engine import Engine, LatePolicy
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.query import QueryOptions
+from anabranch.engine.running import Running
 from anabranch.engine.session import recompile
 from anabranch.formats.values import to_typed_json
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -47,6 +48,7 @@ class Job:
     csv_columns: tuple[tuple[str, ...], ...] = ()
     mapping: ModelMapping = field(default_factory=ModelMapping)
     rules: tuple[str, ...] = ALL_RULES
+    running: Running = field(default_factory=Running)
     graph_files: tuple[GraphFile, ...] = ()
     refresh: int | None = None  # microseconds between two looks at the static graphs' files
 
@@ -86,6 +88,7 @@ class Job:
             mapping=self.mapping,
             plugin=Oxigraph(),
             rules=self.rules,
+            running=self.running,
         )
         for stream in self.streams:
             engine.declare_stream(stream.name)

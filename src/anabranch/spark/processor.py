@@ -91,9 +91,10 @@ class _Bytes:
             self._state.removeKey((key, part))
 
     def remove(self, key: Any) -> None:
-        first = self._state.getValue((key, 0))
-        for part in range(1 if first is None else first[0]):
+        part = 0
+        while part == 0 or self._state.containsKey((key, part)):  # to ask is cheaper than to have the first part sent
             self._state.removeKey((key, part))
+            part += 1
 
 
 class CellProcessor(StatefulProcessor):

@@ -15,9 +15,9 @@ from functools import cached_property
 from random import Random
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Order, Registration, Source, Static, Window
-from anabranch.algebra.walk import walk, windows
+from anabranch.algebra.walk import root_order, walk, windows
 from anabranch.engine.answers import Answer
-from anabranch.model.compare import content_key
+from anabranch.model.compare import content_key, row_order_key
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.instants import add_duration, subtract_duration
@@ -213,7 +213,10 @@ class Oracle:
 
         random = Random(f"{self.registration.name}/{index}")
         context = Context(graph=graph, triple_graph=triples, parameters=self.parameters, clock=at, random=random)
-        return list(self._plan.run(context))
+        rows = list(self._plan.run(context))
+        if root_order(self.registration.plan) is None:
+            rows.sort(key=row_order_key)
+        return rows
 
     def _static(self, name: str) -> PropertyGraph | TripleGraph:
         return self.graphs.get(name, TripleGraph()) if name == DEFAULT_GRAPH else self.graphs[name]
@@ -227,9 +230,9 @@ class Oracle:
         before = self.rows(index - 1) if index and output != "snapshot" else []
         rows = self.rows(index)
         if output == "entering":
-            rows = minus(rows, before)
+            rows = sorted(minus(rows, before), key=row_order_key)
         elif output == "exiting":
-            rows = minus(before, rows)
+            rows = sorted(minus(before, rows), key=row_order_key)
         if not rows and not self._is_once:
             return None
         at = self.instant(index)

@@ -11,6 +11,7 @@ import pytest
 
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Pushed
+from anabranch.engine.running import Running
 from anabranch.engine.session import Query, Session
 from anabranch.errors import EngineError, EvaluationError, MalformedEventError, QueryError, QueryNameError
 from anabranch.formats.ndjson import read_ndjson
@@ -169,7 +170,7 @@ def test_entering_and_exiting_are_told_by_queries_that_share_a_window() -> None:
 
 
 def test_buffers_keep_no_more_than_the_widest_window_needs() -> None:
-    session = Session.local()
+    session = Session.local(running=Running(force="recompute"))
     session.register(query("ON EXIT", "narrow", within="PT10M"))
     session.register(query("ON EXIT", "wide", within="PT30M"))
     engine = session._engine

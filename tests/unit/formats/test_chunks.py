@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import StreamError
 from anabranch.formats import chunks
+from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.points import Point
 from anabranch.model.temporal import parse_duration
@@ -54,6 +56,80 @@ def same(one: list[Event], other: list[Event]) -> bool:
 @given(st.lists(EVENTS, max_size=6))
 def test_what_is_packed_comes_out_again_with_every_value_and_type(events: list[Event]) -> None:
     assert same(chunks.unpack(chunks.pack(events)), events)
+
+
+SINGLES = st.builds(
+    Event,
+    st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, 9)),
+    st.just(()),
+    st.just(()),
+    TRIPLES.map(lambda triple: (triple,)),
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(SINGLES, min_size=1, max_size=8))
+def test_events_of_one_triple_each_travel_as_a_block(events: list[Event]) -> None:
+    found = chunks.opened(chunks.pack(events))
+    assert isinstance(found, TripleBlock)
+    assert same(found.events(), events)
+    assert len(set(found.terms)) == len(found.terms)
+
+
+def test_a_block_is_packed_as_its_events_are_and_without_terms_that_it_does_not_name() -> None:
+    block = TripleBlock.of(
+        [Event(time, triples=(Triple(Iri("a:a"), Iri("a:p"), Iri(f"a:{time}")),)) for time in range(9)]
+    )
+    assert block is not None
+    data = chunks.pack(block[3:5])
+    assert data == chunks.pack(block[3:5].events())
+    assert chunks.head(data).first == 3
+    found = chunks.opened(data)
+    assert isinstance(found, TripleBlock)
+    assert list(found.terms) == [Iri("a:a"), Iri("a:p"), Iri("a:3"), Iri("a:4")]
+
+
+def test_more_terms_than_two_bytes_can_name_and_times_far_apart_come_out_again() -> None:
+    count = 70_000
+    triples = [Triple(Iri(f"a:{number}"), Iri("a:p"), Blank("b", f"d{number % 3}")) for number in range(count)]
+    events = [Event(number * 10**11, triples=(triple,)) for number, triple in enumerate(triples)]
+    found = chunks.opened(chunks.pack(events))
+    assert isinstance(found, TripleBlock)
+    assert found.events() == events
+
+
+def test_events_that_are_not_all_of_one_triple_come_out_one_by_one() -> None:
+    triple = Triple(Iri("a:a"), Iri("a:p"), Literal("x"))
+    events = [Event(1, triples=(triple,)), Event(2, triples=(triple, triple))]
+    assert chunks.opened(chunks.pack(events)) == events
+
+
+def test_what_does_not_get_shorter_is_left_as_it_is() -> None:
+    assert chunks.head(chunks.pack([])).codec is chunks.Codec.NONE
+    assert chunks.head(chunks.pack([Event(time) for time in range(100)])).codec is chunks.Codec.ZSTD
+
+
+@pytest.mark.parametrize("count", [1, 500])
+def test_a_block_that_was_cut_off_or_changed_is_refused(count: int) -> None:
+    triples = [Triple(Iri(f"a:{number % 7}"), Iri("a:p"), Literal("x" * number)) for number in range(count)]
+    whole = chunks.pack([Event(5, triples=(triple,)) for triple in triples])
+    for data in (
+        whole[:-1],
+        whole[:-20],
+        whole + b"x",
+        whole[:5] + b"\x07" + whole[6:],
+        whole[:6] + b"\x07" + whole[7:],
+    ):
+        with pytest.raises(StreamError, match="damaged"):
+            chunks.unpack(data)
+
+
+def test_a_code_without_a_term_is_damage() -> None:
+    terms, _ = chunks.TermColumns.of([Iri("a:a")])
+    codes = np.array([0], np.int32)
+    data = chunks.pack_columns(np.array([5]), codes, codes, codes + 1, terms)
+    with pytest.raises(StreamError, match="damaged: a code without a term"):
+        chunks.unpack(data)
 
 
 def test_typed_values_and_odd_numbers_come_out_again() -> None:
@@ -120,7 +196,7 @@ def test_what_repeats_is_written_once() -> None:
         (b"", "not a chunk"),
         (b"PAR1" + bytes(60), "not a chunk"),
         (chunks.pack([Event(0)])[:4] + b"\x09" + chunks.pack([Event(0)])[5:], "format 9"),
-        (chunks.pack([Event(0)])[:4] + b"\x01" + chunks.pack([Event(0)])[5:], "has format 1; .* reads format 2"),
+        (chunks.pack([Event(0)])[:4] + b"\x01" + chunks.pack([Event(0)])[5:], "has format 1; .* reads format 3"),
         (chunks.pack([Event(0, (Node(1),))])[:-3], "damaged"),
     ],
 )

@@ -12,9 +12,10 @@ from tests.support.spark_runs import queries_of
 
 from anabranch.engine.engine import LatePolicy
 from anabranch.errors import EngineError
+from anabranch.formats import chunks
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
-from anabranch.model.terms import Iri, Triple
+from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.spark import cell as cells
 from anabranch.spark.job import Job
@@ -225,6 +226,29 @@ def test_a_query_that_reads_another_s_stream_goes_as_far_as_that_whenever_the_so
     assert instants[0] == instants[1] == [("made", 3), ("q", 3)]
 
 
+def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None:
+    text = "REGISTER QUERY q AS SELECT ?o FROM STREAM <s> [RANGE 1m STEP 1m] WHERE { <n:a> <n:p> ?o }"
+
+    def said(minute: float) -> Event:
+        return Event(int(minute * MINUTE), triples=(Triple(Iri("n:a"), Iri("n:p"), Literal(str(minute))),))
+
+    batches = [[said(0.5), said(0.2), said(0.7)], [said(0.6), said(0.8)], [said(1.5), said(1.2)], [said(3.5)]]
+    steady, forgetful = Worker(job(text), name="steady"), Worker(job(text), name="forgetful")
+    for events in batches:
+        steady.batch([*packed("s", events), control()])
+    for events in batches:
+        cells.forget_everything()
+        forgetful.batch([*packed("s", events), control()])
+        heads = [chunks.head(cells._open(*one)[1]) for one in forgetful.state.chunks()]
+        assert [head.layout for head in heads] == [chunks.Layout.BLOCK], "small ones are one"
+    assert status(forgetful.rows)["late"] == 3
+    assert [(row.kind, row.typed, row.data) for row in forgetful.rows if row.kind != "status"] == [
+        (row.kind, row.typed, row.data) for row in steady.rows if row.kind != "status"
+    ]
+    told_objects = [[str(row[0].lexical) for row in parts.rows] for parts in answers_of(steady.rows)]
+    assert [sorted(objects) for objects in told_objects] == [["0.5", "0.7", "0.8"], ["1.5"]]
+
+
 def test_a_failing_query_is_told_once_and_stops_alone() -> None:
     failing = count("failing").replace("count(a) AS n", "1 / (count(a) - 2) AS n")
     worker = Worker(job(failing, count("fine")))
@@ -239,7 +263,7 @@ def test_a_state_of_another_format_is_refused() -> None:
     worker = Worker(job())
     worker.batch([control()])
     assert worker.state.the_head is not None
-    worker.state.the_head = worker.state.the_head.replace(b'"format": 2', b'"format": 99')
+    worker.state.the_head = worker.state.the_head.replace(b'"format": 3', b'"format": 99')
     cells.forget_everything()
     with pytest.raises(EngineError, match="format 99"):
         worker.batch([control()])

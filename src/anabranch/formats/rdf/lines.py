@@ -20,10 +20,11 @@ import numpy as np
 import pyoxigraph as ox
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.chunks import ELEMENTS_PER_CHUNK, EVENTS_PER_CHUNK, Terms, assemble
+from anabranch.formats.chunks import ELEMENTS_PER_CHUNK, EVENTS_PER_CHUNK, Terms, assemble, pack_block
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import instant_from_json
 from anabranch.formats.rdf.terms import from_oxigraph, parse_term, syntax_reason, triple_text
+from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import format_instant
 from anabranch.model.terms import Term, Triple
@@ -196,6 +197,9 @@ def pack_triples(
     per_event: np.ndarray[tuple[int], np.dtype[np.uint32]] | None = None,
 ) -> bytes:
     """A chunk of events of triples alone, one each unless `per_event` says otherwise; `codes` go s, p, o, s, p, o."""
+    if len(times) and (per_event is None or (per_event == 1).all()):
+        columns = np.asarray(codes, dtype=np.int32).reshape(-1, 3).T
+        return pack_block(TripleBlock(times, terms.terms(), *columns))
     nothing = np.zeros(len(times), dtype=np.uint32)
     return assemble(
         times,

@@ -5,16 +5,17 @@ bare: an absolute IRI is an IRI, and in the object's column any other text is a 
 or xsd:double. Each row is an event.
 
 Law: `unpack(pack_rows(batch))` are the events that `read_rows` reads from the batch; a malformed row comes out in its
-place.
+place. The same holds of `pack_csv` and `read_csv`. Packed by columns, a row costs Python nothing; a distinct term does.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import islice, zip_longest
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
@@ -22,17 +23,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch.errors import MalformedEventError
-from anabranch.formats.chunks import Terms
+from anabranch.errors import InternalError, MalformedEventError, StreamError
+from anabranch.formats.arrow_arrays import numbers
+from anabranch.formats.chunks import pack_columns
 from anabranch.formats.deadletter import MalformedRecord
-from anabranch.formats.events import instant_from_json
-from anabranch.formats.rdf.lines import pack_triples, time_of_text
+from anabranch.formats.events import FARTHEST_MILLIS, instant_from_json
+from anabranch.formats.rdf.lines import time_of_text
 from anabranch.formats.rdf.records import triple_of
+from anabranch.formats.rdf.term_arrays import terms_of_cells
 from anabranch.formats.rdf.terms import parse_cell, term_text
+from anabranch.formats.term_columns import Kind, TermColumns
+from anabranch.model.block import Codes, Times, TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import format_instant
 from anabranch.model.literals import literal_of
-from anabranch.model.terms import XSD_DATE, XSD_DATE_TIME, XSD_DECIMAL, Iri, Literal, Term
+from anabranch.model.terms import XSD_DATE, XSD_DATE_TIME, XSD_DECIMAL, Literal, Term
 
 _ALIASES = {
     "subject": ("s", "subject"),
@@ -40,7 +45,9 @@ _ALIASES = {
     "object": ("o", "object"),
     "at": ("at", "time", "timestamp"),
 }
-_ROWS_PER_BATCH = 16_384
+_ROWS_PER_BATCH = 65_536
+_MOST_BYTES = 1 << 20  # of a chunk
+_FEW_ROWS = 256  # that may be read one by one when one of them is malformed
 
 
 class Header(NamedTuple):
@@ -50,6 +57,22 @@ class Header(NamedTuple):
     predicate: str
     object: str
     at: str
+
+
+_FIELDS = Header(*Header._fields)
+
+
+class TripleColumns(NamedTuple):
+    """Rows by columns: their times, and their terms as places in columns of terms."""
+
+    times: Times
+    subjects: Codes
+    predicates: Codes
+    objects: Codes
+    terms: TermColumns
+
+    def block(self) -> TripleBlock:
+        return TripleBlock(self.times, self.terms.terms(), self.subjects, self.predicates, self.objects)
 
 
 def header_of(names: Sequence[str]) -> Header | None:
@@ -69,20 +92,62 @@ def csv_header(file: TextIO) -> Header | None:
 
 def read_csv(file: TextIO, document: str) -> Iterator[Event | MalformedRecord]:
     """The events of a CSV file whose header `csv_header` knows."""
-    rows = csv.DictReader(file)
-    header = header_of(rows.fieldnames or [])
-    assert header is not None
-    for number, row in enumerate(rows, 1):
+    table = _Csv(file, document)
+    return table.read(table.rows, 0)
+
+
+def pack_csv(file: TextIO, document: str) -> Iterator[bytes | Event | MalformedRecord]:
+    """The same, as chunks; only rows near malformed ones come one by one."""
+    table = _Csv(file, document)
+    number = 0
+    while rows := list(islice(table.rows, _ROWS_PER_BATCH)):
+        yield from _in_parts(
+            len(rows),
+            lambda first, stop, rows=rows: table.pack(rows[first:stop]),  # type: ignore[misc]
+            lambda first, stop, rows=rows, before=number: table.read(rows[first:stop], before + first),  # type: ignore[misc]
+        )
+        number += len(rows)
+
+
+class _Csv:
+    """The rows of a CSV file; empty ones are passed over, and numbers count the others."""
+
+    def __init__(self, file: TextIO, document: str) -> None:
+        rows = csv.reader(file)
+        self._names = next(rows, [])
+        self.rows: Iterator[list[str]] = filter(None, rows)
+        self._document = document
+        header = header_of(self._names)
+        assert header is not None
+        self._header = header
+        self._places = [len(self._names) - 1 - self._names[::-1].index(name) for name in header]
+
+    def pack(self, rows: Sequence[Sequence[str]]) -> bytes | None:
+        """The chunk of rows; None when one of them is malformed."""
         try:
-            values = [row[name] for name in header]
-            if None in values:
-                raise MalformedEventError("the row is shorter than the header")
-            at = values.pop()
-            if not at:
-                raise MalformedEventError("at: missing")
-            yield _event(time_of_text(at), values, document)
-        except MalformedEventError as error:
-            yield MalformedRecord(error.reason, number, json.dumps(row, ensure_ascii=False, default=str))
+            columns = [pa.array([row[place] for row in rows], pa.large_string()) for place in self._places]
+        except IndexError:
+            return None
+        return pack_rows(pa.RecordBatch.from_arrays(columns, list(Header._fields)), _FIELDS, self._document)
+
+    def read(self, rows: Iterable[Sequence[str]], rows_before: int) -> Iterator[Event | MalformedRecord]:
+        for number, row in enumerate(rows, rows_before + 1):
+            try:
+                if len(row) <= max(self._places):
+                    raise MalformedEventError("the row is shorter than the header")
+                *values, at = (row[place] for place in self._places)
+                if not at:
+                    raise MalformedEventError("at: missing")
+                yield _event(time_of_text(at), values, self._document)
+            except MalformedEventError as error:
+                yield MalformedRecord(error.reason, number, self._raw(row))
+
+    def _raw(self, row: Sequence[str]) -> str:
+        """The row as it is set aside: by the names of its columns, with what is too much behind them."""
+        named: dict[str | None, Any] = dict(zip_longest(self._names, row[: len(self._names)]))
+        if len(row) > len(self._names):
+            named[None] = list(row[len(self._names) :])
+        return json.dumps(named, ensure_ascii=False, default=str)
 
 
 def write_csv(events: Iterable[Event], file: BinaryIO) -> int:
@@ -137,15 +202,70 @@ def read_rows(batch: Any, header: Header, rows_before: int, document: str) -> It
 
 def pack_rows(batch: Any, header: Header, document: str) -> bytes | None:
     """The chunk of a batch; None when a row of it is malformed, so that it must be read row by row."""
-    terms = Terms()
     try:
-        times = _all_times(batch.column(header.at))
-        codes = [
-            _codes(batch.column(name), terms, document, place) for place, name in enumerate(header) if place != _AT
-        ]
+        return pack_columns(*_columns(batch, header, document))
     except MalformedEventError:
         return None
-    return pack_triples(times, np.stack(codes, axis=1), terms)
+
+
+def pack_batch(
+    batch: Any, header: Header, rows_before: int, document: str
+) -> Iterator[bytes | Event | MalformedRecord]:
+    """The events of a batch as chunks; only rows near malformed ones come one by one."""
+    return _in_parts(
+        len(batch),
+        lambda first, stop: pack_rows(batch.slice(first, stop - first), header, document),
+        lambda first, stop: read_rows(batch.slice(first, stop - first), header, rows_before + first, document),
+    )
+
+
+def _in_parts(
+    count: int,
+    pack: Callable[[int, int], bytes | None],
+    read: Callable[[int, int], Iterator[Event | MalformedRecord]],
+) -> Iterator[bytes | Event | MalformedRecord]:
+    """Chunks of so many rows, halved until they are short enough and, of malformed rows, until few are read singly."""
+    spans = [(0, count)]
+    while spans:
+        first, stop = spans.pop()
+        packed = pack(first, stop)
+        size = stop - first
+        if packed is not None and (len(packed) <= _MOST_BYTES or size == 1):
+            yield packed
+        elif size > (_FEW_ROWS if packed is None else 1):
+            middle = first + size // 2
+            spans += ((middle, stop), (first, middle))
+        else:
+            yield from read(first, stop)
+
+
+def as_table(given: Any) -> Any:
+    """The table that pyarrow, polars or pandas has; anything else is refused with a StreamError."""
+    if isinstance(given, pa.Table | pa.RecordBatch):
+        return given
+    try:
+        return pa.table(given)
+    except (TypeError, ValueError) as error:
+        hint = "give a pyarrow Table or RecordBatch, or a data frame of polars or pandas"
+        raise StreamError(f"{type(given).__name__} is no table: {error}\nhint: {hint}") from None
+
+
+def blocks_of_table(table: Any, header: Header, document: str) -> list[TripleColumns]:
+    """The events of a table in memory, in parts of a handy size; a malformed row raises its MalformedEventError."""
+    missing = [name for name in header if table.schema.names.count(name) != 1]
+    if missing:
+        raise StreamError(f"the table has no column `{missing[0]}`; it has {', '.join(table.schema.names) or 'none'}")
+    parts = []
+    for start in range(0, len(table), _ROWS_PER_BATCH):
+        part = table.slice(start, _ROWS_PER_BATCH)
+        try:
+            parts.append(_columns(part, header, document))
+        except MalformedEventError as error:
+            for record in read_rows(part, header, start, document):
+                if isinstance(record, MalformedRecord):
+                    raise MalformedEventError(f"row {record.line}: {record.reason}") from None
+            raise InternalError(f"a table was refused and none of its rows: {error.reason}") from None
+    return parts
 
 
 def write_parquet_triples(events: Iterable[Event], file: BinaryIO | str) -> int:
@@ -201,33 +321,109 @@ def _micros(column: Any) -> Any:
     """The instants of a timestamp column, finer ones cut to the microsecond; None when it has another type."""
     if not pa.types.is_timestamp(column.type) or column.null_count:
         return None
-    return np.asarray(column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64()))
+    return numbers(column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64()))
 
 
-def _all_times(column: Any) -> Any:
-    micros = _micros(column)
-    if micros is not None:
-        return micros
-    if column.null_count:
-        raise MalformedEventError("at: missing")
-    codes, distinct = _encoded(column)
-    return np.array([_instant(at) for at in distinct], dtype=np.int64)[codes]
+def _columns(batch: Any, header: Header, document: str) -> TripleColumns:
+    """The rows by columns. Each distinct cell is looked at once. Raises MalformedEventError when a row is malformed."""
+    times = _all_times(batch.column(header.at))
+    columns = [_decoded(batch.column(name)) for place, name in enumerate(header) if place != _AT]
+    texts = [column for column in columns if is_text(column.type)]
+    if len(texts) < 2 or not (is_text(columns[0].type) and is_text(columns[1].type)):
+        raise MalformedEventError("subjects and predicates are texts")
+    terms, codes = _coded(texts, document)
+    if len(texts) == 2:
+        distinct, values = _encoded(columns[2])
+        more, places = TermColumns.of([_term(value, document, 2) for value in values])
+        codes.append((places + np.int32(len(terms)))[distinct])
+        terms = TermColumns.joined([terms, more])
+    kinds = terms.kinds()
+    subjects, predicates = kinds[codes[0]], kinds[codes[1]]
+    if (predicates != Kind.IRI).any() or ((subjects != Kind.IRI) & (subjects != Kind.BLANK)).any():
+        raise MalformedEventError("a term cannot stand where it stands")
+    return TripleColumns(times, codes[0], codes[1], codes[2], terms)
 
 
-def _codes(column: Any, terms: Terms, document: str, place: int) -> Any:
-    """The codes of a column of terms; each distinct cell is looked at once."""
-    codes, distinct = _encoded(column)
-    found = [_term(value, document, place) for value in distinct]
-    for term in found:
-        if place < 2 and not isinstance(term, Iri) and (place == 1 or isinstance(term, Literal)):
-            raise MalformedEventError(f"{term_text(term)} cannot stand there")
-    return np.fromiter((terms.code(term) for term in found), dtype=np.uint32, count=len(found))[codes]
+def _coded(columns: Sequence[Any], document: str) -> tuple[TermColumns, list[Any]]:
+    """Columns of texts by one dictionary."""
+    kind = columns[0].type if len({column.type for column in columns}) == 1 else pa.large_string()
+    same = [column.cast(kind) for column in columns]
+    chunks = [chunk for column in same for chunk in (column.chunks if _is_chunked(column) else [column])]
+    encoded = pc.dictionary_encode(pa.chunked_array(chunks, kind)) if chunks else None
+    if encoded is None or not len(encoded):
+        return TermColumns.of([])[0], [np.zeros(0, np.int32) for _ in columns]
+    terms, places = terms_of_cells(encoded.chunk(0).dictionary, document)
+    codes = places[np.concatenate([numbers(chunk.indices) for chunk in encoded.chunks])]
+    return terms, np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _decoded(column: Any) -> Any:
+    """The column without a dictionary of its own; refuses one with missing values."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.null_count or pa.types.is_null(column.type):
+        raise MalformedEventError("missing")
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
 def _encoded(column: Any) -> tuple[Any, list[Any]]:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_null(column.type):
-        raise MalformedEventError("missing")
-    encoded = pc.dictionary_encode(column, null_encoding="encode")
-    return np.asarray(encoded.indices), encoded.dictionary.to_pylist()
+    """The codes of values, and the distinct values."""
+    encoded = pc.dictionary_encode(column)
+    if not _is_chunked(encoded):
+        return numbers(encoded.indices), encoded.dictionary.to_pylist()
+    if not encoded.num_chunks:
+        return np.zeros(0, np.int32), []
+    indices = np.concatenate([numbers(chunk.indices) for chunk in encoded.chunks])
+    return indices, encoded.chunk(0).dictionary.to_pylist()
+
+
+def _is_chunked(column: Any) -> bool:
+    return isinstance(column, pa.ChunkedArray)
+
+
+def is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+_ISO = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$"
+_MILLIS = r"^-?\d{1,15}$"
+
+
+def _all_times(column: Any) -> Any:
+    """The instants of a column, in microseconds."""
+    micros = _micros(column)
+    if micros is not None:
+        return micros
+    column = _decoded(column)
+    if pa.types.is_integer(column.type):
+        return _of_millis(column)
+    codes, distinct = _encoded(column)
+    if is_text(column.type) and distinct:
+        found = _of_texts(pa.array(distinct, pa.large_string()))
+        if found is not None:
+            return found[codes]
+    return np.array([_instant(at) for at in distinct], dtype=np.int64)[codes]
+
+
+def _of_millis(column: Any) -> Any:
+    try:
+        millis = numbers(column.cast(pa.int64()))
+    except pa.ArrowInvalid:
+        raise MalformedEventError("at: out of range") from None
+    if len(millis) and max(abs(int(millis.min())), abs(int(millis.max()))) > FARTHEST_MILLIS:
+        raise MalformedEventError("at: out of range")
+    return millis * 1000
+
+
+def _of_texts(distinct: Any) -> Any:
+    """The instants of texts that are all written in the common way; None when they are not."""
+    try:
+        if pc.all(pc.match_substring_regex(distinct, _ISO)).as_py():
+            return numbers(distinct.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
+        if pc.all(pc.match_substring_regex(distinct, _MILLIS)).as_py():
+            return _of_millis(distinct.cast(pa.int64()))
+    except pa.ArrowInvalid:  # such as 30 February: whoever reads it alone says what is wrong
+        return None
+    return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch.errors import MalformedEventError, StreamError
 from anabranch.formats import chunks
 from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.rdf import tables
 from anabranch.formats.rdf.tables import (
     Header,
+    as_table,
+    blocks_of_table,
     csv_header,
     header_of,
+    pack_batch,
+    pack_csv,
     pack_rows,
     read_csv,
     read_rows,
@@ -38,6 +46,7 @@ from anabranch.model.terms import (
     Iri,
     Literal,
     Term,
+    Triple,
 )
 
 from .drawing import EVENTS, one_by_one, renamed
@@ -122,6 +131,98 @@ def test_malformed_rows_of_csv_are_set_aside_with_their_number() -> None:
         (3, "the row is shorter than the header"),
         (4, "time: `noon` is not an instant: cannot read `noon` as a date and time"),
     ]
+
+
+def opened(packed: Any) -> list[Event | tuple[int | None, str, str]]:
+    """Events, and malformed records as what they say."""
+    found: list[Event | tuple[int | None, str, str]] = []
+    for record in packed:
+        if isinstance(record, bytes):
+            found += chunks.unpack(record)
+        else:
+            found.append(record if isinstance(record, Event) else (record.line, record.reason, record.raw))
+    return found
+
+
+CSV_CELLS = st.sampled_from(["http://ex/a", "<http://ex/b>", "_:b", '"x"@en', "plain, or not", 'a ""b""', "", "x\ny"])
+CSV_TIMES = st.sampled_from(["5", "7", "2022-10-14T14:45:00Z", "2022-10-14T14:45:00.25Z", "2022-10-14", "noon", ""])
+CSV_ROWS = st.lists(
+    st.tuples(CSV_TIMES, CSV_CELLS, CSV_CELLS, CSV_CELLS).flatmap(
+        lambda row: st.sampled_from([row, row, row, row[:3], ()])
+    )
+)
+
+
+@settings(max_examples=200)
+@given(CSV_ROWS, st.sampled_from(["at,s,p,o", "o,at,s,p", "at,s,p,o,more", "at,s,p,o,s", "o,p,s,at"]))
+def test_csv_packed_by_columns_is_csv_read_row_by_row(rows: list[tuple[str, ...]], header: str) -> None:
+    text = io.StringIO(newline="")
+    text.write(f"{header}\r\n")
+    csv.writer(text).writerows(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "_ROWS_PER_BATCH", 3)
+        patch.setattr(tables, "_FEW_ROWS", 1)
+        packed = opened(pack_csv(io.StringIO(text.getvalue(), newline=""), "d"))
+    assert packed == opened(read_csv(io.StringIO(text.getvalue(), newline=""), "d"))
+
+
+def test_only_rows_near_a_malformed_one_are_read_one_by_one() -> None:
+    rows = batch(s=[f"http://ex/{number}" if number != 700 else "a" for number in range(1000)], at=list(range(1000)))
+    packed = list(pack_batch(rows, HEADER, 40, "d"))
+    assert opened(packed) == opened(read_rows(rows, HEADER, 40, "d"))
+    assert [record.line for record in packed if isinstance(record, MalformedRecord)] == [741]
+    assert sum(isinstance(record, Event) for record in packed) < 256
+
+
+def test_rows_whose_chunk_would_be_too_long_become_several() -> None:
+    rows = batch(o=[str(Random(number).randbytes(300_000).hex()) for number in range(12)], at=list(range(12)))
+    packed = list(pack_batch(rows, HEADER, 0, "d"))
+    assert opened(packed) == opened(read_rows(rows, HEADER, 0, "d"))
+    assert all(isinstance(chunk, bytes) and len(chunk) <= 1 << 20 for chunk in packed)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+def test_texts_of_whatever_arrow_type_and_in_whatever_chunks_are_read_alike(kind: Any) -> None:
+    texts = pa.table({"s": ["http://ex/a", "_:b"] * 50, "p": ["http://ex/p"] * 100, "o": ["x", "http://ex/a"] * 50})
+    table = pa.table({name: texts[name].cast(kind) for name in "sp"} | {"o": texts["o"], "at": list(range(100))})
+    table = pa.concat_tables([table.slice(0, 30), table.slice(30)])
+    expected = [
+        Event(1000 * number, triples=(Triple(subject, Iri("http://ex/p"), object_),))
+        for number, (subject, object_) in enumerate(
+            [(Iri("http://ex/a"), Literal("x")), (Blank("b", "d"), Iri("http://ex/a"))] * 50
+        )
+    ]
+    assert [event for part in blocks_of_table(table, HEADER, "d") for event in part.block()] == expected
+    assert blocks_of_table(table.slice(0, 0), HEADER, "d") == []
+
+
+def test_a_table_with_a_malformed_row_is_refused_with_its_number() -> None:
+    with pytest.raises(MalformedEventError, match="row 2: `a` is no IRI"):
+        blocks_of_table(batch(s=["http://ex/a", "a"]), HEADER, "d")
+
+
+def test_a_table_without_a_column_is_refused_with_those_that_it_has() -> None:
+    with pytest.raises(StreamError, match="no column `s`; it has at, subject"):
+        blocks_of_table(pa.table({"at": [1], "subject": ["a:a"]}), HEADER, "d")
+    with pytest.raises(StreamError, match="int is no table"):
+        as_table(5)
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        ["2022-10-14T14:45:00Z", "2022-02-30T00:00:00Z"],
+        ["5", "9223372036854775807"],
+        [5, 2**63 - 1],
+        [5, -(2**63)],
+    ],
+)
+def test_times_that_no_instant_is_make_a_row_malformed(at: list[Any]) -> None:
+    rows = batch(at=at)
+    assert pack_rows(rows, HEADER, "d") is None
+    assert [isinstance(record, MalformedRecord) for record in read_rows(rows, HEADER, 0, "d")] == [False, True]
 
 
 def test_another_table_is_no_table_of_triples() -> None:

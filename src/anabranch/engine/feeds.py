@@ -1,0 +1,217 @@
+"""Streams as triples of ids, encoded once for all queries, and what each slide of a window brings of them.
+
+Invariant: a stream's triples stand in the order of its buffer; positions mean what they mean there. Who puts an event
+in between events that were seen calls `drop_stream`. The dictionary only grows; when most of what it knows has left all
+windows, everything is let go of and begun anew, and queries build their state again from what the windows hold.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from anabranch.delta.batch import Ids
+from anabranch.delta.dictionary import Dictionary
+from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.views import View
+from anabranch.model.block import TripleBlock
+from anabranch.model.mapping import Mapping
+from anabranch.model.terms import Term
+from anabranch.planner.conditions import number_as_float
+from anabranch.planner.feeds import TripleSlide
+
+_MOST_IDS = 1 << 20  # below so many nobody asks how many are of use
+
+
+class EncodedStream:
+    """The triples of one stream's events, as far as anybody asked, without those that the buffer has forgotten.
+
+    Work: of blocks, one look-up per distinct term and a few array operations; of other events, three look-ups a triple.
+    """
+
+    __slots__ = ("_base", "_count", "_facts", "_mapping", "_offsets", "_table", "dictionary")
+
+    def __init__(self, dictionary: Dictionary, mapping: Mapping) -> None:
+        self.dictionary = dictionary
+        self._mapping = mapping
+        self._base: int | None = None  # the position of the first event that is here
+        self._count = 0  # how many events are here
+        self._facts: Ids = np.empty((1024, 3), np.int64)
+        self._offsets: Ids = np.zeros(1024, np.int64)  # where the triples of each event begin, and where the last ends
+        self._table: tuple[Sequence[Term], Ids] = ((), np.empty(0, np.int64))  # the terms that were encoded last
+
+    def between(self, stream: StreamBuffer, first: int, stop: int) -> tuple[Ids, Ids]:
+        """The triples of the events at these positions, and how many each event has."""
+        if first >= stop:
+            return np.empty((0, 3), np.int64), np.empty(0, np.int64)
+        if self._base is None or first > self._base + self._count:
+            self._base, self._count = first, 0
+            self._offsets[0] = 0
+        if first < self._base:  # a query that came late looks at older events than its neighbours: it pays alone
+            facts, sizes = self._encoded(stream, first, min(stop, self._base))
+            rest, more = self.between(stream, self._base, stop)
+            return np.concatenate((facts, rest)), np.concatenate((sizes, more))
+        self._reach(stream, stop)
+        offsets = self._offsets[first - self._base : stop - self._base + 1]
+        return self._facts[offsets[0] : offsets[-1]].copy(), np.diff(offsets)
+
+    def _reach(self, stream: StreamBuffer, stop: int) -> None:
+        assert self._base is not None
+        self._forget(stream)
+        begin = self._base + self._count
+        if begin >= stop:
+            return
+        facts, sizes = self._encoded(stream, begin, stop)
+        filled = int(self._offsets[self._count])
+        self._facts = _reaching(self._facts, filled, filled + len(facts))
+        self._facts[filled : filled + len(facts)] = facts
+        count = self._count + len(sizes)
+        self._offsets = _reaching(self._offsets, self._count + 1, count + 1)
+        np.cumsum(sizes, out=self._offsets[self._count + 1 : count + 1])
+        self._offsets[self._count + 1 : count + 1] += filled
+        self._count = count
+
+    def _encoded(self, stream: StreamBuffer, first: int, stop: int) -> tuple[Ids, Ids]:
+        facts: list[Ids] = []
+        sizes: list[Ids] = []
+        for run in stream.runs(first, stop):
+            if isinstance(run, TripleBlock):
+                ids = self._ids_of(run.terms)
+                facts.append(np.column_stack((ids[run.subjects], ids[run.predicates], ids[run.objects])))
+                sizes.append(np.ones(len(run), np.int64))
+            else:
+                triples = [self._mapping.triples_of(event) for event in run]
+                encode = self.dictionary.encode
+                flat = [encode(term) for some in triples for triple in some for term in triple]
+                facts.append(np.array(flat, np.int64).reshape(-1, 3))
+                sizes.append(np.fromiter(map(len, triples), np.int64, len(triples)))
+        if len(facts) == 1:
+            return facts[0], sizes[0]
+        return np.concatenate((np.empty((0, 3), np.int64), *facts)), np.concatenate((np.empty(0, np.int64), *sizes))
+
+    def _ids_of(self, terms: Sequence[Term]) -> Ids:
+        known, ids = self._table
+        if known is not terms:
+            ids = self.dictionary.encode_terms(terms)
+            self._table = (terms, ids)
+        return ids
+
+    def _forget(self, stream: StreamBuffer) -> None:
+        """Let go of what the buffer no longer holds, once that is half of what is here."""
+        assert self._base is not None
+        gone = min(stream.first_position - self._base, self._count)
+        if gone * 2 <= self._count + 1:
+            return
+        cut, filled = int(self._offsets[gone]), int(self._offsets[self._count])
+        self._facts[: filled - cut] = self._facts[cut:filled].copy()
+        self._offsets[: self._count - gone + 1] = self._offsets[gone : self._count + 1] - cut
+        self._count -= gone
+        self._base += gone
+
+
+def _reaching(array: Ids, filled: int, size: int) -> Ids:
+    """The array, or a larger one with the same content, that holds so many items."""
+    if size <= len(array):
+        return array
+    grown = np.empty((max(2 * len(array), size), *array.shape[1:]), np.int64)
+    grown[:filled] = array[:filled]
+    return grown
+
+
+class EncodedStreams:
+    """All streams' triples, by one dictionary. `generation` changes when ids get new meanings."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.dictionary = Dictionary(number_as_float)
+        self._streams: dict[str, EncodedStream] = {}
+        self.most = _MOST_IDS
+        self._counted_from: int | None = None
+        self._settled = 0
+
+    def stream(self, name: str, mapping: Mapping) -> EncodedStream:
+        found = self._streams.get(name)
+        if found is None:
+            found = self._streams[name] = EncodedStream(self.dictionary, mapping)
+        return found
+
+    def drop_stream(self, name: str) -> None:
+        self._streams.pop(name, None)
+
+    def renew_if_full(self, accepted: int, held: int) -> bool:
+        """Begin anew when most of what the dictionary has met since it was new has left the streams' buffers: of all
+        `accepted` events only `held` are there. What it was filled with at once (windows, static graphs) is not held
+        against it."""
+        if self._counted_from is None:
+            self._counted_from, self._settled = accepted - held, len(self.dictionary)
+        if len(self.dictionary) < 2 * self._settled + self.most or held * 4 > accepted - self._counted_from:
+            return False
+        self.generation += 1
+        self.dictionary = Dictionary(number_as_float)
+        self._streams.clear()
+        self._counted_from = None
+        return True
+
+
+class _Sizes:
+    """How many triples each event of a window has, from the oldest on."""
+
+    __slots__ = ("_gone", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: deque[Ids] = deque()
+        self._gone = 0  # events of the first part that have left
+
+    def add(self, sizes: Ids) -> None:
+        if len(sizes):
+            self._parts.append(sizes)
+
+    def drop(self, events: int) -> int:
+        """Let the oldest events go; how many triples they had."""
+        triples = 0
+        while events:
+            part = self._parts[0]
+            leaving = min(events, len(part) - self._gone)
+            triples += int(part[self._gone : self._gone + leaving].sum())
+            self._gone += leaving
+            events -= leaving
+            if self._gone == len(part):
+                self._parts.popleft()
+                self._gone = 0
+        return triples
+
+    def clear(self) -> None:
+        self._parts.clear()
+        self._gone = 0
+
+
+class WindowFeed:
+    """One query's view of one window of triples: what came and left since it was last asked."""
+
+    __slots__ = ("_delivered", "_first", "_kept", "_sizes", "_skip", "_stop")
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._skip = 0  # how many triples of the first event are outside
+        self._stop = 0
+        self._sizes = _Sizes()  # of the events from the first on
+        self._delivered = 0  # how many triples were given out
+        self._kept = 0  # how many of them are still inside
+
+    def slide(self, view: View, encoded: EncodedStream) -> TripleSlide:
+        (first, stop), skip = view.positions, view.skip
+        if first >= self._stop:
+            arrived, sizes = encoded.between(view.stream, first, stop)
+            arrived = arrived[skip:]
+            self._sizes.clear()
+            self._kept = len(arrived)
+        else:
+            gone = self._sizes.drop(first - self._first)
+            arrived, sizes = encoded.between(view.stream, self._stop, stop)
+            self._kept += len(arrived) - (gone + skip - self._skip)
+        self._sizes.add(sizes)
+        self._first, self._skip, self._stop = first, skip, max(stop, first)
+        self._delivered += len(arrived)
+        return TripleSlide(np.ascontiguousarray(arrived), self._delivered - self._kept)

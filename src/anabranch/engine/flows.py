@@ -1,0 +1,98 @@
+"""A query's operators, fed with what its windows bring at each instant.
+
+Invariant: feeds and operators begin together and see every instant that changes something; when events have moved in
+their stream, or ids have got new meanings, all of it is thrown away and begun anew from what the windows hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from anabranch.algebra.operators import Source, Static, Window
+from anabranch.engine.contents import SlidingGraph
+from anabranch.engine.feeds import EncodedStreams, WindowFeed
+from anabranch.engine.maintained import Maintained
+from anabranch.engine.views import View
+from anabranch.model.mapping import Mapping as ModelMapping
+from anabranch.model.union import Conflict, ElementChanges
+from anabranch.planner.feeds import Tick, TripleSlide
+from anabranch.planner.queries import QueryPlan
+from anabranch.planner.runtime import Runtime
+from anabranch.snapshot import Context
+
+if TYPE_CHECKING:
+    from anabranch.engine.query import QueryOptions
+
+
+def whole(window: Window) -> Window:
+    """The window without what it keeps, which does not say when events enter and leave it."""
+    return window if window.keep is None else replace(window, keep=None)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowViews:
+    """What a query's windows hold at an instant."""
+
+    views: Mapping[Window, View]
+    encoded: EncodedStreams
+    mapping: ModelMapping
+    static_version: Callable[[str], int]
+
+    def signature(self, sources: Sequence[Source]) -> Hashable:
+        return tuple(
+            self.static_version(one.name) if isinstance(one, Static) else self.views[whole(one)].signature
+            for one in sources
+        )
+
+
+class QueryFlow:
+    """One query's operators and their feeds."""
+
+    def __init__(self, planned: QueryPlan, options: QueryOptions, encoded: EncodedStreams, listed: bool) -> None:
+        self._planned = planned
+        self._generation = encoded.generation
+        self._conflicts = options.conflicts
+        self._feeds: dict[Window, WindowFeed] = {}
+        self._graphs: dict[Window, SlidingGraph] = {}
+        runtime = Runtime(encoded.dictionary, options.parameters)
+        self.maintained = Maintained(planned, runtime, listed)
+        self.ticks = 0
+
+    def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
+        """Whether these operators are those of a plan, and their ids still mean what they meant."""
+        return self._planned is planned and self._generation == encoded.generation
+
+    def advance(self, context: Context, views: WindowViews) -> Conflict | None:
+        """Go on to an instant; a disagreement between events that made a union empty is given back."""
+        slides: dict[Window, TripleSlide] = {}
+        changes: dict[Window, ElementChanges] = {}
+        conflicts: list[Conflict] = []
+
+        def triples(window: Window) -> TripleSlide:
+            key = whole(window)
+            found = slides.get(key)
+            if found is None:
+                view = views.views[key]
+                stream = views.encoded.stream(view.stream.name, views.mapping)
+                found = slides[key] = self._feeds.setdefault(key, WindowFeed()).slide(view, stream)
+            return found
+
+        def elements(window: Window) -> ElementChanges:
+            key = whole(window)
+            found = changes.get(key)
+            if found is None:
+                graph = self._graphs.get(key)
+                if graph is None:
+                    graph = self._graphs[key] = SlidingGraph(self._conflicts, track=True)
+                content = graph.slide(views.views[key], views.mapping)
+                found = changes[key] = content.changes()
+                conflict = content.conflict()
+                if conflict is not None:
+                    conflicts.append(conflict)
+            return found
+
+        self.ticks += 1
+        self.maintained.advance(Tick(context, triples, elements, views.signature))
+        return conflicts[0] if conflicts else None

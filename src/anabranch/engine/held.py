@@ -1,0 +1,100 @@
+"""The events that a buffer holds, in their places: one by one, or in blocks that are never taken apart unless asked.
+
+A block stands in the list once for each of its events and knows where its first one stands, so that any event is found
+by its index, forgetting is cutting the list, and no object is made per event.
+
+Invariant: a block's events stand side by side from its first place on, up to where the block was cut. Whoever is to put
+an event in between makes all events behind that place single ones before (`loosen`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from anabranch.model.block import TripleBlock
+from anabranch.model.event import Event
+
+Run = TripleBlock | list[Event]
+
+
+class _Block:
+    """A block and the positions of its events."""
+
+    __slots__ = ("block", "first", "stop")
+
+    def __init__(self, block: TripleBlock, first: int) -> None:
+        self.block = block
+        self.first = first
+        self.stop = first + len(block)
+
+
+class HeldEvents:
+    """A list of events. Positions count from the first event that was ever here; `base` is that of index 0."""
+
+    __slots__ = ("_items", "base")
+
+    def __init__(self, events: Sequence[Event] = ()) -> None:
+        self._items: list[Event | _Block] = list(events)
+        self.base = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def append(self, event: Event) -> None:
+        self._items.append(event)
+
+    def append_block(self, block: TripleBlock) -> None:
+        self._items += [_Block(block, self.base + len(self._items))] * len(block)
+
+    def insert(self, index: int, event: Event) -> None:
+        """Put an event between single ones."""
+        self._items.insert(index, event)
+
+    def runs(self, first: int, stop: int) -> Iterator[Run]:
+        """The events from an index to another, as they are held."""
+        items, base = self._items, self.base
+        index, stop = max(first, 0), min(stop, len(items))
+        while index < stop:
+            item = items[index]
+            begin = index
+            if isinstance(item, _Block):
+                index = min(stop, item.stop - base)
+                yield item.block[base + begin - item.first : base + index - item.first]
+            else:
+                found: list[Event] = []
+                while isinstance(item, Event):
+                    found.append(item)
+                    index += 1
+                    if index == stop:
+                        break
+                    item = items[index]
+                yield found
+
+    def listed(self, first: int, stop: int) -> list[Event]:
+        """The events from an index to another, one by one."""
+        runs = list(self.runs(first, stop))
+        if len(runs) == 1:
+            (run,) = runs
+            return run.events() if isinstance(run, TripleBlock) else run
+        return [event for run in runs for event in run]
+
+    def loosen(self, index: int) -> None:
+        """Make all events from an index on single ones."""
+        self.cut_off(index, self.listed(index, len(self._items)))
+
+    def cut_off(self, index: int, instead: Run) -> None:
+        """Put other events in the place of all that stand at an index and behind it."""
+        if index < len(self._items):
+            item = self._items[index]
+            if isinstance(item, _Block):
+                item.stop = self.base + index
+            del self._items[index:]
+        if isinstance(instead, TripleBlock):
+            self.append_block(instead)
+        else:
+            self._items += instead
+
+    def forget(self, count: int) -> None:
+        """Let go of the first events."""
+        del self._items[:count]
+        self.base += count

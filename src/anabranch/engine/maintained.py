@@ -1,0 +1,131 @@
+"""A query's rows kept up to date by operators on changes.
+
+Law: after `advance` the rows are those of the plain query over the windows as they are; what entered and what left are
+the differences, as bags, to the instant before. Rows are compared by what an answer shows of them.
+
+State: what the operators keep, and the bag of rows by their ids; the rows themselves only where they are listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from anabranch.delta.batch import Batch
+from anabranch.delta.operators.base import Size
+from anabranch.delta.operators.ordering import OrderedSlice
+from anabranch.delta.trace import Trace
+from anabranch.engine.answers import Row
+from anabranch.model.compare import row_order_key
+from anabranch.planner.feeds import Tick
+from anabranch.planner.flow import Flow
+from anabranch.planner.queries import QueryPlan
+from anabranch.planner.runtime import Runtime
+from anabranch.planner.spec import Spec
+from anabranch.planner.values import canonical_order
+
+
+class Maintained:
+    """One query's operators at work. `listed`: its answers are all rows, so these are kept in order."""
+
+    def __init__(self, plan: QueryPlan, runtime: Runtime, listed: bool) -> None:
+        assert plan.root is not None, "a plan without operators is evaluated anew"
+        self.plan = plan
+        self._dictionary = runtime.dictionary
+        self._terms = plan.terms
+        self.flow = Flow(plan.root, runtime)
+        width = plan.root.width
+        self._bag = Trace(width, tuple(range(width)))
+        self._count = 0
+        self._changed = Batch.empty(width)
+        self._canonical: OrderedSlice | None = None
+        if listed and plan.listing is None:
+            self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
+        self._shown: dict[tuple[int, ...], Row] = {}  # the rows as they were decoded, as long as they are there
+
+    def advance(self, tick: Tick) -> None:
+        batch = self.flow.advance(tick).consolidated()
+        self._bag.add(batch)
+        self._count += int(batch.weights.sum())
+        self._changed = batch
+        if self._canonical is not None:
+            self._canonical.apply(batch)
+
+    # --- what the last advance changed ---
+
+    def entered(self) -> list[Row]:
+        return self._difference(1)
+
+    def left(self) -> list[Row]:
+        return self._difference(-1)
+
+    def _difference(self, sign: int) -> list[Row]:
+        batch = self._changed if self._terms else self._by_looks(self._changed)
+        wanted = batch.weights * sign > 0
+        rows = self._dictionary.rows(batch.rows[wanted])
+        found = [
+            row for row, weight in zip(rows, batch.weights[wanted].tolist(), strict=True) for _ in range(abs(weight))
+        ]
+        found.sort(key=row_order_key)
+        return found
+
+    def _by_looks(self, batch: Batch) -> Batch:
+        """Rows that an answer shows alike cancel each other, though their ids differ: 1 and 1.0."""
+        if not len(batch):
+            return batch
+        looks = self._dictionary.looks(batch.rows)
+        if (looks == batch.rows).all():
+            return batch
+        sums: Counter[tuple[int, ...]] = Counter()
+        shown: dict[tuple[tuple[int, ...], bool], tuple[int, ...]] = {}
+        for look, row, weight in zip(
+            map(tuple, looks.tolist()), map(tuple, batch.rows.tolist()), batch.weights.tolist(), strict=True
+        ):
+            sums[look] += weight
+            shown.setdefault((look, weight > 0), row)
+        left = [(shown[look, weight > 0], weight) for look, weight in sums.items() if weight]
+        return Batch.of([row for row, _ in left], [weight for _, weight in left], batch.rows.shape[1])
+
+    # --- all rows ---
+
+    def __len__(self) -> int:
+        return self._count
+
+    def rows(self) -> list[Row]:
+        """All rows, in the order that was asked for, else in the order of their values."""
+        listing = self.plan.listing
+        if listing is not None:
+            ordered = self.flow.part(listing.ordered)
+            assert isinstance(ordered, OrderedSlice)
+            picks = listing.picks
+            keys: Iterable[tuple[int, ...]] = (tuple([row[pick] for pick in picks]) for row in ordered.ordered())
+            if listing.distinct:
+                keys = dict.fromkeys(keys)
+            return self._listed(list(keys))
+        if self._canonical is not None:
+            return self._listed(list(self._canonical.ordered()))
+        batch = self._bag.rows()
+        found = self._dictionary.rows(np.repeat(batch.rows, batch.weights, axis=0))
+        found.sort(key=row_order_key)
+        return found
+
+    def _listed(self, keys: list[tuple[int, ...]]) -> list[Row]:
+        before = self._shown
+        shown: dict[tuple[int, ...], Row] = {}
+        decode = self._dictionary.decode
+        rows: list[Row] = []
+        for key in keys:
+            row = shown.get(key)
+            if row is None:
+                row = before.get(key)
+                if row is None:
+                    row = tuple([decode(one) for one in key])
+                shown[key] = row
+            rows.append(row)
+        self._shown = shown
+        return rows
+
+    def sizes(self) -> list[tuple[Spec, Size]]:
+        return list(self.flow.sizes())

@@ -1,0 +1,29 @@
+"""How queries are run: on changes or anew, by which matcher, within which limits, and checked how often.
+
+Invariant: none of this changes an answer. It may turn one into an error, where a limit is passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from anabranch.planner.plan import Matcher
+
+Force = Literal["auto", "recompute"]
+FORCES: tuple[Force, ...] = get_args(Force)
+MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
+
+    `max_matches` is how many matches one pattern may have at a time, `max_state` how many bytes one matcher may keep.
+    """
+
+    force: Force = "auto"
+    matcher: Matcher = "auto"
+    max_matches: int | None = None
+    max_state: int | None = None
+    verify: int = 0

@@ -1,0 +1,198 @@
+"""Many RDF terms as columns: texts in a row, those of one form (IRI, datatype, language, document) side by side.
+
+    forms     [kind, what all its terms share, how many there are], ... (JSON)
+    lengths   of each text, in bytes (uint32)
+    texts     all texts, one behind the other, in UTF-8
+
+What a form shares is the datatype of literals, the language of tagged strings, the document of blank nodes. So terms
+are written and read by whole runs, and a reader of a column of texts can make them without one term in between.
+
+Law: `TermColumns.of(terms)[0].terms()` are the same terms in another order, of which it says where each has gone.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from anabranch.model.block import Codes
+from anabranch.model.terms import LANG_STRING, Blank, Iri, Literal, Term
+
+_SIZES = struct.Struct("<III")
+_LENGTH = np.dtype("<u4")
+
+
+class Kind(IntEnum):
+    IRI = 0
+    LITERAL = 1
+    TAGGED = 2
+    BLANK = 3
+
+
+class Form(NamedTuple):
+    """What terms have in common: their kind, and their datatype, language or document."""
+
+    kind: Kind
+    shared: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts in a row: all of them in UTF-8, and how many bytes each has."""
+
+    data: bytes
+    lengths: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Texts:
+        whole = "".join(texts)
+        if whole.isascii():
+            return cls(whole.encode(), np.fromiter(map(len, texts), _LENGTH, len(texts)))
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        return cls(b"".join(encoded), np.fromiter(map(len, encoded), _LENGTH, len(encoded)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Texts]) -> Texts:
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([np.empty(0, _LENGTH), *(part.lengths for part in parts)])
+        return cls(b"".join(part.data for part in parts), lengths)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def texts(self) -> list[str]:
+        ends = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.lengths, out=ends[1:])
+        if ends[-1] > len(self.data):
+            raise ValueError("texts are missing")
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self.data)]
+        try:
+            texts: list[str] = pa.Array.from_buffers(pa.large_string(), len(self), buffers).to_pylist()
+        except UnicodeDecodeError:  # half of a surrogate pair, which is no UTF-8
+            return [self.data[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(ends.tolist())]
+        return texts
+
+
+@dataclass(frozen=True, slots=True)
+class TermColumns:
+    """Terms in the order of their forms, and how many each form has."""
+
+    forms: tuple[tuple[Form, int], ...]
+    texts: Texts
+
+    @classmethod
+    def of(cls, terms: Sequence[Term]) -> tuple[TermColumns, Codes]:
+        """The terms as columns, and the place there of each."""
+        iris: list[int] = []
+        groups = {_IRI_FORM: iris}
+        for index, term in enumerate(terms):
+            if term.__class__ is Iri:  # most are
+                iris.append(index)
+            else:
+                groups.setdefault(form_of(term), []).append(index)
+        order = [index for group in groups.values() for index in group]
+        places = np.empty(len(terms), np.int32)
+        places[order] = np.arange(len(terms), dtype=np.int32)
+        texts = Texts.of([terms[index][0] for index in order])
+        return cls(tuple((form, len(group)) for form, group in groups.items()), texts), places
+
+    @classmethod
+    def joined(cls, parts: Sequence[TermColumns]) -> TermColumns:
+        """One behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(tuple(form for part in parts for form in part.forms), Texts.joined([part.texts for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def kinds(self) -> npt.NDArray[np.int8]:
+        """The kind of each term."""
+        kinds = np.array([form.kind for form, _ in self.forms], np.int8)
+        return np.repeat(kinds, [count for _, count in self.forms])
+
+    def terms(self) -> list[Term]:
+        with undisturbed():
+            texts = self.texts.texts()
+            found: list[Term] = []
+            start = 0
+            for form, count in self.forms:
+                found += _terms_of(form, texts[start : start + count])
+                start += count
+            return found
+
+    def to_bytes(self) -> bytes:
+        said = [[*form, count] for form, count in self.forms]
+        forms = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        sizes = _SIZES.pack(len(forms), len(self.texts), len(self.texts.data))
+        return b"".join((sizes, forms, self.texts.lengths.astype(_LENGTH, copy=False).tobytes(), self.texts.data))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, place: int = 0) -> TermColumns:
+        """The columns that stand at a place. Raises ValueError, or what numpy and struct raise, when they do not."""
+        forms_size, count, size = _SIZES.unpack_from(data, place)
+        place += _SIZES.size
+        said = json.loads(data[place : place + forms_size].decode("utf-8", "surrogatepass"))
+        place += forms_size
+        lengths = np.frombuffer(data, _LENGTH, count, place)
+        place += lengths.nbytes
+        forms = tuple((Form(Kind(kind), shared), number) for kind, shared, number in said)
+        if sum(number for _, number in forms) != count or place + size > len(data):
+            raise ValueError("terms are missing")
+        return cls(forms, Texts(data[place : place + size], lengths))
+
+
+def form_of(term: Term) -> Form:
+    match term:
+        case Iri():
+            return _IRI_FORM
+        case Literal(_, _, language) if language:
+            return Form(Kind.TAGGED, language)
+        case Literal(_, datatype, _):
+            return Form(Kind.LITERAL, datatype)
+        case Blank(_, document):
+            return Form(Kind.BLANK, document)
+
+
+_IRI_FORM = Form(Kind.IRI)
+
+
+def _terms_of(form: Form, texts: list[str]) -> Iterator[Term]:
+    made: type[Term]
+    fields: Any
+    match form.kind:
+        case Kind.IRI:
+            made, fields = Iri, zip(texts)
+        case Kind.LITERAL:
+            made, fields = Literal, zip(texts, repeat(form.shared), repeat(""))
+        case Kind.TAGGED:
+            made, fields = Literal, zip(texts, repeat(LANG_STRING), repeat(form.shared))
+        case Kind.BLANK:
+            made, fields = Blank, zip(texts, repeat(form.shared))
+    # Half the time of calling the class, which would only do the same in Python.
+    return cast(Iterator[Term], map(tuple.__new__, repeat(made), fields))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No search for cycles while very many small objects without any are made: it would take most of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
