@@ -6,7 +6,7 @@ expression is walked without a change here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 
 from anabranch.algebra.expressions import AggregateCall, Call, Expression, MapOf, TripleTime, Variable
@@ -47,12 +47,24 @@ def walk(plan: Operator | Expression) -> Iterator[Operator | Expression]:
         pending.extend(reversed(_parts(item)))
 
 
-def _parts(item: object) -> list[object]:
-    if isinstance(item, tuple):
-        return list(item)
-    if is_dataclass(item):
-        return [getattr(item, field.name) for field in fields(item) if field.name != "span"]
-    return []
+def _parts(item: object) -> Sequence[object]:
+    kind = item.__class__
+    if kind not in _PART_NAMES:
+        _PART_NAMES[kind] = _part_names(kind)
+    names = _PART_NAMES[kind]
+    if names is None:
+        return item  # type: ignore[return-value]
+    return [getattr(item, name) for name in names]
+
+
+_PART_NAMES: dict[type, tuple[str, ...] | None] = {}
+
+
+def _part_names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a node that may hold parts; None of tuples, which are their parts."""
+    if issubclass(kind, tuple):
+        return None
+    return tuple(field.name for field in fields(kind) if field.name != "span") if is_dataclass(kind) else ()
 
 
 def sources(plan: Operator) -> tuple[Source, ...]:

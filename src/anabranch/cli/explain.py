@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from anabranch.algebra.drawings import Form
     from anabranch.algebra.explain import Explanation
+    from anabranch.algebra.operators import Operator
+    from anabranch.algebra.steps import Ways
+    from anabranch.planner.forecast import Kept
+    from anabranch.planner.queries import QueryPlan
 
 
 @guarded
@@ -38,6 +43,15 @@ def explain(
         list[str] | None,
         typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph, for rules that use what it holds."),
     ] = None,
+    state: Annotated[
+        bool, typer.Option("--state", help="Forecast what the operators will keep, from widths and --rate.")
+    ] = False,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]N", help="Events per second, of one stream or of each. [1000]", show_default=False
+        ),
+    ] = None,
     windows: WindowsOption = Windows.trailing,
     color: Color = None,
 ) -> None:
@@ -51,13 +65,16 @@ def explain(
 
       anabranch explain brokers.csparql --graph brokers.ttl --format svg > plan.svg
 
+      anabranch explain trick.seraph --state --rate rides=200
+
       anabranch explain --text "MATCH (a)-->(b) RETURN count(*)"
     """
     if (file is None) == (text is None):
         raise typer.BadParameter("give a query file, or the query itself with --text", param_hint="FILE")
     terminal = open_terminal(color)
     query_text = text if text is not None else options.read_text(file or "")
-    found = explained(query_text, file or "<text>", windows, graph)
+    rates = options.rates(rate) if state or rate else None
+    found = explained(query_text, file or "<text>", windows, graph, rates)
     if form is ExplainForm.json:
         plans = [explanation.to_dict() for explanation in found]
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))
@@ -76,8 +93,10 @@ def explain(
         terminal.out.print(drawn(explanation, width, stage or ExplainStage.after), soft_wrap=True)
 
 
-def explained(text: str, file_name: str, windows: Windows, graph: list[str] | None) -> list[Explanation]:
-    """The explanation of each statement of a text, with the rules that fire on it."""
+def explained(
+    text: str, file_name: str, windows: Windows, graph: list[str] | None, rates: dict[str | None, float] | None = None
+) -> list[Explanation]:
+    """The explanation of each statement of a text, with the rules that fire on it; with rates, what it will keep."""
     from anabranch.algebra.explain import explain as explain_query
     from anabranch.algebra.ingestion import Ingestion
     from anabranch.algebra.operators import Registration
@@ -108,12 +127,43 @@ def explained(text: str, file_name: str, windows: Windows, graph: list[str] | No
                 found.append(explain_query(query))
             case Registration():
                 optimized = optimize(query.plan, Knowledge.of(graphs, query.prefixes))
-                ways = planned(optimized.plan, query, Running(), {}).way
-                found.append(explain_query(query, windows.value, optimized, ways=ways))
+                plan = planned(optimized.plan, query, Running(), {})
+                explanation = explain_query(query, windows.value, optimized, ways=_ways(plan, rates))
+                found.append(explanation if rates is None else _with_forecast(explanation, plan, rates))
             case _:
                 optimized = optimize(query, Knowledge.of(graphs, plain_prefixes))
                 found.append(explain_query(query, windows.value, optimized, plain_prefixes))
     return found
+
+
+def _ways(plan: QueryPlan, rates: dict[str | None, float] | None) -> Ways:
+    """How each operator is executed and, with rates, what it will keep."""
+    if rates is None:
+        return plan.way
+    kept = forecast_of(plan, rates)
+
+    def way(operator: Operator) -> tuple[str, str] | None:
+        found = plan.way(operator)
+        return found if found is None or id(operator) not in kept else (found[0], f"{found[1]}, {kept[id(operator)]}")
+
+    return way
+
+
+def forecast_of(plan: QueryPlan, rates: dict[str | None, float]) -> dict[int, Kept]:
+    from anabranch.planner.forecast import forecast
+
+    return forecast(plan, lambda window: rates.get(window.stream.name, rates[None]))
+
+
+def _with_forecast(explanation: Explanation, plan: QueryPlan, rates: dict[str | None, float]) -> Explanation:
+    from anabranch.planner.forecast import size_words
+
+    kept = forecast_of(plan, rates).values()
+    named = ", ".join(f"{'each stream' if name is None else name} {rate:,g}/s" for name, rate in rates.items())
+    total = f"about {sum(one.rows for one in kept):,.0f} rows, {size_words(sum(one.bytes for one in kept))}"
+    said = (("state", f"{total}; events: {named}"), ("", "each event one fact, each join one to one: a calculation"))
+    data = {"rows": round(sum(one.rows for one in kept)), "bytes": round(sum(one.bytes for one in kept))}
+    return replace(explanation, facts=(*explanation.facts, *said), data={**explanation.data, "state": data})
 
 
 def drawn(explanation: Explanation, width: int, stage: ExplainStage = ExplainStage.after) -> Text:

@@ -238,6 +238,20 @@ def size(value: str | None, option: str) -> int | None:
     return int(float(found[1]) * _SIZES[found[2].upper()])
 
 
+def rates(values: list[str] | None) -> dict[str | None, float]:
+    """Events per second by stream; of those that nobody named, under None."""
+    found: dict[str | None, float] = {None: 1000.0}
+    for value in values or ():
+        name, _, number = value.rpartition("=")
+        try:
+            found[name or None] = float(number)
+        except ValueError:
+            raise typer.BadParameter(f"`{value}` is no rate; write it like rides=200", param_hint="--rate") from None
+        if not 0 <= found[name or None] < 1e12:
+            raise typer.BadParameter(f"`{number}` events per second are not possible", param_hint="--rate")
+    return found
+
+
 def vocabulary(value: str | None) -> str | None:
     """A namespace: an IRI whole enough to stand before a name."""
     if value is not None and not _ABSOLUTE_IRI.fullmatch(value):

@@ -15,7 +15,7 @@ beginning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -92,7 +92,7 @@ def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
         for leaf, (variable, column) in enumerate(shape.leaves):
             put[record + lay.P_LEAF_COLUMN + leaf] = column
             put[record + lay.P_LEAF_VARIABLE + leaf] = variable
-        _add_steps(words, record, number, shapes, conjunction.different)
+        _add_steps(words, record, number, shapes, incidences, conjunction.different)
     _add_tables(words, conjunction, shapes, incidences)
     _add_dispatch(words, patterns, shapes, min(KIND, conjunction.width - 1))
     content = max(len(shape.sides) + len(shape.leaves) for shape in shapes)
@@ -240,7 +240,9 @@ def _add_dispatch(words: _Words, patterns: Sequence[FactPattern], shapes: Sequen
     others = [n for n, pattern in enumerate(patterns) if not isinstance(pattern.places[column], Fixed)]
 
     def listed(numbers: Sequence[int]) -> int:
-        return words.add((len(numbers), sum(len(shapes[number].sides) for number in numbers), *numbers))
+        sides = sum(len(shapes[number].sides) for number in numbers)
+        exact = not any(patterns[number].ranges for number in numbers)  # numbers of ids may come later
+        return words.add((len(numbers), sides, int(exact), *numbers))
 
     words.words[lay.L_DEFAULT] = default = listed(others)
     multiplier, bits = _multiplier(list(kinds))
@@ -270,28 +272,50 @@ def _multiplier(kinds: Sequence[int]) -> tuple[int, int]:
 
 
 def _add_steps(
-    words: _Words, record: int, seed: int, shapes: Sequence[_Shape], different: Sequence[tuple[int, int]]
+    words: _Words,
+    record: int,
+    seed: int,
+    shapes: Sequence[_Shape],
+    incidences: Sequence[Sequence[int]],
+    different: Sequence[tuple[int, int]],
 ) -> None:
     """The seed's own step, and after it one order of all other patterns that are no bits."""
     put = words.words
-    bound: set[int] = set()
+    bound: dict[int, int] = {}
     put[record + lay.P_SEED] = words.add(_step(words, seed, shapes, bound, different))
-    bound |= _bound_by(shapes[seed])
+    bound = dict.fromkeys(_bound_by(shapes[seed]), 0)
+    chains: dict[tuple[int, ...], None] = {}
     left = [number for number, shape in enumerate(shapes) if number != seed and not shape.is_bit]
     addresses: list[int] = []
     while left:
-        group = _next(left, shapes, bound)
+        group = _next(left, shapes, set(bound))
         steps: list[list[int]] = []
         for first in group:
-            met = set(bound)
+            met = dict(bound)
             for number in (first, *(other for other in group if other != first)):
                 steps.append(_step(words, number, shapes, met, different, len(group)))
-                met |= _bound_by(shapes[number])
+                met |= dict.fromkeys(_bound_by(shapes[number]) - met.keys(), len(addresses) + 1)
+            chains |= dict.fromkeys(_chains(first, shapes, incidences, seed))
         addresses += [words.add(word for step in steps for word in step)] + [0] * (len(group) - 1)
-        bound.update(*(_bound_by(shapes[number]) for number in group))
+        for number in group:
+            bound |= dict.fromkeys(_bound_by(shapes[number]) - bound.keys(), len(addresses))
         left = [number for number in left if number not in group]
     put[record + lay.P_STEPS] = words.add(addresses)
     put[record + lay.P_DEPTHS] = len(addresses)
+    put[record + lay.P_LOOK] = words.add(word for chain in chains for word in chain)
+    put[record + lay.P_LOOK_END] = len(put)
+
+
+def _chains(
+    number: int, shapes: Sequence[_Shape], incidences: Sequence[Sequence[int]], seed: int
+) -> Iterable[tuple[int, ...]]:
+    """The chains of a pattern that begin at the rows of a seed."""
+    own = [variable for variable, _ in shapes[seed].sides]
+    sides = [variable for variable, _ in shapes[number].sides]
+    for side, variable in enumerate(sides):
+        if variable in own:
+            other = next((one for one, new in enumerate(sides) if new not in own), -1)
+            yield own.index(variable), lay.R_HEADS + incidences[variable].index(number), number, side, other
 
 
 def _bound_by(shape: _Shape) -> set[int]:
@@ -326,14 +350,16 @@ def _step(
     words: _Words,
     number: int,
     shapes: Sequence[_Shape],
-    bound: set[int],
+    bound: Mapping[int, int],
     different: Sequence[tuple[int, int]],
     group: int = 1,
 ) -> list[int]:
     """One step, not yet in the plan; the pairs that it tests are, since steps of a group stand next to each other."""
     shape = shapes[number]
-    after = bound | _bound_by(shape)
+    after = bound.keys() | _bound_by(shape)
     given = [side for side, (variable, _) in enumerate(shape.sides) if variable in bound]
+    # What was bound first changes last: its chain is near already.
+    given.sort(key=lambda side: bound[shape.sides[side][0]])
     new = [side for side, (variable, _) in enumerate(shape.sides) if variable not in bound]
     step = [0] * lay.STEP_SIZE
     step[lay.T_PATTERN] = number
@@ -343,7 +369,7 @@ def _step(
     step[lay.T_BOUND_SIDES : lay.T_BOUND_SIDES + len(given)] = given
     step[lay.T_NEW] = len(new)
     step[lay.T_NEW_SIDES : lay.T_NEW_SIDES + len(new)] = new
-    pairs = [pair for pair in different if set(pair) <= after and not set(pair) <= bound]
+    pairs = [pair for pair in different if set(pair) <= after and not set(pair) <= bound.keys()]
     step[lay.T_DIFFERENT] = words.add(variable for pair in pairs for variable in pair)
     step[lay.T_DIFFERENT_END] = len(words.words)
     return step

@@ -15,9 +15,9 @@ from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import parts_of
-from anabranch.model.temporal import Duration
 from anabranch.planner.graph_patterns import Component, GraphMatch
 from anabranch.planner.leaves import Budgets, ElementMatch, Given, Joiner, MergedMatch, SlidingMatch, WindowMatch
+from anabranch.planner.questions import seconds
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import NotIncremental, Part, Spec
 from anabranch.planner.triple_patterns import Bounds, TripleComponent, components
@@ -74,14 +74,9 @@ def _chosen(window: op.Window, choices: Choices) -> tuple[str, Joiner | None]:
         case "library":
             return "LibraryJoins", "library"
     slide = window.step or choices.slide
-    if window.width is not None and slide is not None and _length(slide) >= _REPLACED * _length(window.width):
+    if window.width is not None and slide is not None and seconds(slide) >= _REPLACED * seconds(window.width):
         return "SemiJoins", "auto"
     return "LogMatcher", None
-
-
-def _length(duration: Duration) -> float:
-    """About how long it is, in seconds."""
-    return ((duration.months * 30.44 + duration.days) * 86_400) + duration.seconds + duration.nanoseconds / 1e9
 
 
 def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices) -> list[Spec]:

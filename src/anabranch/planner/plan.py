@@ -14,7 +14,7 @@ from typing import Literal
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import only_picks, walk, windows
+from anabranch.algebra.walk import only_picks, walk
 from anabranch.delta.operators.anti_join import AntiJoin
 from anabranch.delta.operators.mark import Arguments, MarkJoin
 from anabranch.delta.operators.rowwise import Picked
@@ -47,6 +47,7 @@ from anabranch.planner.questions import (
     is_volatile_itself,
     path_meets_others,
     reads_static,
+    reads_windows_itself,
     says_the_same,
 )
 from anabranch.planner.results import ask_spec, construct_spec
@@ -101,6 +102,7 @@ class Planner:
     needed: Mapping[int, frozenset[str]] = field(default_factory=dict)
     several: bool = False  # whether the whole plan reads several sources
     modes: dict[int, Mode] = field(default_factory=dict)
+    streaming: dict[int, bool] = field(default_factory=dict)
     marks: int = 0
 
     def build(self, operator: op.Operator, scope: Scope) -> Spec:
@@ -113,6 +115,14 @@ class Planner:
             return self.recomputed(operator, Mode("recompute", str(reason)))
         self.modes.setdefault(id(operator), Mode("incremental", spec.name))
         return spec
+
+    def _streams(self, operator: op.Operator) -> bool:
+        """Whether a part of the plan reads a window."""
+        found = self.streaming.get(id(operator))
+        if found is None:
+            found = reads_windows_itself(operator) or any(map(self._streams, operator.inputs))
+            self.streaming[id(operator)] = found
+        return found
 
     def _built(self, operator: op.Operator, scope: Scope) -> Spec:
         wanted = (*scope.over(operator), *operator.columns)
@@ -127,7 +137,7 @@ class Planner:
                 return arranged(scope.argument, wanted, operator)
         if is_volatile_itself(operator):
             raise NotIncremental("it reads the clock or chance")
-        if not has_argument(operator) and not windows(operator):
+        if not has_argument(operator) and not self._streams(operator):
             return self.recomputed(operator, Mode("once", "static" if reads_static(operator) else "constant"))
         return arranged(self._streaming(operator, scope), wanted, operator)
 
@@ -229,7 +239,7 @@ class Planner:
         self, base: op.Operator, conditions: Sequence[ex.Expression], scope: Scope
     ) -> tuple[Spec, Sequence[ex.Expression]]:
         """What filters stand on, and those conditions that are left to be tested."""
-        if is_volatile_itself(base) or (not has_argument(base) and not windows(base)):
+        if is_volatile_itself(base) or (not has_argument(base) and not self._streams(base)):
             return self.build(base, scope), conditions
         left = conditions
         try:
@@ -304,12 +314,15 @@ class Planner:
         """A pattern's matches, the parts that share no variable joined, and the conditions that are left to test."""
         if isinstance(operator, tr.GraphPattern):
             parts = triples_spec(operator, number_bounds(conditions), self.choices)
+            self.modes[id(operator)] = Mode("incremental", parts[0].name)
             return arranged(self._combined(parts, conditions, operator), operator.columns, operator), conditions
         wanted = self.needed.get(id(operator))
         match = plan_pattern(operator, conditions, wanted, self.choices.parameters, self.choices.trails)
         if isinstance(match, str):
             raise NotIncremental(match)
-        spec = self._combined(elements_spec(operator, match, self.choices), match.kept, operator)
+        matchers = elements_spec(operator, match, self.choices)
+        self.modes[id(operator)] = Mode("incremental", matchers[0].name)
+        spec = self._combined(matchers, match.kept, operator)
         for one, other in match.different:
             spec = apart(spec, one, other, operator)
         for one, other in match.disjoint:

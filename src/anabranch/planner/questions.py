@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
+from itertools import chain
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import is_volatile, sources, static_graphs, walk
+from anabranch.algebra.walk import is_volatile, read_by, sources, static_graphs, walk
+from anabranch.model.temporal import Duration
 from anabranch.optimizer.rebuild import everywhere, source_of
 from anabranch.snapshot.variables import free_variables
 
@@ -24,6 +26,12 @@ def has_argument(operator: op.Operator) -> bool:
 def is_volatile_itself(operator: op.Operator) -> bool:
     """Whether the operator's own expressions read the clock or chance."""
     return any(is_volatile(one) for one in _expressions(operator))
+
+
+def reads_windows_itself(operator: op.Operator) -> bool:
+    """Whether the operator or a subquery in its expressions reads a window."""
+    nodes = chain((operator,), *map(walk, _expressions(operator)))
+    return any(isinstance(source, op.Window) for node in nodes for source in read_by(node))
 
 
 def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
@@ -122,3 +130,8 @@ def _need(plan: op.Operator, wanted: frozenset[str], found: dict[int, frozenset[
 
 def _read(expressions: Iterable[ex.Expression]) -> frozenset[str]:
     return frozenset(name for expression in expressions for name in free_variables(expression))
+
+
+def seconds(duration: Duration) -> float:
+    """About how long it is."""
+    return (duration.months * 30.44 + duration.days) * 86_400 + duration.seconds + duration.nanoseconds / 1e9

@@ -39,7 +39,7 @@ query TotalAmountPerDayAndBroker
   columns     broker, total; each answer has win_start, win_end
   execution   recompute: snapshot evaluator, when an event has entered or left a window
               static parts once for each version of their graphs
-              no part is incremental; on Spark in one cell
+              on Spark in one cell
   rules       narrow_sources
                 b:is_from: set apart, static knowledge holds it
                 x:does, x:with: not in graph http://brokerscentral.org/brokers.rdf

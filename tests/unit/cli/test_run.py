@@ -114,6 +114,8 @@ def test_the_summary_can_be_json_or_silent(invoke: Invoke, trick: Path, events: 
         "late": 0,
         "seconds": 0,
         "dead_letters": [],
+        "verified": 0,
+        "differing": 0,
         "events_per_second": 0,
     }
     assert invoke("run", trick, "-s", f"rides={events}", "--quiet").err == ""

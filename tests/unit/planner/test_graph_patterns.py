@@ -173,7 +173,7 @@ def random_conditions(random: Random, pattern: op.Pattern) -> list[ex.Expression
     trails = {one.variable for path in pattern.paths for one in path.relationships if one.length is not None}
     paths = {path.variable for path in pattern.paths if path.variable is not None}
     names = tuple(name for name in pattern.columns if name not in trails | paths)
-    lists = [ex.Variable(name) for name in sorted(trails)]
+    lists: list[ex.Expression] = [ex.Variable(name) for name in sorted(trails)]
     lists += [ex.Call("relationships", (ex.Variable(name),)) for name in sorted(paths)]
 
     def some() -> ex.Expression:
@@ -358,7 +358,80 @@ def test_an_error_is_raised_only_where_a_match_is_complete() -> None:
 def test_a_condition_on_more_than_one_element_waits_for_the_match(condition: ex.Expression) -> None:
     match = planned(ONE_HOP, condition)
     assert match.kept == (condition,)
-    assert not any(kind.conditions for kind in match.kinds)
+    assert not any(kind.conditions for kind in match.kinds if not isinstance(kind, TrailKind))
+
+
+# --- trails -----------------------------------------------------------------------------------------------------------
+
+
+def trails_of(match: GraphMatch) -> list[TrailKind]:
+    return [kind for kind in match.kinds if isinstance(kind, TrailKind)]
+
+
+def of_each(source: ex.Expression, function: str | None = None) -> ex.Expression:
+    x = x_of("e") if function is None else ex.Call(function, (x_of("e"),))
+    return ex.Quantifier("all", "e", source, ex.Compare("=", x, ex.Constant(1)))
+
+
+TRAIL = op.Pattern(SOURCE, (path(node("a", "A"), relationship("r", "T", length=(1, 3)), node("b"), name="p"),))
+
+
+def test_a_trail_begins_and_ends_at_nodes_that_fit() -> None:
+    match = planned(TRAIL, ex.Compare("=", x_of("b"), ex.Constant(1)), needed=frozenset())
+    (kind,) = trails_of(match)
+    labels = {one.number: (one.labels, bool(one.conditions)) for one in match.kinds if isinstance(one, NodeKind)}
+    assert [labels[kind.starts or 0], labels[kind.ends or 0]] == [(("A",), False), ((), True)]
+    assert (kind.shown, kind.between) == (False, False)
+
+
+@pytest.mark.parametrize("source", [ex.Variable("r"), ex.Call("relationships", (ex.Variable("p"),))])
+def test_what_must_hold_for_all_is_asked_of_each_on_the_way(source: ex.Expression) -> None:
+    match = planned(TRAIL, of_each(source), needed=frozenset())
+    assert len(trails_of(match)[0].each) == 1
+    assert (match.kept, match.columns) == ((), ())
+    match = planned(TRAIL, of_each(source, "toInteger"), needed=frozenset())
+    assert len(trails_of(match)[0].each) == len(match.kept) == 1, "what may fail is asked again"
+
+
+def test_what_must_hold_for_all_is_not_settled_by_the_trails_of_a_path_alone() -> None:
+    hops = path(
+        node("a"), relationship("r", length=(1, 3)), node("b"), relationship("s", length=None), node("c"), name="p"
+    )
+    condition = of_each(ex.Call("relationships", (ex.Variable("p"),)))
+    match = planned(op.Pattern(SOURCE, (hops,)), condition)
+    assert match.kept == (condition,)
+    assert len(trails_of(match)[0].each) == 1
+
+
+def test_nodes_on_the_way_are_shown_where_the_path_is() -> None:
+    assert [kind.between for kind in trails_of(planned(TRAIL, needed=frozenset({"p"})))] == [True]
+    assert [kind.between for kind in trails_of(planned(TRAIL, needed=frozenset({"r"})))] == [False]
+
+
+def test_relationships_of_a_trail_differ_from_all_others_of_the_match() -> None:
+    hops = path(
+        node("a"),
+        relationship("r", "T", length=(1, None)),
+        node("b"),
+        relationship("s", "S"),
+        node("c"),
+        relationship("t", length=(0, None)),
+        node("d"),
+    )
+    match = planned(op.Pattern(SOURCE, (hops,)), needed=frozenset())
+    assert match.disjoint == (("r", "t"), ("s", "t"))
+    assert match.different == ()
+    assert set(match.columns) == {"r", "s", "t"}
+
+
+def test_trails_that_may_not_be_kept_are_searched_for_anew() -> None:
+    answer = plan_pattern(TRAIL, trails=False)
+    assert isinstance(answer, str)
+    assert "variable length" in answer
+    assert isinstance(plan_pattern(ONE_HOP, trails=False), GraphMatch)
+
+
+# --- what cannot be done ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

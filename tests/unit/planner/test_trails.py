@@ -162,11 +162,12 @@ def random_kind(random: Random) -> TrailKind:
 
 def random_graph(random: Random, before: PropertyGraph) -> PropertyGraph:
     """Some elements go, some come, some change: content, type, labels, ends."""
-    nodes = {one.id: one for one in before.nodes.values() if random.random() < 0.9}
+    nodes = {node.id: node for node in before.nodes.values() if random.random() < 0.9}
     kept = [one for one in before.relationships.values() if random.random() < 0.8]
-    for one in range(6):
+    for number in range(6):
         if random.random() < 0.3:
-            nodes[one] = Node(one, tuple(random.sample("AB", random.randrange(3))), {"x": random.randrange(2)})
+            labels = tuple(random.sample("AB", random.randrange(3)))
+            nodes[number] = Node(number, labels, {"x": random.randrange(2)})
     relationships: dict[Any, Relationship] = {}
     for one in kept:
         match random.randrange(8):

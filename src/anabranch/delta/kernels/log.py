@@ -34,7 +34,7 @@ from anabranch.delta.kernels.log_store import (
     sweep,
 )
 
-_LARGE = 1 << 18  # words of rows from which they do not fit into near memory
+_LARGE = 1 << 16  # words of entries and rows from which they do not fit into near memory
 _MANY = 4  # matches per new fact from which deletion by join is cheaper than keeping matches
 
 
@@ -184,7 +184,7 @@ def _unlink(desk: Ids, ring: Ids, rows: Ids, slots: Ids, hashes: Ids, position: 
 
 
 @compiled
-def _close(desk: Ids, rows: Ids, slots: Ids) -> int:
+def _close(desk: Ids, ring: Ids, rows: Ids, slots: Ids) -> int:
     """The end of a slide: sweep some rows, forget the lists, now and then see how the stream behaves."""
     if not desk[lay.L_NEWER]:
         # Twice as fast as rows come or entries go: dead rows stay a small part, and go when nothing comes any more.
@@ -199,7 +199,7 @@ def _close(desk: Ids, rows: Ids, slots: Ids) -> int:
     desk[lay.S_ENTERED] = 0
     desk[lay.S_FOUND] = 0
     desk[lay.S_SINCE_SWITCH] += entered
-    desk[lay.S_SCATTERED] = rows.size > _LARGE and 2 * desk[lay.S_COLD] > desk[lay.S_CHAINED]
+    desk[lay.S_SCATTERED] = ring.size + rows.size > _LARGE and 2 * desk[lay.S_COLD] > desk[lay.S_CHAINED]
     desk[lay.S_COLD] = 0
     desk[lay.S_CHAINED] = 0
     if desk[lay.S_AUTO]:
@@ -240,7 +240,7 @@ def run_slides(
             start = max(desk[lay.S_NEXT], min(number, end))
             desk[lay.S_FUEL] -= 1 + end - start
             base = desk[lay.S_BASE]
-            while start < end and desk[list_of(desk, facts[(start - base) * width + kind])] == 0:
+            while start < end and desk[list_of(desk, facts[(start - base) * width + kind]) + lay.F_COUNT] == 0:
                 start += 1
             desk[lay.S_NEXT] = start
             tail = desk[lay.S_TAIL]
@@ -250,6 +250,7 @@ def run_slides(
                 continue
             desk[lay.S_BOUND] = start << 8
             desk[lay.S_LIST_BASE] = tail
+            desk[lay.S_OLD_END] = desk[lay.S_END]
             desk[lay.S_NEW_TAIL] = tail
             desk[lay.S_OUT_START] = desk[lay.S_OUT]
             phase = 1
@@ -289,7 +290,7 @@ def run_slides(
         desk[lay.S_PHASE] = 0
         marks[slide] = desk[lay.S_OUT]
         desk[lay.S_SLIDE] = slide + 1
-        code = _close(desk, rows, slots)
+        code = _close(desk, ring, rows, slots)
         if code:
             return code
         if desk[lay.S_FUEL] < 0:
@@ -306,12 +307,12 @@ def _mark(
     while desk[lay.S_SLIDE] * width < removed.size:
         fact = desk[lay.S_SLIDE] * width
         fitting = list_of(desk, removed[fact + desk[lay.L_KIND]])
-        if desk[lay.S_LISTS] + desk[fitting] > lists.size:
+        if desk[lay.S_LISTS] + desk[fitting + lay.F_COUNT] > lists.size:
             return lay.LISTS_FULL
         if desk[lay.S_HASH_WANTED]:
             return lay.HASH_WANTED
-        for i in range(desk[fitting]):
-            pattern = desk[fitting + 2 + i]
+        for i in range(desk[fitting + lay.F_COUNT]):
+            pattern = desk[fitting + lay.F_PATTERNS + i]
             record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
             if not passes(desk, bounds, removed, numbers, fact, record):
                 continue
@@ -327,7 +328,7 @@ def _mark(
                 desk[lay.W_KEY + sides + leaf] = removed[fact + desk[record + lay.P_LEAF_COLUMN + leaf]]
             if not known:
                 continue
-            position = find_fact(desk, ring, rows, hashes, pattern, 0)
+            position = find_fact(desk, ring, rows, hashes, pattern, 0, desk[lay.W_PREFERRED + pattern])
             if position < 0 or ring[position * size] >= desk[lay.S_BOUND]:
                 continue
             ring[position * size] = desk[lay.S_BOUND] | pattern
@@ -385,4 +386,4 @@ def run_change(
         if code:
             return code
     desk[lay.S_PHASE] = 0
-    return _close(desk, rows, slots)
+    return _close(desk, ring, rows, slots)

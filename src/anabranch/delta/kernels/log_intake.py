@@ -33,6 +33,7 @@ from anabranch.delta.kernels.log_store import (
 Floats = npt.NDArray[np.float64]
 
 _LONG = 1 << 13  # entries after which what was touched is no longer near
+_PEEKS = 3  # entries of a chain beyond the first that are asked for
 
 
 @inlined
@@ -53,36 +54,35 @@ def passes(desk: Ids, bounds: Floats, facts: Ids, numbers: Floats, fact: int, re
 
 @inlined
 def list_of(desk: Ids, kind: int) -> int:
-    """The list of the patterns that facts of a kind may fit: how many, how many sides they have, which."""
+    """The list of the patterns that facts of a kind may fit."""
     multiplier, shift = np.uint64(desk[lay.L_MULTIPLIER]), np.uint64(desk[lay.L_SHIFT])
     slot = desk[lay.L_DISPATCH] + (np.int64((np.uint64(kind) * multiplier) >> shift) << 1)
     return int(desk[slot + 1] if desk[slot] == kind else desk[lay.L_DEFAULT])
 
 
 @inlined
-def _write(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, lists: Ids, pattern: int, number: int, known: bool) -> None:
-    """The fact in W_KEY becomes the newest entry of its chains; when it is `known` it may be a copy of a living one."""
+def _write(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, lists: Ids, pattern: int, number: int, copied: int) -> int:
+    """The fact in W_KEY becomes the newest entry of its chains. `copied` is where the same fact lives already; -1:
+    nowhere; -2: find out. Where that was is the result."""
     record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
     size, row_size, newer = desk[lay.L_ENTRY], desk[lay.L_ROW], desk[lay.L_NEWER]
     last = desk[lay.L_LAST]
     tail = desk[lay.S_TAIL]
     sides = desk[record + lay.P_SIDES]
     hashed = desk[lay.W_HASHED + pattern] == 1
-    copied = -1
     slot = -1
-    if known:
+    if copied != -1:
         if desk[record + lay.P_BIT]:
             copied = rows[desk[lay.W_KEY] * row_size + desk[record + lay.P_HEAD]]
             if copied < tail:
                 copied = -1
         elif hashed:
             slot = hash_slot(desk, ring, hashes, pattern, tail)
-            if slot >= 0:
-                copied = (hashes[slot] >> 16) - 1
-        else:
-            copied = find_fact(desk, ring, rows, hashes, pattern, tail)
+            copied = (hashes[slot] >> 16) - 1 if slot >= 0 else -1
+        elif copied == -2:
+            copied = find_fact(desk, ring, rows, hashes, pattern, tail, desk[lay.W_PREFERRED + pattern])
     if newer and copied >= 0:
-        return
+        return int(copied)
     position = desk[lay.S_FREE_ENTRY]
     if position >= 0:
         desk[lay.S_FREE_ENTRY] = ring[position * size]
@@ -132,16 +132,17 @@ def _write(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, lists: Ids, pattern: in
         hashes[slot] = ((position + 1) << 16) | (hashes[slot] & 0xFFFF)
     elif hashed:
         hash_fact(desk, hashes, pattern, position, tail)
+    return int(copied)
 
 
 @inlined
 def _room(desk: Ids, rows: Ids, hashes: Ids, lists: Ids, fitting: int) -> int:
     """Whether one more arrival can be written as an entry of every pattern of a list; else what is full."""
-    count = desk[fitting]
+    count = desk[fitting + lay.F_COUNT]
     used = desk[lay.S_LIVING] if desk[lay.L_NEWER] else desk[lay.S_END] - desk[lay.S_TAIL]
     if used + count > desk[lay.L_LAST] + 1:
         return lay.LOG_FULL
-    if (desk[lay.S_ROWS_USED] + desk[fitting + 1]) * desk[lay.L_ROW] > rows.size:
+    if (desk[lay.S_ROWS_USED] + desk[fitting + lay.F_SIDES]) * desk[lay.L_ROW] > rows.size:
         return lay.ROWS_FULL
     if desk[lay.S_LISTS] + count > lists.size:
         return lay.LISTS_FULL
@@ -154,16 +155,21 @@ def _room(desk: Ids, rows: Ids, hashes: Ids, lists: Ids, fitting: int) -> int:
 def _peek(
     desk: Ids, bounds: Floats, ring: Ids, rows: Ids, slots: Ids, facts: Ids, numbers: Floats, fact: int, stage: int
 ) -> None:
-    """Ask for what some arrivals will need: first the slots of their rows, then the rows, then the heads of chains."""
-    width, size, row_size = desk[lay.L_WIDTH], desk[lay.L_ENTRY], desk[lay.L_ROW]
-    last, mask, tail = desk[lay.L_LAST], slots.size - 1, desk[lay.S_TAIL]
+    """Ask for what some arrivals will need: first the slots of their rows, then the rows, then the chains on which the
+    same fact is looked for."""
+    width, row_size = desk[lay.L_WIDTH], desk[lay.L_ROW]
+    mask, tail = slots.size - 1, desk[lay.S_TAIL]
     fact += (2 - stage) * AHEAD * width
+    chains = 0
     for number in range(fact, min(fact + AHEAD * width, facts.size), width):
         fitting = list_of(desk, facts[number + desk[lay.L_KIND]])
-        for i in range(desk[fitting]):
-            record = lay.L_RECORDS + desk[fitting + 2 + i] * lay.PATTERN_SIZE
+        first = True
+        for i in range(desk[fitting + lay.F_COUNT]):
+            pattern = desk[fitting + lay.F_PATTERNS + i]
+            record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
             if not passes(desk, bounds, facts, numbers, number, record):
                 continue
+            preferred = desk[lay.W_PREFERRED + pattern]
             for side in range(desk[record + lay.P_SIDES]):
                 column = desk[record + lay.P_COLUMN + side]
                 value = facts[number + column] if column >= 0 else 0
@@ -174,10 +180,25 @@ def _peek(
                     row = ((slots[slot] & LOW) - 1) * row_size
                     if stage == 1:
                         prefetch(rows, row)
-                    else:
-                        for head in range(row + lay.R_HEADS, row + row_size):
-                            if rows[head] >= tail:
-                                prefetch(ring, (rows[head] & last) * size)
+                    elif first and side == preferred and not desk[record + lay.P_BIT]:
+                        position = rows[row + desk[record + lay.P_HEAD + side]]
+                        if position >= tail and chains < lay.MOST_CHAINS:
+                            prefetch(ring, (position & desk[lay.L_LAST]) * desk[lay.L_ENTRY])
+                            desk[lay.W_CHAINS + chains] = (position << 8) | pattern
+                            chains += 1
+            first = first and desk[fitting + lay.F_EXACT] == 0
+    for _ in range(_PEEKS):
+        count = chains
+        chains = 0
+        for i in range(count):
+            pattern = desk[lay.W_CHAINS + i] & 0xFF
+            position = desk[lay.W_CHAINS + i] >> 8
+            at = (position & desk[lay.L_LAST]) * desk[lay.L_ENTRY] + lay.E_SIDES + desk[lay.W_PREFERRED + pattern]
+            position -= np.int64(np.int32(ring[at]))
+            if position >= tail:
+                prefetch(ring, (position & desk[lay.L_LAST]) * desk[lay.L_ENTRY])
+                desk[lay.W_CHAINS + chains] = (position << 8) | pattern
+                chains += 1
 
 
 @compiled
@@ -221,22 +242,28 @@ def take_in(
         if code:
             desk[lay.S_NEXT] = number
             return code
-        for i in range(desk[fitting]):
-            pattern = desk[fitting + 2 + i]
+        exact = desk[fitting + lay.F_EXACT] != 0
+        copied = -2
+        for i in range(desk[fitting + lay.F_COUNT]):
+            pattern = desk[fitting + lay.F_PATTERNS + i]
             record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
             if not passes(desk, bounds, facts, numbers, fact, record):
                 continue
-            known = True
             sides = desk[record + lay.P_SIDES]
             for side in range(sides):
                 column = desk[record + lay.P_COLUMN + side]
                 value = facts[fact + column] if column >= 0 else 0
                 row = row_of(desk, rows, slots, row_size, desk[record + lay.P_VARIABLE + side], value)
-                known = known and (row & 1) == 0
+                if row & 1:
+                    copied = -1
                 desk[lay.W_KEY + side] = row >> 1
             for leaf in range(desk[record + lay.P_LEAVES]):
                 desk[lay.W_KEY + sides + leaf] = facts[fact + desk[record + lay.P_LEAF_COLUMN + leaf]]
-            _write(desk, ring, rows, hashes, lists, pattern, number, known)
+            copied = _write(desk, ring, rows, hashes, lists, pattern, number, copied)
+            if not exact:
+                copied = -2
+            elif copied >= 0:  # the entries of one arrival follow each other
+                copied += 1
         number += 1
         fact += width
     desk[lay.S_NEXT] = number

@@ -15,8 +15,20 @@ import numpy as np
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import log_layout as lay
-from anabranch.delta.kernels.log_store import LOW, SUPERSEDED, compiled, find_fact, inlined, kernel, take_out
+from anabranch.delta.kernels.log_store import (
+    AHEAD,
+    LOW,
+    SUPERSEDED,
+    compiled,
+    find_fact,
+    inlined,
+    kernel,
+    prefetch,
+    take_out,
+)
 
+_WASTE = 64  # searches on chains that were too long before the plan's advice is no longer heeded
+_LOOKS = 3  # entries of a chain beyond the first that are asked for
 _GLANCE = 4  # entries at the head of a chain that the test of a binding looks at
 
 
@@ -30,6 +42,7 @@ def _bind(desk: Ids, ring: Ids, rows: Ids, step: int, at: int) -> bool:
     size = desk[lay.L_ENTRY]
     last = desk[lay.L_LAST]
     table = desk[lay.L_VARIABLE_TABLE]
+    old = desk[lay.S_OLD_END]
     for i in range(desk[step + lay.T_NEW]):
         side = desk[step + lay.T_NEW_SIDES + i]
         variable = desk[record + lay.P_VARIABLE + side]
@@ -42,7 +55,7 @@ def _bind(desk: Ids, ring: Ids, rows: Ids, step: int, at: int) -> bool:
             if ceiling != lay.NEVER:  # look for one that is not hidden; after a few, leave it to the steps
                 side_word = lay.E_SIDES + desk[incidence + 2]
                 for _ in range(_GLANCE):
-                    if head < floor or ring[(head & last) * size] < ceiling:
+                    if head < old or ring[(head & last) * size] < ceiling:
                         break
                     head -= np.int64(np.int32(ring[(head & last) * size + side_word]))
             if head < floor:
@@ -106,7 +119,10 @@ def _enter(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, depth: int) -> None:
             desk[lay.W_KEY + side] = desk[lay.W_ROW + desk[record + lay.P_VARIABLE + side]]
         desk[lay.W_SIDE + depth] = 0
         floor = desk[lay.W_FLOOR + pattern]
-        desk[lay.W_CURSOR + depth] = find_fact(desk, ring, rows, hashes, pattern, floor)
+        side = desk[step + lay.T_BOUND_SIDES]
+        if desk[lay.W_WASTED + pattern] > _WASTE:
+            side = desk[lay.W_PREFERRED + pattern]
+        desk[lay.W_CURSOR + depth] = find_fact(desk, ring, rows, hashes, pattern, floor, side)
         return
     side = desk[step + lay.T_BOUND_SIDES]
     if desk[step + lay.T_BOUND] > 1:
@@ -271,6 +287,47 @@ def start_join(desk: Ids, floor: int, order: int, count: int, sizes: int) -> Non
 
 
 @compiled
+def _look_ahead(desk: Ids, ring: Ids, rows: Ids, lists: Ids, item: int) -> None:
+    """Ask for what the next seeds will need: their rows, then all chains that begin there, entry after entry, and the
+    rows that these lead to."""
+    size, row_size, last = desk[lay.L_ENTRY], desk[lay.L_ROW], desk[lay.L_LAST]
+    record = lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE
+    seeds = 0
+    while item != 0 and seeds < AHEAD:
+        at = ((desk[lay.S_LIST_BASE] + (lists[item - 1] >> 32)) & last) * size
+        item = lists[item - 1] & LOW
+        desk[lay.W_LOOK + seeds] = at
+        seeds += 1
+        for side in range(desk[record + lay.P_SIDES]):
+            prefetch(rows, (ring[at + lay.E_SIDES + side] >> 32) * row_size)
+    chains = 0
+    for i in range(seeds):
+        at = desk[lay.W_LOOK + i]
+        for look in range(desk[record + lay.P_LOOK], desk[record + lay.P_LOOK_END], lay.LOOK_SIZE):
+            row = ring[at + lay.E_SIDES + desk[look + lay.K_ROW]] >> 32
+            position = rows[row * row_size + desk[look + lay.K_HEAD]]
+            if position >= desk[lay.W_FLOOR + desk[look + lay.K_PATTERN]] and chains < lay.MOST_CHAINS:
+                prefetch(ring, (position & last) * size)
+                desk[lay.W_CHAINS + chains] = (position << 16) | (look - desk[record + lay.P_LOOK])
+                chains += 1
+    for _ in range(_LOOKS):
+        count = chains
+        chains = 0
+        for i in range(count):
+            word = desk[lay.W_CHAINS + i]
+            look = desk[record + lay.P_LOOK] + (word & 0xFFFF)
+            position = word >> 16
+            at = (position & last) * size + lay.E_SIDES
+            if desk[look + lay.K_OTHER] >= 0:
+                prefetch(rows, (ring[at + desk[look + lay.K_OTHER]] >> 32) * row_size)
+            position -= np.int64(np.int32(ring[at + desk[look + lay.K_SIDE]]))
+            if position >= desk[lay.W_FLOOR + desk[look + lay.K_PATTERN]]:
+                prefetch(ring, (position & last) * size)
+                desk[lay.W_CHAINS + chains] = (position << 16) | (word & 0xFFFF)
+                chains += 1
+
+
+@compiled
 def join(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, out: Ids, role: int) -> int:
     """All matches through the seeds in the lists, each once."""
     size = desk[lay.L_ENTRY]
@@ -282,6 +339,8 @@ def join(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, ou
     depth = desk[lay.S_DEPTH]
     fuel = desk[lay.S_FUEL]
     depths = desk[lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE + lay.P_DEPTHS]
+    far = desk[lay.S_SCATTERED] != 0
+    looked = 0
     while True:
         if depth >= 0:
             if depth == depths:
@@ -323,6 +382,12 @@ def join(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, ou
             desk[lay.S_SEED] = desk[order + rank]
             depths = desk[lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE + lay.P_DEPTHS]
             item = desk[heads + desk[order + rank]]
+            looked = 0
+        if far:
+            if looked == 0:
+                looked = AHEAD
+                _look_ahead(desk, ring, rows, lists, item)
+            looked -= 1
         position = desk[lay.S_LIST_BASE] + (lists[item - 1] >> 32)
         desk[lay.S_ITEM] = lists[item - 1] & LOW
         at = (position & last) * size

@@ -81,6 +81,7 @@ S_PEEKED = 40  # arrivals before it have been looked ahead at
 S_SCATTERED = 41  # 1: what comes lies anywhere in large tables, so that looking ahead pays
 S_CHAINED = 42  # chains that entries were put on, lately
 S_COLD = 43  # of these, on chains that nobody had touched for long
+S_OLD_END = 44  # entries before this position were there before the slide; 0: positions say nothing about that
 
 # scratch: vectors with one word per pattern ---
 W_LIVING = 64
@@ -104,7 +105,11 @@ W_RACE = 1152
 W_KEY = 1216
 W_VALUE = 1232
 W_ROW = W_VALUE + MOST_VARIABLES
-SCRATCH_END = W_ROW + MOST_VARIABLES
+W_LOOK = W_ROW + MOST_VARIABLES  # seeds that are looked ahead at
+W_CHAINS = W_LOOK + 16  # chains that are looked ahead along: position << 8 | what is looked for
+MOST_CHAINS = 128
+W_WASTED = W_CHAINS + MOST_CHAINS  # searches for one fact that began on a chain which was too long
+SCRATCH_END = W_WASTED + MOST_PATTERNS
 
 # the plan: header
 L_WIDTH = SCRATCH_END + 0
@@ -139,7 +144,9 @@ P_VARIABLE = 13
 P_HEAD = 18
 P_LEAF_COLUMN = 23
 P_LEAF_VARIABLE = 28
-PATTERN_SIZE = 33
+P_LOOK = 33  # the chains that begin at its own rows, as a seed
+P_LOOK_END = 34
+PATTERN_SIZE = 35
 
 # the plan: a test of a pattern: what, column, argument
 TEST_ID = 0
@@ -147,8 +154,22 @@ TEST_SAME = 1
 TEST_RANGE = 2
 TEST_SIZE = 3
 
+# the plan: a list of patterns: how many, how many sides they have, whether facts fit all or none of them twice, which
+F_COUNT = 0
+F_SIDES = 1
+F_EXACT = 2  # 1: whether a fact fits never changes, hence what lives lives for all of its patterns
+F_PATTERNS = 3
+
 # the plan: an incidence of a variable: head, pattern, side
 INCIDENCE_SIZE = 3
+
+# the plan: a chain that a seed leads to
+K_ROW = 0  # the side of the seed whose row has its head
+K_HEAD = 1
+K_PATTERN = 2
+K_SIDE = 3
+K_OTHER = 4  # a further side of its entries, or -1
+LOOK_SIZE = 5
 
 # the plan: a step
 T_PATTERN = 0

@@ -321,19 +321,20 @@ def _walk_for(desk: Ids, ring: Ids, rows: Ids, pattern: int, side: int, floor: i
 
 
 @compiled
-def find_fact(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pattern: int, floor: int) -> int:
-    """The position of the fact in W_KEY; -1: there is none. Short chains are walked; hubs make the pattern hashed."""
+def find_fact(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pattern: int, floor: int, side: int) -> int:
+    """The position of the fact in W_KEY; -1: there is none. Short chains are walked, that of `side` first; hubs make
+    the pattern hashed."""
     if desk[lay.W_HASHED + pattern] == 1:
         slot = hash_slot(desk, ring, hashes, pattern, floor)
         return -1 if slot < 0 else (hashes[slot] >> 16) - 1
     record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
     sides = desk[record + lay.P_SIDES]
-    side = desk[lay.W_PREFERRED + pattern]
     for _ in range(sides):
         found = _walk_for(desk, ring, rows, pattern, side, floor, _SHORT)
         if found != -2:
             desk[lay.W_PREFERRED + pattern] = side
             return found
+        desk[lay.W_WASTED + pattern] += 1
         side = side + 1 if side + 1 < sides else 0
     found = _walk_for(desk, ring, rows, pattern, side, floor, lay.NEVER)
     if desk[lay.W_DEBT + pattern] > _DEBT >> 4 and desk[lay.W_HASHED + pattern] == 0:
