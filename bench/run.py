@@ -29,12 +29,19 @@ def _matching(smoke: bool) -> dict[str, Any]:
     return matching.run(smoke)
 
 
+def _end_to_end(smoke: bool) -> dict[str, Any]:
+    import end_to_end
+
+    return end_to_end.run(smoke)
+
+
 BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
     "carrying": carrying.run,
     "window_growth": window_growth.run,
     "push_down": push_down.run,
     "matching": _matching,
+    "end_to_end": _end_to_end,
 }
 PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {"matching": plots.draw}
 RESULTS = Path(__file__).parent / "results"

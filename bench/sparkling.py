@@ -29,7 +29,7 @@ from anabranch.spark.job import Job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.run import Observers, Progress, SparkRun
 from anabranch.spark.session import RunningSpark, SparkSettings
-from anabranch.syntax import seraph
+from anabranch.syntax import languages
 
 NODE = pa.struct([("id", pa.int64()), ("labels", pa.list_(pa.string())), ("properties", pa.string())])
 LINK = pa.struct([("type", pa.string()), ("from", pa.int64()), ("to", pa.int64()), ("properties", pa.string())])
@@ -111,14 +111,14 @@ class Done:
 
 
 def queries_of(text: str) -> tuple[QueryOptions, ...]:
-    names = [one.name for one in seraph.registrations(text)]
+    names = [one.name for one in languages.registrations(text)]
     return tuple(QueryOptions(text=text, source_name=name) for name in names)
 
 
-def run_job(text: str, events: Path, records_per_batch: int | None = None) -> Done:
+def run_job(text: str, events: Path, records_per_batch: int | None = None, stream: str = "events") -> Done:
     """Run queries over a folder of events, on the shared session."""
-    source = FileSource("events", str(events))
-    job = Job((OpenedStream(source, Decoding("events"), str(events)),), queries_of(text), ordered=True)
+    source = FileSource(stream, str(events))
+    job = Job((OpenedStream(source, Decoding(stream), str(events)),), queries_of(text), ordered=True)
     job = replace(job, records_per_batch=records_per_batch)
     kept = Kept()
     seconds: dict[int, float] = {}

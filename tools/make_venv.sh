@@ -37,8 +37,9 @@ if [ $# -eq 2 ]; then
 fi
 
 [ -x .venv/bin/python ] || $uv venv --quiet --python "$python" .venv
-$uv pip sync --quiet --python .venv/bin/python requirements.lock
+$uv pip sync --quiet --compile-bytecode --python .venv/bin/python requirements.lock
 $uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+.venv/bin/python -m compileall -q src/anabranch
 
 # The kernels are compiled once, here, so that no query waits for it: two parts at a time. The cache lies beside them.
 echo "anabranch: compiling the kernels, once (half a minute)" >&2

@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from anabranch.engine.answers import Answer
     from anabranch.engine.progress import LatePolicy
+    from anabranch.engine.running import Running
     from anabranch.engine.session import Query, Session
     from anabranch.errors import (
         AnabranchError,
@@ -76,6 +77,7 @@ __all__ = [
     "QueryText",
     "QueryTypeError",
     "Relationship",
+    "Running",
     "Session",
     "Span",
     "StreamError",
@@ -98,6 +100,7 @@ _HOMES = {
     "Event": "anabranch.model.event",
     "Finished": "anabranch.spark.api",
     "LatePolicy": "anabranch.engine.progress",
+    "Running": "anabranch.engine.running",
     "MemoryTable": "anabranch.sinks.memory",
     "run": "anabranch.spark.api",
     "PropertyGraph": "anabranch.model.graph",

@@ -64,7 +64,7 @@ def _boundless(plan: o.Operator) -> Iterator[Diagnostic]:
 
 
 def _unordered_limits(query: o.Registration) -> Iterator[Diagnostic]:
-    """LINT-004: a slice of rows in no order, compared from instant to instant."""
+    """LINT-004: a slice of rows that nobody put in order, compared from instant to instant."""
     if query.every is None or query.output == "snapshot":
         return
     for node in walk(query.plan):
@@ -73,8 +73,8 @@ def _unordered_limits(query: o.Registration) -> Iterator[Diagnostic]:
                 "LINT-004",
                 "SKIP or LIMIT without ORDER BY",
                 node.span,
-                "which rows stay is not said, so rows may enter and exit at random",
-                "add ORDER BY",
+                "the first rows in the order of their values are taken, so a row that comes can push another one out",
+                "say by ORDER BY which rows are meant",
             )
 
 

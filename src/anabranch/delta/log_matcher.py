@@ -156,9 +156,12 @@ class LogMatcher:
         limit = int(desk[lay.S_LIMIT])
         desk[lay.S_LIMIT] = lay.NEVER
         desk[lay.S_OUT] = desk[lay.S_OUT_START] = 0
+        kept, self._out = self._out, np.empty((int(desk[lay.S_MATCHES]) + 1) * self._told_size, np.int64)
         self._enumerate(lay.ROLE_LIST)
         desk[lay.S_LIMIT] = limit
-        return self._finished().rows
+        told, self._out = self._told(), kept
+        self._broken = False
+        return np.ascontiguousarray(told[:, :-1])
 
     # --- what it holds ---
 
@@ -230,17 +233,20 @@ class LogMatcher:
 
     def _finished(self) -> Batch:
         """What was told; and arrays that have become too large shrink."""
-        told = int(self._desk[lay.S_OUT])
-        table = self._out[: told * self._told_size].reshape(told, self._told_size)
+        table = self._told()
         batch = Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy())
         self._shrink()
         self._broken = False
         return batch
 
+    def _told(self) -> Ids:
+        """Rows and weights, until the next call."""
+        told = int(self._desk[lay.S_OUT])
+        return self._out[: told * self._told_size].reshape(told, self._told_size)
+
     def _enumerate(self, role: int) -> None:
-        living = int(self._desk[lay.S_LIVING])
-        if len(self._lists) < living:
-            self._lists = np.zeros(_power_of_two(living), np.int64)
+        if len(self._lists) < _ENOUGH:
+            self._lists = np.zeros(_ENOUGH, np.int64)
         code = lay.PAUSED
         while code != lay.DONE:
             self._make_room(code)
@@ -283,7 +289,7 @@ class LogMatcher:
         desk[lay.L_LAST] = capacity - 1
 
     def _hash_rows(self) -> None:
-        self._slots = np.zeros(_power_of_two(2 * (len(self._rows) // self._row_size)), np.int64)
+        self._slots = np.zeros(_power_of_two(len(self._rows) // self._row_size * 3 // 2), np.int64)
         log_store.place_slots(self._desk, self._rows, self._slots)
 
     def _hash_facts(self) -> None:
@@ -311,7 +317,9 @@ class LogMatcher:
                 self._pack_entries(_power_of_two(2 * used))
             else:
                 self._resize_log(_power_of_two(2 * used))
-            self._lists = np.zeros(_LEAST, np.int64)
+        if len(self._lists) > _ENOUGH and desk[lay.S_MOST_LISTED] * _SPARE < len(self._lists):
+            self._lists = np.zeros(max(_LEAST, 2 * int(desk[lay.S_MOST_LISTED])), np.int64)
+        desk[lay.S_MOST_LISTED] = 0
         used, capacity = int(desk[lay.S_ROWS_USED]), len(self._rows) // self._row_size
         if capacity > _ENOUGH and used * _SPARE < capacity:
             packed = np.zeros(max(_LEAST, 2 * used) * self._row_size, np.int64)
@@ -328,7 +336,7 @@ class LogMatcher:
             elif desk[lay.S_POOL_USED] * _SPARE * self._match_size < len(self._pool):
                 self._keep_all()
         if len(self._out) > _ENOUGH * self._told_size and desk[lay.S_OUT] * _SPARE * self._told_size < len(self._out):
-            self._out = np.zeros(_LEAST * self._told_size, np.int64)
+            self._out = np.empty(_LEAST * self._told_size, np.int64)
 
     def _pack_entries(self, capacity: int) -> None:
         packed = np.zeros(capacity * self._entry_size, np.int64)
@@ -340,7 +348,7 @@ class LogMatcher:
 
 
 def _grown(array: Ids) -> Ids:
-    grown = np.zeros(2 * len(array), np.int64)
+    grown = np.empty(len(array) * 3 // 2, np.int64)
     grown[: len(array)] = array
     return grown
 

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from anabranch import __version__
-from anabranch.algebra.explain import explain
+from anabranch.algebra.explain import Explanation, explain
+from anabranch.engine.plans import planned
+from anabranch.engine.running import Running
+from anabranch.model.windows import WindowPolicy
 from anabranch.syntax.seraph import registrations
 
 from .conftest import Invoke
@@ -46,9 +49,13 @@ def test_every_command_helps_with_an_example(invoke: Invoke, command: str) -> No
 # --- explain --------------------------------------------------------------------------------------------------------
 
 
+def explained(file: Path, windows: WindowPolicy = "trailing") -> Explanation:
+    (query,) = registrations(file.read_text())
+    return explain(query, windows, ways=planned(query.plan, query, Running(), {}).way)
+
+
 def test_explain_prints_the_text_of_the_explanation(invoke: Invoke, trick: Path) -> None:
-    expected = explain(registrations(trick.read_text())[0], "formal").text(100)
-    assert invoke("explain", trick, "--windows", "formal").out == expected + "\n"
+    assert invoke("explain", trick, "--windows", "formal").out == explained(trick, "formal").text(100) + "\n"
 
 
 def test_explain_in_colour_has_the_same_letters(invoke: Invoke, trick: Path) -> None:
@@ -56,7 +63,7 @@ def test_explain_in_colour_has_the_same_letters(invoke: Invoke, trick: Path) -> 
 
     colored = invoke("explain", trick, "--color", columns=90).out
     assert "\x1b[1;32mProject" in colored
-    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == explain(registrations(trick.read_text())[0]).text(90) + "\n"
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == explained(trick).text(90) + "\n"
 
 
 def test_explain_takes_plain_queries_from_text_file_and_stdin(invoke: Invoke, write: Write) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import log_layout as lay
 from anabranch.delta.kernels.log_intake import Floats, list_of, passes, take_in
-from anabranch.delta.kernels.log_join import clear_lists, drop_pool, enlist, hang, join, start_join
+from anabranch.delta.kernels.log_join import clear_lists, drop_pool, enlist, hang, join, start_join, tell_kept
 from anabranch.delta.kernels.log_store import (
     AHEAD,
     LOW,
@@ -35,6 +35,8 @@ from anabranch.delta.kernels.log_store import (
 )
 
 _LARGE = 1 << 16  # words of entries and rows from which they do not fit into near memory
+_PEEKS = 4  # matches of one entry that are asked for
+_SOME = 32  # rows that are swept at once
 _MANY = 4  # matches per new fact from which deletion by join is cheaper than keeping matches
 
 
@@ -72,35 +74,44 @@ def _lose(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids, match: int, numb
         hang(desk, ring, pool, match)
         return
     told = desk[lay.S_OUT]
-    for variable in range(variables):
-        home = desk[lay.L_HOMES] + 3 * variable
-        at = (pool[record + 1 + desk[home]] & last) * size
-        word = ring[at + desk[home + 1]]
-        if desk[home + 2]:
-            word = rows[(word >> 32) * desk[lay.L_ROW] + lay.R_VALUE]
-        out[told * (variables + 1) + variable] = word
+    tell_kept(desk, ring, rows, pool, out, match, told * (variables + 1))
     out[told * (variables + 1) + variables] = -1
     desk[lay.S_OUT] = told + 1
     desk[lay.S_MATCHES] -= 1
     pool[record] = desk[lay.S_POOL_FREE]
+    pool[record + 1] = -1
     desk[lay.S_POOL_FREE] = match
     desk[lay.S_POOL_USED] -= 1
 
 
-@inlined
-def _peek_matches(desk: Ids, ring: Ids, rows: Ids, pool: Ids, position: int) -> None:
-    """Ask for the first match of an entry that leaves later, and for the entries of one that leaves sooner."""
-    size, last, end = desk[lay.L_ENTRY], desk[lay.L_LAST], desk[lay.S_END]
+@compiled
+def _peek_matches(desk: Ids, ring: Ids, rows: Ids, pool: Ids, position: int, number: int) -> None:
+    """Ask for the matches of the next entries that leave, one after the other, and for the entries of each."""
+    size, last = desk[lay.L_ENTRY], desk[lay.L_LAST]
     record = desk[lay.L_PATTERNS] + 1
-    if position + AHEAD < end:
-        match = ring[((position + AHEAD) & last) * size + lay.E_HANGS] & LOW
-        if match > 0:
+    count = 0
+    for leaving in range(position, min(position + AHEAD, desk[lay.S_END])):
+        at = (leaving & last) * size
+        match = ring[at + lay.E_HANGS] & LOW
+        if match > 0 and ring[at + lay.E_ARRIVED] < number:
             prefetch(pool, (match - 1) * record)
-    if position + AHEAD // 2 < end:
-        match = ring[((position + AHEAD // 2) & last) * size + lay.E_HANGS] & LOW
-        if match > 0:
-            for word in range((match - 1) * record + 1, match * record):
+            desk[lay.W_CHAINS + count] = match - 1
+            count += 1
+            sides = desk[lay.L_RECORDS + (ring[at] & 0xFF) * lay.PATTERN_SIZE + lay.P_SIDES]
+            for word in range(at + lay.E_SIDES, at + lay.E_SIDES + sides):
+                prefetch(rows, (ring[word] >> 32) * desk[lay.L_ROW])
+    for _ in range(_PEEKS):
+        chains = count
+        count = 0
+        for i in range(chains):
+            match = desk[lay.W_CHAINS + i]
+            for word in range(match * record + 1, (match + 1) * record):
                 prefetch(ring, (pool[word] & last) * size)
+            match = pool[match * record]
+            if match > 0:
+                prefetch(pool, (match - 1) * record)
+                desk[lay.W_CHAINS + count] = match - 1
+                count += 1
 
 
 @compiled
@@ -113,12 +124,14 @@ def _leave(desk: Ids, ring: Ids, rows: Ids, pool: Ids, lists: Ids, out: Ids, num
     kept = desk[lay.S_KEPT] != 0
     collect = not kept and desk[lay.S_MATCHES] > 0
     far = desk[lay.S_SCATTERED] != 0
+    looked = position
     while position < end and ring[(position & last) * size + lay.E_ARRIVED] < number:
         at = (position & last) * size
         superseded = ring[at + lay.E_HANGS] >= SUPERSEDED
         if kept:
-            if far:
-                _peek_matches(desk, ring, rows, pool, position)
+            if far and position >= looked:
+                looked = position + AHEAD
+                _peek_matches(desk, ring, rows, pool, position, number)
             while ring[at + lay.E_HANGS] & LOW:
                 desk[lay.S_NEW_TAIL] = position
                 if (desk[lay.S_OUT] + 1) * (desk[lay.L_VARIABLES] + 1) > out.size:
@@ -188,7 +201,10 @@ def _close(desk: Ids, ring: Ids, rows: Ids, slots: Ids) -> int:
     """The end of a slide: sweep some rows, forget the lists, now and then see how the stream behaves."""
     if not desk[lay.L_NEWER]:
         # Twice as fast as rows come or entries go: dead rows stay a small part, and go when nothing comes any more.
-        sweep(desk, rows, slots, 2 * max(desk[lay.S_CREATED], desk[lay.S_TAIL] - desk[lay.S_LIST_BASE]))
+        desk[lay.S_SWEEP] += 2 * max(desk[lay.S_CREATED], desk[lay.S_TAIL] - desk[lay.S_LIST_BASE])
+        if desk[lay.S_SWEEP] >= _SOME or desk[lay.S_TAIL] == desk[lay.S_END]:
+            sweep(desk, rows, slots, desk[lay.S_SWEEP])
+            desk[lay.S_SWEEP] = 0
     desk[lay.S_CREATED] = 0
     for i in range(desk[lay.S_FRESH_PATTERNS]):
         desk[lay.S_ENTERED] += desk[lay.W_FRESH + desk[lay.W_FRESH_ORDER + i]]
@@ -261,9 +277,11 @@ def run_slides(
                 return code
             desk[lay.S_PHASE] = phase = 2
         if phase == 2:
-            code = _leave(desk, ring, rows, pool, lists, out, number)
-            if code:
-                return code
+            tail = desk[lay.S_NEW_TAIL]
+            if tail < desk[lay.S_END] and ring[(tail & last) * size + lay.E_ARRIVED] < number:
+                code = _leave(desk, ring, rows, pool, lists, out, number)
+                if code:
+                    return code
             count = desk[lay.S_LEAVING_PATTERNS]
             if count > 0:
                 start_join(desk, desk[lay.S_TAIL], lay.W_LEAVING_ORDER, count, lay.W_LEAVING)

@@ -198,6 +198,20 @@ def hang(desk: Ids, ring: Ids, pool: Ids, match: int) -> None:
     ring[entry] = (ring[entry] >> 32 << 32) | (match + 1)
 
 
+@inlined
+def tell_kept(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids, match: int, to: int) -> None:
+    """Write the values of a kept match."""
+    size, last = desk[lay.L_ENTRY], desk[lay.L_LAST]
+    record = match * (desk[lay.L_PATTERNS] + 1) + 1
+    home = desk[lay.L_HOMES]
+    for variable in range(desk[lay.L_VARIABLES]):
+        word = ring[(pool[record + desk[home]] & last) * size + desk[home + 1]]
+        if desk[home + 2]:
+            word = rows[(word >> 32) * desk[lay.L_ROW] + lay.R_VALUE]
+        out[to + variable] = word
+        home += 3
+
+
 @compiled
 def _keep(desk: Ids, ring: Ids, rows: Ids, pool: Ids) -> int:
     """Keep the match that is bound, when matches are kept."""
@@ -404,6 +418,7 @@ def join(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, ou
 
 @compiled
 def clear_lists(desk: Ids) -> None:
+    desk[lay.S_MOST_LISTED] = max(desk[lay.S_MOST_LISTED], desk[lay.S_LISTS])
     for i in range(desk[lay.S_FRESH_PATTERNS]):
         desk[lay.W_FRESH_HEAD + desk[lay.W_FRESH_ORDER + i]] = 0
         desk[lay.W_FRESH + desk[lay.W_FRESH_ORDER + i]] = 0
@@ -415,29 +430,50 @@ def clear_lists(desk: Ids) -> None:
     desk[lay.S_LISTS] = 0
 
 
+@compiled
+def _list_kept(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids) -> None:
+    patterns, variables = desk[lay.L_PATTERNS], desk[lay.L_VARIABLES]
+    told = 0
+    for match in range(desk[lay.S_POOL_END]):
+        if pool[match * (patterns + 1) + 1] >= 0:
+            tell_kept(desk, ring, rows, pool, out, match, told * (variables + 1))
+            told += 1
+    desk[lay.S_OUT] = told
+
+
 @kernel
 def run_all(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, out: Ids, role: int) -> int:
-    """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). The lists must have room for all living entries."""
+    """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). There is room for all that are kept already."""
     if desk[lay.S_EMPTY] > 0:
         return lay.DONE
+    if role == lay.ROLE_LIST and desk[lay.S_KEPT]:
+        _list_kept(desk, ring, rows, pool, out)
+        return lay.DONE
+    size, last, end = desk[lay.L_ENTRY], desk[lay.L_LAST], desk[lay.S_END]
     if desk[lay.S_PHASE] == 0:
-        size = desk[lay.L_ENTRY]
-        last = desk[lay.L_LAST]
-        fewest = 0
-        for pattern in range(1, desk[lay.L_PATTERNS]):
-            if desk[lay.W_LIVING + pattern] < desk[lay.W_LIVING + fewest]:
-                fewest = pattern
-        desk[lay.W_FRESH_ORDER] = fewest
-        desk[lay.S_FRESH_PATTERNS] = 1
-        desk[lay.S_LIST_BASE] = desk[lay.S_TAIL]
-        for position in range(desk[lay.S_TAIL], desk[lay.S_END]):
-            at = (position & last) * size
-            if 0 <= ring[at + lay.E_HANGS] < SUPERSEDED and ring[at] & 0xFF == fewest:
-                enlist(desk, lists, lay.W_FRESH_HEAD, fewest, position)
-        start_join(desk, desk[lay.S_TAIL], lay.W_FRESH_ORDER, 1, lay.W_FRESH)
-        desk[lay.S_PHASE] = 1
-    code = join(desk, ring, rows, hashes, pool, lists, out, role)
-    if code == lay.DONE:
+        desk[lay.S_LISTED] = desk[lay.S_TAIL]
+    while True:
+        if desk[lay.S_PHASE] == 0:
+            fewest = 0
+            for pattern in range(1, desk[lay.L_PATTERNS]):
+                if desk[lay.W_LIVING + pattern] < desk[lay.W_LIVING + fewest]:
+                    fewest = pattern
+            desk[lay.W_FRESH_ORDER] = fewest
+            desk[lay.S_FRESH_PATTERNS] = 1
+            position = desk[lay.S_LISTED]
+            desk[lay.S_LIST_BASE] = position
+            while position < end and desk[lay.S_LISTS] < lists.size:
+                at = (position & last) * size
+                if ring[at] & 0xFF == fewest and 0 <= ring[at + lay.E_HANGS] < SUPERSEDED:
+                    enlist(desk, lists, lay.W_FRESH_HEAD, fewest, position)
+                position += 1
+            desk[lay.S_LISTED] = position
+            start_join(desk, desk[lay.S_TAIL], lay.W_FRESH_ORDER, 1, lay.W_FRESH)
+            desk[lay.S_PHASE] = 1
+        code = join(desk, ring, rows, hashes, pool, lists, out, role)
+        if code:
+            return code
         clear_lists(desk)
         desk[lay.S_PHASE] = 0
-    return code
+        if desk[lay.S_LISTED] == end:
+            return lay.DONE

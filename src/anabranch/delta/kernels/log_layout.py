@@ -83,6 +83,10 @@ S_CHAINED = 42  # chains that entries were put on, lately
 S_COLD = 43  # of these, on chains that nobody had touched for long
 S_OLD_END = 44  # entries before this position were there before the slide; 0: positions say nothing about that
 
+S_SWEEP = 45  # rows to be swept
+S_LISTED = 46  # first entry that has not yet been a seed, when all matches are looked for
+S_MOST_LISTED = 47  # seeds of the largest slide of a call
+
 # scratch: vectors with one word per pattern ---
 W_LIVING = 64
 W_FRESH_HEAD = 128

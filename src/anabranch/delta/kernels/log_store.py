@@ -23,6 +23,7 @@ from numba.extending import intrinsic
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import log_layout as lay
 from anabranch.delta.kernels.cache import cached
+from anabranch.delta.kernels.log_indices import PlainIndices
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -36,7 +37,7 @@ _DEBT = 4096  # steps that such searches may waste before their pattern is hashe
 
 _jit: Any = njit
 # Nothing is allocated in a kernel, so arrays need no counting of references: without it they take half the time.
-_BARE: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+_BARE: dict[str, Any] = {"_nrt": False, "error_model": "numpy", "pipeline_class": PlainIndices}
 # What only kernels call needs no wrappers, which take as long to compile as the code itself, and no cache of its own.
 _WITHIN = _BARE | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 

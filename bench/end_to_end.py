@@ -1,0 +1,128 @@
+"""Strings in, rows out: a LUBM-like stream of triples as texts, through the whole engine, in one process and on Spark.
+
+What is timed holds everything: reading texts, encoding terms, windows, matching, state, and answers as rows. Window
+100,000 triples by time, slide 1,000, all answers told at each instant. The same queries on the plain
+evaluator, over a part of the stream, are the naive way beside it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from workloads import lubm
+from workloads.base import Query
+
+from anabranch.engine.running import Running
+from anabranch.engine.session import Session
+
+STREAM = "http://streams.org/lubm"
+PUSHED = 100_000  # triples per push
+
+
+def run(smoke: bool = False) -> dict[str, Any]:
+    triples, window, slide = (20_000, 5_000, 1_000) if smoke else (1_000_000, 100_000, 1_000)
+    repetitions = 1 if smoke else 3
+    workload = lubm.generate(triples)
+    spelled = workload.stream.triples(0, triples)
+    columns = {name: [triple[place] for triple in spelled] for place, name in enumerate("spo")}
+    table = pa.table({**columns, "at": pa.array(range(triples), pa.timestamp("ms"))})
+    queries = workload.queries[:2] if smoke else workload.queries
+    measured: dict[str, Any] = {"triples": triples, "window": window, "slide": slide}
+    measured["in_process"] = [in_process(query, table, window, slide, repetitions) for query in queries]
+    rates = [one["triples_per_second"] for one in measured["in_process"]]
+    measured["in_process_median"] = round(statistics.median(rates))
+    print(f"in one process: median {statistics.median(rates):,.0f} triples/s, least {min(rates):,.0f}")
+    measured["on_spark"] = on_spark(queries[0] if smoke else queries[3], table, window, slide, 1 if smoke else 4)
+    return measured
+
+
+def text_of(query: Query, window: int, slide: int) -> str:
+    by_count = query.csparql(STREAM, window, slide)
+    return by_count.replace(f"[RANGE TRIPLES {window} STEP {slide}]", f"[RANGE {window}ms STEP {slide}ms]")
+
+
+def in_process(query: Query, table: pa.Table, window: int, slide: int, repetitions: int) -> dict[str, Any]:
+    text = text_of(query, window, slide)
+    ways = []
+    for _ in range(repetitions):
+        seconds, rows = answered(text, table, Running())
+        ways.append(seconds)
+    seconds = statistics.median(ways)
+    part = table.slice(0, min(len(table), window + 5 * slide))
+    ours, same_rows = answered(text, part, Running())
+    naive, naive_rows = answered(text, part, Running(force="recompute"))
+    if same_rows != naive_rows:
+        raise AssertionError("the two ways tell different answers")
+    rate = len(table) / seconds
+    print(
+        f"{query.name}: {rate:>9,.0f} triples/s, {rows:,} rows; on {len(part):,} triples "
+        f"{naive / ours:.1f} times faster than the naive way"
+    )
+    return {
+        "query": query.name,
+        "triples_per_second": round(rate),
+        "rows": rows,
+        "naive_ratio": round(naive / ours, 1),
+    }
+
+
+def answered(text: str, table: pa.Table, running: Running) -> tuple[float, int]:
+    session = Session.local(running=running)
+    query = session.register(text)
+    rows = 0
+    began = time.perf_counter()
+    for first in range(0, len(table), PUSHED):
+        session.push_table(STREAM, table.slice(first, PUSHED))
+        rows += sum(len(answer.rows) for answer in query.poll())
+    session.finish()
+    rows += sum(len(answer.rows) for answer in query.poll())
+    return time.perf_counter() - began, rows
+
+
+def on_spark(query: Query, table: pa.Table, window: int, slide: int, files: int) -> dict[str, Any]:
+    """From Parquet files, state and answers included. What Spark takes to start is told apart: the same run over the
+    first thousand triples."""
+    from sparkling import run_job
+
+    text = text_of(query, window, slide)
+    with tempfile.TemporaryDirectory(prefix="anabranch-bench-") as folder:
+        whole, little = Path(folder) / "whole", Path(folder) / "little"
+        write(table, whole, files)
+        write(table.slice(0, 1000), little, 1)
+        run_job(text, little, stream=STREAM)  # starts Spark and its workers
+        began = time.perf_counter()
+        run_job(text, little, stream=STREAM)
+        floor = time.perf_counter() - began
+        began = time.perf_counter()
+        done = run_job(text, whole, stream=STREAM)
+        seconds = time.perf_counter() - began
+    lines = len(done.text.splitlines())
+    rate = len(table) / seconds
+    beyond = len(table) / (seconds - floor) if seconds > floor else None
+    said = "too little to be told apart" if beyond is None else f"{beyond:,.0f} triples/s beyond that"
+    print(
+        f"on Spark ({query.name}): {rate:,.0f} triples/s, {lines:,} rows; of {seconds:.1f} s a run over a thousand "
+        f"triples takes {floor:.1f} s, {said}"
+    )
+    return {
+        "query": query.name,
+        "triples": len(table),
+        "seconds": round(seconds, 2),
+        "seconds_of_a_small_run": round(floor, 2),
+        "triples_per_second": round(rate),
+        "triples_per_second_beyond": None if beyond is None else round(beyond),
+        "rows": lines,
+    }
+
+
+def write(table: pa.Table, folder: Path, files: int) -> None:
+    folder.mkdir()
+    size = -(-len(table) // files)
+    for number in range(files):
+        pq.write_table(table.slice(number * size, size), folder / f"{number:04}.parquet")
