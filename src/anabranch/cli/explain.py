@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from anabranch.algebra.drawings import Form
     from anabranch.algebra.explain import Explanation
-    from anabranch.algebra.operators import Operator
+    from anabranch.algebra.operators import Operator, Window
     from anabranch.algebra.steps import Ways
     from anabranch.planner.forecast import Kept
     from anabranch.planner.queries import QueryPlan
@@ -152,7 +152,13 @@ def _ways(plan: QueryPlan, rates: dict[str | None, float] | None) -> Ways:
 def forecast_of(plan: QueryPlan, rates: dict[str | None, float]) -> dict[int, Kept]:
     from anabranch.planner.forecast import forecast
 
-    return forecast(plan, lambda window: rates.get(window.stream.name, rates[None]))
+    named = [rate for name, rate in rates.items() if name is not None]
+    only = named[0] if len(named) == 1 else rates[None]  # of the stream that the query does not name
+
+    def rate(window: Window) -> float:
+        return only if window.stream.name is None else rates.get(window.stream.name, rates[None])
+
+    return forecast(plan, rate)
 
 
 def _with_forecast(explanation: Explanation, plan: QueryPlan, rates: dict[str | None, float]) -> Explanation:

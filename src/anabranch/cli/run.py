@@ -68,7 +68,8 @@ def run(
         Matcher, typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways.")
     ] = Matcher.auto,
     max_matches: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The most matches that one pattern may have at a time.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="The most matches a pattern may keep, or tell at once."),
     ] = None,
     max_state: Annotated[
         str | None, typer.Option(metavar="SIZE", help="The most memory that one pattern may take, such as 500MB.")

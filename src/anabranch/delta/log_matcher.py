@@ -151,8 +151,13 @@ class LogMatcher:
     def matches(self) -> Ids:
         """All living matches, one row each. Limits do not hold here."""
         self._check_sound()
-        self._broken = True
         desk = self._desk
+        if desk[lay.S_KEPT]:
+            known = np.empty((int(desk[lay.S_POOL_USED]), self.conjunction.variables), np.int64)
+            ring, rows, hashes, pool = self._ring, self._rows, self._hashes, self._pool
+            log_join.run_all(desk, ring, rows, hashes, pool, self._lists, known.reshape(-1), lay.ROLE_LIST)
+            return known
+        self._broken = True
         limit = int(desk[lay.S_LIMIT])
         desk[lay.S_LIMIT] = lay.NEVER
         desk[lay.S_OUT] = desk[lay.S_OUT_START] = 0

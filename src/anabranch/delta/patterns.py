@@ -83,6 +83,6 @@ class BudgetExceeded(Exception):
     """A matcher would have to keep more than it was allowed: `what` is "matches" or "bytes"."""
 
     def __init__(self, what: str, limit: int) -> None:
-        super().__init__(f"more than {limit:,} {what}")
+        super().__init__(f"more than {limit:,} {what.removesuffix('es') if limit == 1 else what}")
         self.what = what
         self.limit = limit

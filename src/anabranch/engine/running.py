@@ -19,7 +19,8 @@ MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
 class Running:
     """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
 
-    `max_matches` is how many matches one pattern may have at a time, `max_state` how many bytes one matcher may keep.
+    `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one log matcher
+    may take.
     """
 
     force: Force = "auto"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from anabranch.engine.plans import rule_names
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
+from anabranch.engine.running import Running
 from anabranch.engine.session import DurationLike, InstantLike, as_duration, micros, parameter_values
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.events import GraphLike, any_graph_from
@@ -59,6 +60,7 @@ def run(
     refresh: float | None = None,
     mapping: ModelMapping | None = None,
     rules: str | Sequence[str] = "all",
+    running: Running | None = None,
     parameters: Mapping[str, object] | None = None,
     windows: WindowPolicy = "trailing",
     conflicts: ConflictPolicy = "latest",
@@ -118,6 +120,7 @@ def run(
             idle_timeout=None if idle_timeout is None else int(idle_timeout * 1_000_000),
             mapping=mapping or ModelMapping(),
             rules=rule_names(rules),
+            running=running or Running(),
             graph_files=tuple(files),
             refresh=None if refresh is None else int(refresh * 1_000_000),
         )

@@ -121,6 +121,24 @@ def test_the_summary_can_be_json_or_silent(invoke: Invoke, trick: Path, events: 
     assert invoke("run", trick, "-s", f"rides={events}", "--quiet").err == ""
 
 
+def test_a_difference_that_verify_finds_is_told_and_fails_the_run(
+    invoke: Invoke, trick: Path, events: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anabranch.engine.query.ContinuousQuery._anew", lambda *_: [(9, 9, "never", [])])
+    ran = invoke("run", trick, "-s", f"rides={events}", "-o", "json", "--verify", "1", columns=400)
+    assert ran.code == 1
+    assert [json.loads(line)["row"]["r.user_id"] for line in ran.out.splitlines()] == [1234, 5678]
+    assert "VERIFY FAILED" in ran.err
+    assert "missing: (9, 9, 'never', [])" in ran.err
+    assert "verified: 0 of 5 instants identical" in ran.err
+
+
+def test_what_is_recomputed_is_not_compared_with_itself(invoke: Invoke, trick: Path, events: Path) -> None:
+    ran = invoke("run", trick, "-s", f"rides={events}", "-o", "json", "--verify", "1", "--force", "recompute")
+    assert ran.code == 0
+    assert "verified" not in ran.err
+
+
 # --- where events come from -----------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from tests.unit.delta.matching import (
 
 from anabranch.delta import log_matcher
 from anabranch.delta.batch import Batch
+from anabranch.delta.kernels import log_layout
 from anabranch.delta.log_matcher import Deletion, LogMatcher
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, FactPattern, Fixed, Free, Place, Range
 from anabranch.errors import InternalError
@@ -222,6 +223,22 @@ def test_a_tail_beyond_all_arrivals_keeps_later_ones_out_until_it_is_reached() -
     assert slid(matcher, edges((3, 4), (4, 5), (5, 6), (6, 7)), [4, 6], [4, 4]) == [[], [(1, (5, 6, 7))]]
 
 
+@pytest.mark.parametrize("deletion", EITHER_WAY)
+def test_a_fact_whose_number_came_between_its_arrivals_enters_the_pattern_that_asks_for_it(deletion: Deletion) -> None:
+    asked = Conjunction(
+        3,
+        (
+            FactPattern((Free(0), Fixed(EDGE), Free(1))),
+            FactPattern((Free(0), Fixed(EDGE), Free(2)), (Range(2, 1.0, 2.0),)),
+        ),
+        3,
+    )
+    matcher = LogMatcher(asked, deletion=deletion)
+    fact = matrix(edges((7, 1)), 3)
+    assert told(matcher.slide(fact, np.array([1]), np.array([0]))) == [[]]
+    assert told(matcher.slide(fact, np.array([2]), np.array([0]), np.array([5.0, 1.5]))) == [[(1, (7, 1, 1))]]
+
+
 def test_a_fact_that_fits_two_patterns_is_in_both() -> None:
     matcher = LogMatcher(PATH)
     assert slid(matcher, edges((1, 1)), [1], [0]) == [[(1, (1, 1, 1))]]
@@ -395,6 +412,16 @@ def test_a_kernel_that_comes_back_after_each_step_tells_the_same(monkeypatch: py
         stream = random_stream(chance)
         matcher = LogMatcher(stream.conjunction, stream.numbers, deletion="joined")
         assert driven(stream, matcher, chance) == stream.expected()
+
+
+@settings(max_examples=50)
+@given(seed=seeds, deletion=st.sampled_from(ALL_WAYS))
+def test_looking_ahead_changes_nothing(seed: int, deletion: Deletion) -> None:
+    chance = random.Random(seed)
+    stream = random_stream(chance)
+    matcher = LogMatcher(stream.conjunction, stream.numbers, deletion=deletion)
+    matcher._desk[log_layout.S_SCATTERED] = 1  # as if the tables were large
+    assert driven(stream, matcher, chance) == stream.expected()
 
 
 @pytest.mark.parametrize("deletion", EITHER_WAY)

@@ -37,7 +37,7 @@ from anabranch.delta.kernels.log_store import (
 _LARGE = 1 << 16  # words of entries and rows from which they do not fit into near memory
 _PEEKS = 4  # matches of one entry that are asked for
 _SOME = 32  # rows that are swept at once
-_MANY = 4  # matches per new fact from which deletion by join is cheaper than keeping matches
+_MANY = 3  # matches per new fact from which deletion by join is cheaper than keeping matches
 
 
 # --- leaving ---

@@ -12,29 +12,38 @@ from __future__ import annotations
 from typing import Any
 
 from numba import types
-from numba.core import compiler, compiler_machinery, errors, ir, ir_utils, untyped_passes
+from numba.core import compiler as _compiler
+from numba.core import compiler_machinery as _machinery
+from numba.core import errors, ir, untyped_passes
+from numba.core import ir_utils as _ir_utils
 from numba.extending import intrinsic
+
+# numba has no types of its own here.
+build: Any = ir
+utils: Any = _ir_utils
+machinery: Any = _machinery
+pipelines: Any = _compiler.DefaultPassBuilder
+integer: Any = types.uint64
 
 
 def _unsigned(typing_context: Any, index: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
 
-    return (types.uint64 if isinstance(index, types.Integer) else index)(index), code
+    return (integer if isinstance(index, types.Integer) else index)(index), code
 
 
 _as_unsigned: Any = intrinsic(_unsigned)
-_register: Any = compiler_machinery.register_pass(mutates_CFG=False, analysis_only=False)
 
 
-@_register
-class _UnsignedIndices(compiler_machinery.FunctionPass):  # type: ignore[misc]
+@machinery.register_pass(mutates_CFG=False, analysis_only=False)
+class _UnsignedIndices(_machinery.FunctionPass):
     """Pass each index through a conversion."""
 
     _name = "unsigned_indices"
 
     def __init__(self) -> None:
-        compiler_machinery.FunctionPass.__init__(self)
+        machinery.FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         function = state.func_ir
@@ -46,7 +55,7 @@ class _UnsignedIndices(compiler_machinery.FunctionPass):  # type: ignore[misc]
                     access.index = _converted(block, body, access.index)
                 body.append(statement)
             block.body = body
-        function._definitions = ir_utils.build_definitions(function.blocks)
+        function._definitions = utils.build_definitions(function.blocks)
         return True
 
 
@@ -69,18 +78,18 @@ def _is_constant(function: Any, index: Any) -> bool:
 
 
 def _converted(block: Any, body: list[Any], index: Any) -> Any:
-    called = ir.Var(block.scope, ir_utils.mk_unique_var("$as_unsigned"), index.loc)
-    result = ir.Var(block.scope, ir_utils.mk_unique_var("$index"), index.loc)
-    body.append(ir.Assign(ir.Global("_as_unsigned", _as_unsigned, index.loc), called, index.loc))
-    body.append(ir.Assign(ir.Expr.call(called, (index,), (), index.loc), result, index.loc))
+    called = build.Var(block.scope, utils.mk_unique_var("$as_unsigned"), index.loc)
+    result = build.Var(block.scope, utils.mk_unique_var("$index"), index.loc)
+    body.append(build.Assign(build.Global("_as_unsigned", _as_unsigned, index.loc), called, index.loc))
+    body.append(build.Assign(build.Expr.call(called, (index,), (), index.loc), result, index.loc))
     return result
 
 
-class PlainIndices(compiler.CompilerBase):  # type: ignore[misc]
+class PlainIndices(_compiler.CompilerBase):
     """numba's compiler with that pass: what `pipeline_class` of a kernel names."""
 
     def define_pipelines(self) -> list[Any]:
-        passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes = pipelines.define_nopython_pipeline(self.state)
         passes.add_pass_after(_UnsignedIndices, untyped_passes.IRProcessing)
         passes.finalize()
         return [passes]

@@ -2,7 +2,9 @@
 
 Column 1 says which patterns to look at, by one multiplication; their constants, equal places and ranges do the rest, so
 that what no pattern asks for costs a few nanoseconds and no memory. A fact that lives already is refreshed: it gets a
-newer copy, born when the first one was.
+newer copy, born when the first one was. One that fits several patterns is looked for in the first of them: where it
+lives there, its other entries follow, and where not, it lives nowhere (unless ranges decide, since numbers may come
+later).
 
 Invariant: of the entries of one fact exactly one, the newest, is not superseded. Work: O(patterns of the kind) per
 arrival; room for all of them is made sure of before the first is written.

@@ -5,6 +5,9 @@ and all patterns with one variable (bits), which therefore are no steps. Pattern
 the seeds of one may use only facts that are no seeds for those ranked before it. The same join finds what enters (seeds
 are new facts, the rest old), what leaves (seeds are leaving facts, the rest stays) and all there is (one pattern).
 
+Where what comes lies anywhere in large tables, the rows and chains of the next seeds are asked for together before the
+first of them is joined: waiting for one after the other would be most of the time.
+
 Invariant: everything a join knows is in the desk, so it can be left at any match and gone on with. Work: O(candidates
 on the chains that it walks); where several chains lead on, the shortest.
 """
@@ -28,7 +31,7 @@ from anabranch.delta.kernels.log_store import (
 )
 
 _WASTE = 64  # searches on chains that were too long before the plan's advice is no longer heeded
-_LOOKS = 3  # entries of a chain beyond the first that are asked for
+_LOOKS = 6  # entries of a chain beyond the first that are asked for
 _GLANCE = 4  # entries at the head of a chain that the test of a binding looks at
 
 
@@ -432,18 +435,19 @@ def clear_lists(desk: Ids) -> None:
 
 @compiled
 def _list_kept(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids) -> None:
+    """All kept matches, without weights."""
     patterns, variables = desk[lay.L_PATTERNS], desk[lay.L_VARIABLES]
     told = 0
     for match in range(desk[lay.S_POOL_END]):
         if pool[match * (patterns + 1) + 1] >= 0:
-            tell_kept(desk, ring, rows, pool, out, match, told * (variables + 1))
-            told += 1
-    desk[lay.S_OUT] = told
+            tell_kept(desk, ring, rows, pool, out, match, told)
+            told += variables
 
 
 @kernel
 def run_all(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, out: Ids, role: int) -> int:
-    """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). There is room for all that are kept already."""
+    """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). Those that are kept already are told without weights,
+    and `out` has room for them."""
     if desk[lay.S_EMPTY] > 0:
         return lay.DONE
     if role == lay.ROLE_LIST and desk[lay.S_KEPT]:

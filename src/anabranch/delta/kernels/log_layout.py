@@ -1,8 +1,6 @@
 """Where things stand in the arrays of the log matcher: shared by the plan (`log_plan`) and the kernels (`log_*`).
 
-Plans are data, so one compiled kernel serves every conjunction. Numbers alone live here. Beware of numba's cache: it
-knows a kernel by the date of its own file, so after a change here, in `log_store` or in `log_intake`, touch `log` and
-`log_join` too, or delete the `log*.nbi` in `__pycache__`.
+Plans are data, so one compiled kernel serves every conjunction. Numbers alone live here.
 """
 
 from __future__ import annotations
@@ -158,9 +156,9 @@ TEST_SAME = 1
 TEST_RANGE = 2
 TEST_SIZE = 3
 
-# the plan: a list of patterns: how many, how many sides they have, whether facts fit all or none of them twice, which
+# the plan: a list of the patterns that facts of a kind may fit
 F_COUNT = 0
-F_SIDES = 1
+F_SIDES = 1  # of all of them
 F_EXACT = 2  # 1: whether a fact fits never changes, hence what lives lives for all of its patterns
 F_PATTERNS = 3
 
