@@ -5,9 +5,12 @@ Invariant: it answers as Spark does, byte for byte, for inputs that end.
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
@@ -44,6 +47,26 @@ class Refresh:
                 self._session.graph(file.name, file.load())
 
 
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C raises KeyboardInterrupt, as always, and is remembered: Python drops what is raised while it collects
+    garbage, and a run must not go on as if nobody had asked it to stop."""
+    seen: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     """The exit code so far, what was done, and whether a query failed."""
     inputs = open_inputs(asked.streams, asked.texts)
@@ -78,13 +101,21 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         with bar.aside():
             terminal.note(f"warning: {warning.query} at {clock(warning.at)}: {warning}", style="yellow")
 
-    try:
-        replay.run(tell, warn, bar.update, asked.until, asked.drain)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    finally:
-        bar.close()
-        set_aside.close()
+    with _interruptible() as interrupted:
+
+        def progress(events: int) -> None:
+            if interrupted():
+                raise KeyboardInterrupt
+            bar.update(events)
+
+        try:
+            replay.run(tell, warn, progress, asked.until, asked.drain)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        finally:
+            bar.close()
+            set_aside.close()
+        code = INTERRUPTED if interrupted() else code
     for failure in replay.failures:
         draw_error(failure, terminal)
     done = Summary(
