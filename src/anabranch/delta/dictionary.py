@@ -207,12 +207,6 @@ def exact_key_of_id(element_id: object) -> Hashable:
     return (element_id.__class__, element_id)
 
 
-def encode_terms(dictionary: Dictionary, rows: Sequence[Sequence[Value]]) -> Ids:
-    """Rows of values as a matrix of ids."""
-    encode = dictionary.encode
-    return np.array([[encode(value) for value in row] for row in rows], np.int64)
-
-
 def _plain_number(value: Value) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:

@@ -11,7 +11,6 @@ from typing import Literal, get_args
 from anabranch.planner.plan import Matcher
 
 Force = Literal["auto", "recompute"]
-FORCES: tuple[Force, ...] = get_args(Force)
 MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
 
 
