@@ -60,7 +60,7 @@ class Sizes:
     slide: int = 1_000
     slides: int = 3_000
     small_window: int = 10_000
-    single_slides: int = 20_000
+    single_slides: int = 100_000
     sample: int = 5
     graph_slides: int = 100
     growth: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000)

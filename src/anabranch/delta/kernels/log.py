@@ -17,7 +17,7 @@ import numpy as np
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import log_layout as lay
-from anabranch.delta.kernels.log_intake import Floats, list_of, passes, take_in
+from anabranch.delta.kernels.log_intake import Floats, first_fitting, list_of, passes, take_in
 from anabranch.delta.kernels.log_join import clear_lists, drop_pool, enlist, hang, join, start_join, tell_kept
 from anabranch.delta.kernels.log_store import (
     AHEAD,
@@ -245,7 +245,6 @@ def run_slides(
     numbers: Floats,
 ) -> int:
     """All slides of a call, from where the last call stopped."""
-    width, kind = desk[lay.L_WIDTH], desk[lay.L_KIND]
     size, last = desk[lay.L_ENTRY], desk[lay.L_LAST]
     while desk[lay.S_SLIDE] < ends.size:
         slide = desk[lay.S_SLIDE]
@@ -255,9 +254,7 @@ def run_slides(
             # Arrivals that this slide's window does not reach never come to life.
             start = max(desk[lay.S_NEXT], min(number, end))
             desk[lay.S_FUEL] -= 1 + end - start
-            base = desk[lay.S_BASE]
-            while start < end and desk[list_of(desk, facts[(start - base) * width + kind]) + lay.F_COUNT] == 0:
-                start += 1
+            start = first_fitting(desk, bounds, facts, numbers, start, end)
             desk[lay.S_NEXT] = start
             tail = desk[lay.S_TAIL]
             if start == end and (tail == desk[lay.S_END] or ring[(tail & last) * size + lay.E_ARRIVED] >= number):

@@ -63,6 +63,20 @@ def list_of(desk: Ids, kind: int) -> int:
 
 
 @inlined
+def first_fitting(desk: Ids, bounds: Floats, facts: Ids, numbers: Floats, start: int, end: int) -> int:
+    """The first arrival from number `start` on that fits a pattern; `end`: none before it does."""
+    width, kind, base = desk[lay.L_WIDTH], desk[lay.L_KIND], desk[lay.S_BASE]
+    for number in range(start, end):
+        fact = (number - base) * width
+        fitting = list_of(desk, facts[fact + kind])
+        for i in range(desk[fitting + lay.F_COUNT]):
+            record = lay.L_RECORDS + desk[fitting + lay.F_PATTERNS + i] * lay.PATTERN_SIZE
+            if passes(desk, bounds, facts, numbers, fact, record):
+                return number
+    return end
+
+
+@inlined
 def _write(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, lists: Ids, pattern: int, number: int, copied: int) -> int:
     """The fact in W_KEY becomes the newest entry of its chains. `copied` is where the same fact lives already; -1:
     nowhere; -2: find out. Where that was is the result."""
@@ -122,7 +136,7 @@ def _write(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, lists: Ids, pattern: in
                 ring[older * size + newer + side] = position
             ring[at + lay.E_SIDES + side] = (row << 32) | ((position - older) & LOW)
         else:
-            desk[lay.S_COLD] += position - older > _LONG
+            desk[lay.S_COLD] += older >= tail and position - older > _LONG
             if older == copied and older >= 0:  # a superseded head leaves the chain at once
                 older = copied - np.int64(np.int32(ring[(copied & last) * size + lay.E_SIDES + side]))
             ring[at + lay.E_SIDES + side] = (row << 32) | min(position - older, FARTHEST)
