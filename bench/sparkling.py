@@ -115,11 +115,15 @@ def queries_of(text: str) -> tuple[QueryOptions, ...]:
     return tuple(QueryOptions(text=text, source_name=name) for name in names)
 
 
+def job_over(text: str, events: Path, stream: str = "events") -> Job:
+    """The job of queries over a folder of events."""
+    source = FileSource(stream, str(events))
+    return Job((OpenedStream(source, Decoding(stream), str(events)),), queries_of(text), ordered=True)
+
+
 def run_job(text: str, events: Path, records_per_batch: int | None = None, stream: str = "events") -> Done:
     """Run queries over a folder of events, on the shared session."""
-    source = FileSource(stream, str(events))
-    job = Job((OpenedStream(source, Decoding(stream), str(events)),), queries_of(text), ordered=True)
-    job = replace(job, records_per_batch=records_per_batch)
+    job = replace(job_over(text, events, stream), records_per_batch=records_per_batch)
     kept = Kept()
     seconds: dict[int, float] = {}
 

@@ -1,0 +1,141 @@
+"""What a job on Spark does, stage by stage: its own functions, called in one process with a stopwatch around them.
+
+Spark's workers are processes of their own, so what they do is measured here on the same files: a source's pieces become
+chunks (`scan`), chunks become blocks (`open`), terms become ids (`encode`), patterns are matched (`match`), answers
+become JSON (`output`), the window's chunks are put away (`state`), and the `rest` is windows, order and rows. What the
+run on Spark takes beyond that is Spark's: planning, the shuffle, its state store, and processes that talk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from sparkling import job_over
+
+from anabranch.engine.feeds import EncodedStream
+from anabranch.engine.flows import QueryFlow
+from anabranch.formats import chunks
+from anabranch.sources.base import Limit
+from anabranch.spark import cell as cells
+from anabranch.spark.cell import Cell
+from anabranch.spark.planner import Planner
+from anabranch.spark.rows import CELL, Packed
+from anabranch.spark.source import SourceSettings, pack_piece
+
+STAGES = ("scan", "open", "encode", "match", "output", "state", "rest")
+
+
+def measured(text: str, events: Path, stream: str) -> dict[str, float]:
+    """Seconds of each stage, on one core."""
+    job = job_over(text, events, stream)
+    watch = Stopwatch()
+    settings = SourceSettings(job.streams, job.fingerprint, Limit(), None)
+    planner = Planner(settings.streams, settings.queries, settings.limit)
+    state = DictState()
+    start = planner.initial()
+    cells.forget_everything()
+    patched: list[tuple[Any, str, str]] = [
+        (chunks, "opened", "open"), (EncodedStream, "between", "encode"), (QueryFlow, "advance", "match"),
+        (Cell, "_tell", "output"), (Cell, "_store", "state"), (Cell, "_save", "state"),
+    ]  # fmt: skip
+    with watch.around(patched):
+        while True:
+            end = planner.ahead(start)
+            if end == start:
+                break
+            with watch.at("scan"):
+                rows = [row for piece in planner.pieces(start, end) for row in pack_piece(settings, piece)]
+            control = Packed(CELL, "control", cells.json.dumps(Planner.control(end)).encode())
+            with watch.at("rest"):
+                list(Cell(job, "bench", state).process([control, *rows]))
+            start = end
+    cells.forget_everything()
+    return {stage: round(watch.seconds.get(stage, 0.0), 3) for stage in STAGES}
+
+
+class Stopwatch:
+    """Seconds by stage; what runs within another stage counts for the inner one alone."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._stack: list[str] = []
+        self._since = 0.0
+
+    @contextmanager
+    def at(self, stage: str) -> Iterator[None]:
+        self._turn()
+        self._stack.append(stage)
+        try:
+            yield
+        finally:
+            self._turn()
+            self._stack.pop()
+
+    def _turn(self) -> None:
+        now = time.perf_counter()
+        if self._stack:
+            self.seconds[self._stack[-1]] = self.seconds.get(self._stack[-1], 0.0) + now - self._since
+        self._since = now
+
+    @contextmanager
+    def around(self, functions: list[tuple[Any, str, str]]) -> Iterator[None]:
+        """Count what these functions (owner, name, stage) take."""
+        patches = [
+            patch.object(owner, name, self._timed(getattr(owner, name), stage)) for owner, name, stage in functions
+        ]
+        for one in patches:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in patches:
+                one.stop()
+
+    def _timed(self, function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+        def timed(*arguments: Any, **named: Any) -> Any:
+            with self.at(stage):
+                found = function(*arguments, **named)
+                return list(found) if isinstance(found, Iterator) else found
+
+        return timed
+
+
+class DictState:
+    """A cell's state in memory."""
+
+    def __init__(self) -> None:
+        self._head: bytes | None = None
+        self._chunks: dict[int, bytes] = {}
+        self._parts: dict[str, bytes] = {}
+
+    def head(self) -> bytes | None:
+        return self._head
+
+    def put_head(self, data: bytes) -> None:
+        self._head = data
+
+    def chunk(self, number: int) -> bytes | None:
+        return self._chunks.get(number)
+
+    def chunks(self) -> list[tuple[int, bytes]]:
+        return list(self._chunks.items())
+
+    def put_chunk(self, number: int, data: bytes) -> None:
+        self._chunks[number] = data
+
+    def remove_chunk(self, number: int) -> None:
+        del self._chunks[number]
+
+    def parts(self) -> list[tuple[str, bytes]]:
+        return list(self._parts.items())
+
+    def put_part(self, name: str, data: bytes) -> None:
+        self._parts[name] = data
+
+    def remove_part(self, name: str) -> None:
+        del self._parts[name]
