@@ -38,6 +38,7 @@ the 5 M facts that were tried on two busy cores; the library takes all cores, an
 
 _NO_NUMBERS: Numbers = np.empty(0, np.float64)
 _UNLIMITED = 1 << 62
+_KEPT_CELLS = 1 << 23  # of scratch memory; what is larger is made anew for each window
 _CHUNK = 8192  # facts that are split before they are looked at once more: they fit into a core's own cache
 
 
@@ -60,7 +61,7 @@ class WindowEvaluation:
         self._conjunction = conjunction
         self._plan = _plan_of(conjunction)
         self._buckets = np.empty((self._plan.group_count, _CHUNK), np.int32)
-        self._rows = np.empty((len(conjunction.patterns), 0), np.int32)
+        self._arena = np.empty(0, np.int64)
 
     def evaluate(
         self,
@@ -79,14 +80,14 @@ class WindowEvaluation:
 
     def _reduced(self, facts: Ids, numbers: Numbers, max_matches: int | None) -> Ids:
         plan = self._plan
-        if self._rows.shape[1] <= len(facts):
-            self._rows = np.empty((len(plan.patterns) - 1, len(facts) + 1), np.int32)
         limit = _UNLIMITED if max_matches is None else max_matches
-        status, matches = all_matches(
-            _plain(facts), numbers, self._buckets, self._rows, plan.kinds, plan.groups, plan.multiplier, plan.shift,
-            plan.has_any_kind, plan.patterns, plan.fixed, plan.equal, plan.ranges, plan.bounds, plan.joins,
-            plan.leaves, plan.join_variables, plan.different, self._conjunction.variables, limit,
+        status, matches, arena = all_matches(
+            _plain(facts), numbers, self._buckets, self._arena, plan.kinds, plan.groups, plan.multiplier, plan.shift,
+            plan.has_any_kind, plan.patterns, plan.fixed, plan.equal, plan.ranges, plan.bounds, plan.parts,
+            plan.joins, plan.different, self._conjunction.variables, limit,
         )  # fmt: skip
+        if len(arena) <= _KEPT_CELLS:
+            self._arena = arena
         if status == TOO_MANY:
             raise BudgetExceeded("matches", limit)
         return matches
@@ -110,9 +111,9 @@ class _Plan:
     """A conjunction as arrays.
 
     `kinds` and `groups` are a hash without collisions from the kinds that patterns name to groups from 1 on. `patterns`
-    has a row per pattern and one more: its group (0: all facts), where its parts begin in the other arrays, and whether
-    the walk passes it. Parts: `fixed` (column, id), `equal` (column, column), `ranges` (column) with `bounds`, `joins`
-    (column, join variable), `leaves` (column, variable).
+    has a row per pattern and one more: its group (0: all facts), where its parts begin in the other arrays, and how
+    many join variables it has. `fixed` are (column, id), `equal` (column, column), `ranges` columns with `bounds`;
+    `parts` are a pattern's variables, those that join first: (column, number among the join variables or -1, variable).
     """
 
     group_count: int
@@ -126,9 +127,8 @@ class _Plan:
     equal: Ids
     ranges: Ids
     bounds: npt.NDArray[np.float64]
-    joins: Ids
-    leaves: Ids
-    join_variables: Ids
+    parts: Ids
+    joins: int
     different: Ids
 
 
@@ -139,18 +139,16 @@ def _plan_of(conjunction: Conjunction) -> _Plan:
             uses[variable] += 1
     join_variables = [variable for variable, count in enumerate(uses) if count > 1]
     kinds = list(dict.fromkeys(kind for pattern in conjunction.patterns if (kind := _kind(pattern)) is not None))
-    walked = _walked(conjunction, uses)
     rows: list[tuple[int, ...]] = []
     fixed: list[tuple[int, int]] = []
     equal: list[tuple[int, int]] = []
     ranges: list[int] = []
     bounds: list[tuple[float, float]] = []
-    joins: list[tuple[int, int]] = []
-    leaves: list[tuple[int, int]] = []
-    for pattern, is_walked in zip(conjunction.patterns, walked, strict=True):
+    parts: list[tuple[int, int, int]] = []
+    for pattern in conjunction.patterns:
         kind = _kind(pattern)
         group = 0 if kind is None else kinds.index(kind) + 1
-        rows.append((group, len(fixed), len(equal), len(ranges), len(joins), len(leaves), is_walked))
+        begins = (group, len(fixed), len(equal), len(ranges), len(parts))
         first: dict[int, int] = {}
         for column, place in enumerate(pattern.places):
             match place:
@@ -160,15 +158,14 @@ def _plan_of(conjunction: Conjunction) -> _Plan:
                     equal.append((first[variable], column))
                 case Free(variable):
                     first[variable] = column
-        for variable, column in first.items():
-            if uses[variable] > 1:
-                joins.append((column, join_variables.index(variable)))
-            else:
-                leaves.append((column, variable))
+        joins = [join_variables.index(variable) for variable in first if uses[variable] > 1]
+        parts.extend((first[join_variables[join]], join, join_variables[join]) for join in joins)
+        parts.extend((column, -1, variable) for variable, column in first.items() if uses[variable] == 1)
+        rows.append((*begins, len(joins)))
         for one in pattern.ranges:
             ranges.append(one.column)
             bounds.append((one.low, one.high))
-    rows.append((0, len(fixed), len(equal), len(ranges), len(joins), len(leaves), 0))
+    rows.append((0, len(fixed), len(equal), len(ranges), len(parts), 0))
     table, groups, multiplier, shift = _hash_without_collisions(kinds)
     return _Plan(
         group_count=len(kinds) + 1,
@@ -177,14 +174,13 @@ def _plan_of(conjunction: Conjunction) -> _Plan:
         multiplier=multiplier,
         shift=shift,
         has_any_kind=None in map(_kind, conjunction.patterns),
-        patterns=_matrix(rows, 7),
+        patterns=_matrix(rows, 6),
         fixed=_matrix(fixed, 2),
         equal=_matrix(equal, 2),
         ranges=np.array(ranges, np.int64),
         bounds=np.array(bounds, np.float64).reshape(len(bounds), 2),
-        joins=_matrix(joins, 2),
-        leaves=_matrix(leaves, 2),
-        join_variables=np.array(join_variables, np.int64),
+        parts=_matrix(parts, 3),
+        joins=len(join_variables),
         different=_matrix(conjunction.different, 2),
     )
 
@@ -192,26 +188,6 @@ def _plan_of(conjunction: Conjunction) -> _Plan:
 def _kind(pattern: FactPattern) -> int | None:
     place = pattern.places[KIND]
     return place.id if isinstance(place, Fixed) else None
-
-
-def _walked(conjunction: Conjunction, uses: Sequence[int]) -> list[bool]:
-    """The patterns that the walk passes: those with several variables or a leaf, and one for each other variable.
-    A pattern with one variable only shrinks the others."""
-    walked = [
-        len(pattern.variables) > 1 or any(uses[variable] == 1 for variable in pattern.variables)
-        for pattern in conjunction.patterns
-    ]
-    met = {
-        variable
-        for pattern, is_walked in zip(conjunction.patterns, walked, strict=True)
-        for variable in pattern.variables
-        if is_walked
-    }
-    for number, pattern in enumerate(conjunction.patterns):
-        if pattern.variables and not met.issuperset(pattern.variables):
-            walked[number] = True
-            met.update(pattern.variables)
-    return walked
 
 
 def _hash_without_collisions(

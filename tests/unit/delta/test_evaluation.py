@@ -173,3 +173,142 @@ def test_auto_takes_the_library_for_windows_that_are_large_enough(monkeypatch: p
     monkeypatch.setattr(evaluation, "LIBRARY_FROM", 2)
     assert found(evaluate(PATH, facts)) == {(1, 2, 3)}
     assert asked == [2]
+
+
+# --- stars: rows that hold the only fact of a pattern, and rows that have several ---
+
+
+def star(*kinds: int, width: int = 3, first: int = 0, different: tuple[tuple[int, int], ...] = ()) -> Conjunction:
+    """One variable with a leaf for each kind; beyond three columns, further leaves."""
+    leaves = iter(range(first + 1, 100))
+    places: list[tuple[Place, ...]] = [
+        (Free(first), Fixed(kind), *(Free(next(leaves)) for _ in range(width - 2))) for kind in kinds
+    ]
+    return Conjunction(width, tuple(map(FactPattern, places)), 1 + len(kinds) * (width - 2), different)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_stars_on_a_chain_match_as_defined_however_many_facts_a_row_has(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = Random(seed)
+    monkeypatch.setattr(evaluation, "_CHUNK", chance.choice((1, 3, 8192)))
+    width, links = chance.choice((3, 4)), chance.randint(0, 2)
+    names = iter(range(links + 1, 100))
+    patterns = [
+        FactPattern((Free(link), Fixed(7), Free(link + 1), *(Free(next(names)) for _ in range(width - 3))))
+        for link in range(links)
+    ]
+    for number in range(chance.randint(2, 4)):
+        leaves = (Free(next(names)) for _ in range(width - 2))
+        patterns.append(FactPattern((Free(chance.randint(0, links)), Fixed(8 + number), *leaves)))
+    used = list(dict.fromkeys(variable for pattern in patterns for variable in pattern.variables))
+    chance.shuffle(patterns)
+    number_of = {variable: number for number, variable in enumerate(used)}
+    patterns = [
+        FactPattern(tuple(Free(number_of[at.variable]) if isinstance(at, Free) else at for at in pattern.places))
+        for pattern in patterns
+    ]
+    pairs = [(left, right) for left in range(len(used)) for right in range(left) if chance.random() < 0.1]
+    conjunction = Conjunction(width, tuple(patterns), len(used), tuple(pairs))
+    window = WindowEvaluation(conjunction)
+    for _ in range(3):
+        facts = [
+            (subject, kind, *(chance.randrange(6) for _ in range(width - 2)))
+            for kind in range(7, 13)
+            for subject in range(6)
+            for _ in range(chance.choice((0, 1, 1, 1, 1, 2)))
+        ]
+        chance.shuffle(facts)
+        facts += facts[: chance.choice((0, 0, 10))]
+        expected = naive_matches(conjunction, facts)
+        for joiner in JOINERS:
+            assert found(window.evaluate(matrix(facts, width), joiner=joiner)) == expected
+
+
+def test_a_star_with_one_fact_per_measure_is_read_off_its_rows() -> None:
+    facts = np.array([[one, kind, 100 * kind + one] for one in range(50) for kind in (3, 1, 2)], np.int64)
+    assert found(evaluate(star(1, 2, 3), facts)) == {(one, 100 + one, 200 + one, 300 + one) for one in range(50)}
+
+
+def test_a_row_with_several_facts_of_one_measure_has_a_match_for_each() -> None:
+    facts = np.array([[5, 1, 10], [5, 2, 20], [5, 2, 21], [5, 2, 20], [6, 1, 11], [6, 2, 22], [7, 1, 12]], np.int64)
+    assert found(evaluate(star(1, 2), facts)) == {(5, 10, 20), (5, 10, 21), (6, 11, 22)}
+
+
+def test_values_that_rows_hold_are_compared_where_they_must_differ() -> None:
+    differing = star(1, 2, 3, different=((1, 2), (0, 3)))
+    facts = np.array(
+        [[5, 1, 9], [5, 2, 9], [5, 3, 8], [6, 1, 9], [6, 2, 7], [6, 3, 8], [4, 1, 1], [4, 2, 2], [4, 3, 4]]
+    )
+    assert found(evaluate(differing, facts)) == {(6, 9, 7, 8)}
+    more = np.concatenate((facts, [[5, 2, 3], [4, 3, 4], [4, 3, 3]]))  # not all rows have one fact of each any more
+    assert found(evaluate(differing, more)) == {(6, 9, 7, 8), (5, 9, 3, 8), (4, 1, 2, 3)}
+
+
+def test_stars_that_share_no_variable_multiply() -> None:
+    one, other = star(1, 2), star(3, 4, first=3)
+    apart = Conjunction(3, one.patterns + other.patterns, 6, ((2, 5),))
+    facts = [(10, 1, 50), (10, 2, 60), (11, 1, 51), (11, 2, 61), (20, 3, 70), (20, 4, 60), (21, 3, 71), (21, 4, 62)]
+    expected = naive_matches(apart, facts)
+    assert len(expected) == 3
+    assert found(evaluate(apart, matrix(facts, 3))) == expected
+
+
+@pytest.mark.parametrize("spread", [1, 16, 17, 1 << 20])
+def test_values_far_from_each_other_or_alike_in_their_last_bits_are_told_apart(spread: int) -> None:
+    chance = np.random.default_rng(spread)
+    facts = np.column_stack((
+        chance.integers(0, 3_000, 20_000) * spread, chance.integers(7, 9, 20_000), chance.integers(0, 9, 20_000)
+    ))  # fmt: skip
+    there = {kind: {row[0] for row in facts[facts[:, 1] == kind].tolist()} for kind in (7, 8)}
+    pairs = found(evaluate(triples((A, KNOWS, B), (A, LIKES, C)), facts))
+    assert {row[0] for row in pairs} == there[7] & there[8]
+    assert pairs == found(evaluate(triples((A, KNOWS, B), (A, LIKES, C)), facts, joiner="library"))
+
+
+# --- memory ---
+
+
+def test_a_window_evaluation_takes_windows_of_any_size_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "_CHUNK", 16)
+    monkeypatch.setattr(evaluation, "_KEPT_CELLS", 300)
+    window = WindowEvaluation(star(1, 2))
+    chance = np.random.default_rng(4)
+    for size in (3, 700, 40, 0, 90, 2_000, 10):
+        # facts that nobody asks for come first: room that was made for as many as so far does not suffice
+        kinds = np.concatenate((np.full(size, 9), chance.integers(1, 3, size)))
+        facts = np.column_stack((chance.integers(0, size + 1, 2 * size), kinds, chance.integers(0, 9, 2 * size)))
+        assert found(window.evaluate(facts)) == naive_star(facts)
+        assert window._arena.size <= 300
+
+
+def naive_star(facts: Ids) -> set[Row]:
+    leaves: dict[tuple[int, int], set[int]] = {}
+    for subject, kind, value in facts.tolist():
+        leaves.setdefault((subject, kind), set()).add(value)
+    return {
+        (subject, one, other)
+        for (subject, kind), ones in leaves.items()
+        if kind == 1
+        for one in ones
+        for other in leaves.get((subject, 2), ())
+    }
+
+
+@pytest.mark.parametrize("spokes", [7, 8, 9, 100])
+def test_far_more_matches_than_the_sizes_let_expect_are_all_found(spokes: int) -> None:
+    hub = [[0, kind, value] for kind in (1, 2) for value in range(spokes)]
+    facts = np.array(hub + [[one, kind, 1] for one in range(1, 200) for kind in (1, 2)], np.int64)
+    total = spokes * spokes + 199
+    assert found(evaluate(star(1, 2), facts)) == naive_star(facts)
+    assert len(evaluate(star(1, 2), facts, max_matches=total)) == total
+    with pytest.raises(BudgetExceeded):
+        evaluate(star(1, 2), facts, max_matches=total - 1)
+
+
+def test_few_matches_do_not_hold_the_memory_that_many_would_have_taken() -> None:
+    facts = np.array([[one, kind, 5] for one in range(5_000) for kind in (1, 2)] + [[5_000, 1, 5], [5_000, 2, 6]])
+    matches = evaluate(star(1, 2, different=((1, 2),)), facts)
+    assert found(matches) == {(5_000, 5, 6)}
+    assert memoryview(matches.base).nbytes < 1_000  # type: ignore[arg-type]

@@ -1,12 +1,15 @@
 """The second half of semi-join evaluation: what the patterns left of each other is laid out and walked.
 
 4. order      depth-first from the smallest pattern; what closes a cycle at once, then the smallest fan-out
-5. lay out    what is left, side by side at the end from which it will be reached, each fact once, or hashed where both
-              ends will be known
+5. lay out    what is left of them, side by side at the end from which it will be reached, each fact once, or hashed
+              where both ends will be known
 6. walk       and write down what is bound when the last pattern has been passed
 
-Invariant: every end that is left has a fact of each pattern at its variable, so the walk fails only where it closes a
-cycle, or where two values must differ. What the arrays of a plan hold is said in `anabranch.delta.evaluation`.
+Patterns whose rows hold their only fact's leaves are no steps: what they say is read off the rows that a match binds.
+
+Invariant: a row that is bound has passed every pattern at its variable. So the walk fails only where it closes a cycle,
+where two values must differ, or where all of a row's facts lead to rows that have not passed. What makes no arrays is
+compiled without counting references (`inner`): all arrays are made in `semijoin.all_matches`.
 """
 
 from __future__ import annotations
@@ -21,17 +24,27 @@ from numba import njit
 from anabranch.delta.batch import Ids
 
 Small = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Int: TypeAlias = Any  # an int, of whatever make
 Float: TypeAlias = Any
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-# columns of `patterns`; of FIXED to LEAF, where the pattern's part of another array begins: it ends at the next one's
-GROUP, FIXED, EQUAL, RANGE, JOIN, LEAF, KEPT = range(7)
-SCAN, REACH, CLOSE = range(3)
+# columns of `patterns`; of FIXED to PART, where the pattern's part of another array begins: it ends at the next one's
+GROUP, FIXED, EQUAL, RANGE, PART, JOINS = range(6)
+# columns of `nodes`, one for each join variable: where its table is, its room and shift, where its rows begin and end,
+# how many patterns are at it, how many rows have passed the last of them
+TABLE, ROOM, SHIFT, ORIGIN, END, DEGREE, FULL = range(7)
+# columns of `steps`: the pattern, how and by which of its ends it is come by (EACH: of which node), its parts, join
+# variables and cells per fact, where its cells (CLOSE: the shift of its hash) and its lists are, the row of the first
+# list (EACH: the first row), how many lists there are (EACH: where the rows end)
+PATTERN, ACCESS, BY, FIRST, ENDS, WIDTH, CELLS, LISTS, START, SIZE = range(10)
+NEXT, LAST, LIST = range(3)  # columns of `cursors`
+SCAN, REACH, CLOSE, EACH = range(4)
 DONE, TOO_MANY = range(2)
 
 _FEW = 16  # of so many facts side by side copies are found by comparing all of them
+MOST_EXPECTED = float(1 << 22)  # cells of matches that room is made for before they are found
 _OUT_OF_REACH = 1e18  # the cost of beginning anew in the middle: it multiplies all that was found so far
 
 
@@ -58,52 +71,85 @@ def hashed(value: Int, shift: Int) -> Int:
 @inner
 def bits_for(count: Int) -> Int:
     """Of a table that `count` entries fill at most half."""
-    bits = 2
+    bits = 4
     while (np.int64(1) << bits) < 2 * count:
         bits += 1
     return bits
 
 
-@allocating
-def order(patterns: Ids, joins: Ids, starts: Ids, ends: Ids, numbered: Ids, steps: Ids, steps_join: Ids) -> Int:
-    """The order of the kept patterns and how each is come by: `steps` (pattern, access) and the join it is reached by.
+@inner
+def order(
+    patterns: Ids, parts: Ids, sizes: Ids, walked: Flags, nodes: Ids, steps: Ids, bound: Flags, done: Flags
+) -> tuple[Int, Float]:
+    """The order of the walked patterns and how each is come by; then the rows of variables that none of them binds.
 
-    Gives the number of steps."""
-    bound = np.zeros(len(numbered), np.bool_)
-    done = np.zeros(patterns.shape[0] - 1, np.bool_)
-    depth = 0
+    `bound` and `done` are room for a flag per join variable and per pattern. Gives the number of steps, and about how
+    many matches there will be."""
+    depth, expected = 0, 1.0
     while True:
-        best, best_cost, best_access, best_join = -1, np.inf, SCAN, -1
-        for pattern in range(patterns.shape[0] - 1):
-            if done[pattern] or not patterns[pattern, KEPT]:
+        best, best_cost, best_access, best_by = -1, np.inf, SCAN, -1
+        for pattern in range(len(sizes)):
+            if done[pattern] or not walked[pattern]:
                 continue
-            size: Float = np.float64(ends[pattern] - starts[pattern])
-            first, last = patterns[pattern, JOIN], patterns[pattern + 1, JOIN]
-            leaves = patterns[pattern + 1, LEAF] - patterns[pattern, LEAF]
-            access, cost, by = SCAN, size + (_OUT_OF_REACH if depth else 0.0), -1
+            size: Float = np.float64(sizes[pattern])
+            first, joins = patterns[pattern, PART], patterns[pattern, JOINS]
+            access, cost, by = SCAN, size + (_OUT_OF_REACH if depth else 0.0), 0 if joins else -1
             known = 0
-            for join in range(first, last):
-                if bound[joins[join, 1]]:
+            for join in range(joins):
+                node = parts[first + join, 1]
+                if bound[node]:
                     known += 1
-                    if access != REACH or size / numbered[joins[join, 1]] < cost:
-                        access, cost, by = REACH, size / numbered[joins[join, 1]], join - first
-            if known and known == last - first and not leaves:
+                    if access != REACH or size / nodes[node, FULL] < cost:
+                        access, cost, by = REACH, size / nodes[node, FULL], join
+            if known > 1 and first + known == patterns[pattern + 1, PART]:
                 cost = -1.0
-                if known == 1:  # every value that is left has a fact of this pattern
-                    done[pattern] = True
-                    continue
                 if known == 2:
                     access = CLOSE
             if cost < best_cost:
-                best, best_cost, best_access, best_join = pattern, cost, access, by
+                best, best_cost, best_access, best_by = pattern, cost, access, by
         if best < 0:
-            return depth
+            break
         done[best] = True
-        steps[depth, 0], steps[depth, 1] = best, best_access
-        steps_join[depth] = best_join
-        for join in range(patterns[best, JOIN], patterns[best + 1, JOIN]):
-            bound[joins[join, 1]] = True
+        steps[depth, PATTERN], steps[depth, ACCESS], steps[depth, BY] = best, best_access, best_by
         depth += 1
+        expected *= best_cost % _OUT_OF_REACH if best_cost > 0.0 else 1.0
+        for part in range(patterns[best, PART], patterns[best, PART] + patterns[best, JOINS]):
+            bound[parts[part, 1]] = True
+    for node in range(len(nodes)):
+        if not bound[node]:
+            steps[depth, PATTERN], steps[depth, ACCESS], steps[depth, BY] = -1, EACH, node
+            depth += 1
+            expected *= nodes[node, FULL]
+    return depth, expected
+
+
+@inner
+def place(patterns: Ids, parts: Ids, sizes: Ids, nodes: Ids, steps: Ids) -> tuple[Int, Int, Int, Int]:
+    """Where each step's facts will be; the lists, the cells and the places for pairs of all of them, and how many facts
+    the largest has."""
+    lists, cells, pairs, most = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for depth in range(len(steps)):
+        step = steps[depth]
+        pattern, by = step[PATTERN], step[BY]
+        if step[ACCESS] == EACH:
+            step[START], step[SIZE] = nodes[by, ORIGIN], nodes[by, END]
+            continue
+        step[FIRST], step[ENDS] = patterns[pattern, PART], patterns[pattern, JOINS]
+        step[WIDTH] = patterns[pattern + 1, PART] - step[FIRST]
+        if step[ACCESS] == CLOSE:
+            bits = bits_for(sizes[pattern])
+            step[LISTS], step[SIZE], step[CELLS] = pairs, np.int64(1) << bits, 64 - bits
+            pairs += step[SIZE]
+        else:
+            step[START], step[SIZE] = 0, 1
+            if by >= 0:
+                node = parts[step[FIRST] + by, 1]
+                step[START], step[SIZE] = nodes[node, ORIGIN], nodes[node, END] - nodes[node, ORIGIN]
+            step[LISTS], step[CELLS] = lists, cells
+            lists += step[SIZE]
+            cells += sizes[pattern] * step[WIDTH]
+            most = max(most, sizes[pattern])
+    return lists, cells, pairs, most
 
 
 @inner
@@ -151,215 +197,227 @@ def _without_copies(cells: Ids, first: Int, last: Int, width: Int, entries: Ids)
     return unique
 
 
-@allocating
-def _lay_out(
-    facts: Ids,
-    kept_facts: Small,
-    kept_ends: Small,
-    first: Int,
-    last: Int,
-    by: Int,
-    joins: Ids,
-    leaves: Ids,
-    begins: Ids,
-    stops: Ids,
-    cells: Ids,
-) -> None:
-    """The kept facts of a pattern, side by side by the number of one of their ends (`by`; -1: all together), each once.
-
-    A fact's cells: the numbers of its ends, their values, the values of its leaves."""
-    count, width = joins.shape[0], 2 * joins.shape[0] + leaves.shape[0]
-    for one in range(first, last):
-        begins[kept_ends[one, by] if by >= 0 else 0] += 1
-    total, most = np.int64(0), np.int64(0)
-    for number in range(len(begins)):
-        size = begins[number]
-        begins[number], stops[number] = total, total
+@inner
+def _lay_out(arena: Ids, runs: Ids, step: Ids, begins: Small, stops: Small, cells: Ids, entries: Ids) -> None:
+    """The facts of a step's pattern, side by side by the row of the end that it is come by, or all together; each
+    once."""
+    pattern, width, by, origin = step[PATTERN], step[WIDTH], step[BY], step[START]
+    for chunk in range(runs.shape[0]):
+        at = runs[chunk, pattern, 0]
+        for _ in range(runs[chunk, pattern, 1]):
+            begins[arena[at + by] - origin if by >= 0 else 0] += 1
+            at += width
+    total = np.int64(0)
+    for row in range(len(begins)):
+        size = np.int64(begins[row])
+        begins[row], stops[row] = total, total
         total += size
-        most = max(most, size)
-    for one in range(first, last):
-        number = kept_ends[one, by] if by >= 0 else 0
-        at = stops[number] * width
-        stops[number] += 1
-        fact = kept_facts[one]
-        for join in range(count):
-            cells[at + join] = kept_ends[one, join]
-            cells[at + count + join] = facts[fact, joins[join, 0]]
-        for leaf in range(leaves.shape[0]):
-            cells[at + 2 * count + leaf] = facts[fact, leaves[leaf, 0]]
-    entries = np.empty(np.int64(1) << bits_for(most) if most > _FEW else 0, np.int64)
-    for number in range(len(begins)):
-        if stops[number] - begins[number] > 1:
-            stops[number] = _without_copies(cells, begins[number], stops[number], width, entries)
+    for chunk in range(runs.shape[0]):
+        at = runs[chunk, pattern, 0]
+        for _ in range(runs[chunk, pattern, 1]):
+            row = arena[at + by] - origin if by >= 0 else 0
+            for cell in range(width):
+                cells[stops[row] * width + cell] = arena[at + cell]
+            stops[row] += 1
+            at += width
+    for row in range(len(begins)):
+        if stops[row] - begins[row] > 1:
+            stops[row] = _without_copies(cells, np.int64(begins[row]), np.int64(stops[row]), width, entries)
 
 
 @inner
-def _insert_pairs(kept_ends: Small, first: Int, last: Int, pairs: Ids, shift: Int) -> None:
-    """A hash of the pairs of numbers that the facts' ends are."""
+def _insert_pairs(arena: Ids, runs: Ids, pattern: Int, pairs: Ids, shift: Int) -> None:
+    """A hash of the pairs of rows that the facts' ends are."""
     mask = len(pairs) - 1
-    for one in range(first, last):
-        pair = (np.int64(kept_ends[one, 0]) << 32) | np.int64(kept_ends[one, 1])
-        slot = hashed(pair, shift)
-        while pairs[slot] >= 0 and pairs[slot] != pair:
-            slot = (slot + 1) & mask
-        pairs[slot] = pair
-
-
-@allocating
-def _grown(matches: Ids) -> Ids:
-    """The same with as much room again; by hand, since assigning a part of an array takes seconds to compile."""
-    grown = np.empty((2 * matches.shape[0], matches.shape[1]), np.int64)
-    for row in range(matches.shape[0]):
-        for column in range(matches.shape[1]):
-            grown[row, column] = matches[row, column]
-    return grown
-
-
-@allocating
-def walk(
-    facts: Ids,
-    patterns: Ids,
-    joins: Ids,
-    leaves: Ids,
-    join_variables: Ids,
-    different: Ids,
-    variables: Int,
-    starts: Ids,
-    ends: Ids,
-    kept_facts: Small,
-    kept_ends: Small,
-    numbered: Ids,
-    steps: Ids,
-    steps_join: Ids,
-    depths: Int,
-    max_matches: Int,
-) -> tuple[Int, Ids]:
-    # --- lay out the patterns of all steps, one after the other
-    offsets = np.zeros(depths + 1, np.int64)  # in `begins` and `stops`, or in `pairs`
-    bases, widths = np.zeros(depths + 1, np.int64), np.zeros(depths, np.int64)  # in `cells`
-    shifts = np.zeros(depths, np.int64)
-    for depth in range(depths):
-        pattern = steps[depth, 0]
-        first, last = patterns[pattern, JOIN], patterns[pattern + 1, JOIN]
-        count = ends[pattern] - starts[pattern]
-        if steps[depth, 1] == CLOSE:
-            bits = bits_for(count)
-            shifts[depth], size = 64 - bits, np.int64(1) << bits
-        else:
-            if steps[depth, 1] == SCAN and last > first:
-                steps_join[depth] = 0
-            size = numbered[joins[first + steps_join[depth], 1]] if steps_join[depth] >= 0 else np.int64(1)
-            widths[depth] = 2 * (last - first) + patterns[pattern + 1, LEAF] - patterns[pattern, LEAF]
-        offsets[depth + 1] = offsets[depth] + size
-        bases[depth + 1] = bases[depth] + count * widths[depth]
-    begins, stops = np.zeros(offsets[depths], np.int64), np.zeros(offsets[depths], np.int64)
-    cells = np.empty(bases[depths], np.int64)
-    for depth in range(depths):
-        pattern = steps[depth, 0]
-        own = begins[offsets[depth] : offsets[depth + 1]]
-        if steps[depth, 1] == CLOSE:
-            own[:] = -1
-            _insert_pairs(kept_ends, starts[pattern], ends[pattern], own, shifts[depth])
-        else:
-            _lay_out(
-                facts,
-                kept_facts,
-                kept_ends,
-                starts[pattern],
-                ends[pattern],
-                steps_join[depth],
-                joins[patterns[pattern, JOIN] : patterns[pattern + 1, JOIN]],
-                leaves[patterns[pattern, LEAF] : patterns[pattern + 1, LEAF]],
-                own,
-                stops[offsets[depth] : offsets[depth + 1]],
-                cells[bases[depth] : bases[depth + 1]],
-            )
-
-    # --- what each step binds, and which pairs can be compared then
-    bound_at = np.full(len(numbered), -1, np.int64)
-    variable_at = np.zeros(variables, np.int64)
-    for depth in range(depths):
-        pattern = steps[depth, 0]
-        for join in range(patterns[pattern, JOIN], patterns[pattern + 1, JOIN]):
-            if bound_at[joins[join, 1]] < 0:
-                bound_at[joins[join, 1]] = depth
-                variable_at[join_variables[joins[join, 1]]] = depth
-        for leaf in range(patterns[pattern, LEAF], patterns[pattern + 1, LEAF]):
-            variable_at[leaves[leaf, 1]] = depth
-    pair_at = np.empty(different.shape[0], np.int64)
-    for pair in range(different.shape[0]):
-        pair_at[pair] = max(variable_at[different[pair, 0]], variable_at[different[pair, 1]])
-
-    # --- walk
-    matches = np.empty((256, variables), np.int64)
-    found = 0
-    values = np.zeros(variables, np.int64)
-    numbers = np.zeros(max(len(numbered), 1), np.int64)  # of the ends that are bound
-    groups = np.zeros(depths, np.int64)  # of a scan: the group of facts side by side that it has come to
-    cursors, lasts = np.zeros(depths, np.int64), np.zeros(depths, np.int64)
-    cursors[0], lasts[0] = begins[0], stops[0]
-    depth = 0
-    while depth >= 0:
-        pattern, access, is_last = steps[depth, 0], steps[depth, 1], depth + 1 == depths
-        first, base, width = patterns[pattern, JOIN], bases[depth], widths[depth]
-        count = patterns[pattern + 1, JOIN] - first if access != CLOSE else 0
-        first_leaf = patterns[pattern, LEAF]
-        leaf_count = patterns[pattern + 1, LEAF] - first_leaf if access != CLOSE else 0
-        cursor, stop, goes_on = cursors[depth], lasts[depth], False
-        while cursor < stop:
-            at = base + cursor * width
-            cursor += 1
-            fits = True
-            for join in range(count):
-                variable = joins[first + join, 1]
-                if bound_at[variable] == depth:
-                    numbers[variable] = cells[at + join]
-                    values[join_variables[variable]] = cells[at + count + join]
-                elif numbers[variable] != cells[at + join]:
-                    fits = False
-                    break
-            if not fits:
-                continue
-            for leaf in range(leaf_count):
-                values[leaves[first_leaf + leaf, 1]] = cells[at + 2 * count + leaf]
-            for pair in range(len(pair_at)):
-                if pair_at[pair] == depth and values[different[pair, 0]] == values[different[pair, 1]]:
-                    fits = False
-            if not fits:
-                continue
-            if not is_last:
-                goes_on = True
-                break
-            if found == max_matches:
-                return TOO_MANY, matches[:0]
-            if found == len(matches):
-                matches = _grown(matches)
-            for variable in range(variables):
-                matches[found, variable] = values[variable]
-            found += 1
-        cursors[depth] = cursor
-        if not goes_on:
-            if access == SCAN and offsets[depth] + groups[depth] + 1 < offsets[depth + 1]:
-                groups[depth] += 1
-                cursors[depth] = begins[offsets[depth] + groups[depth]]
-                lasts[depth] = stops[offsets[depth] + groups[depth]]
-            else:
-                depth -= 1
-            continue
-        depth += 1
-        pattern, access = steps[depth, 0], steps[depth, 1]
-        first = patterns[pattern, JOIN]
-        if access == REACH:
-            number = offsets[depth] + numbers[joins[first + steps_join[depth], 1]]
-            cursors[depth], lasts[depth] = begins[number], stops[number]
-        elif access == SCAN:
-            groups[depth] = 0
-            cursors[depth], lasts[depth] = begins[offsets[depth]], stops[offsets[depth]]
-        else:
-            mask = offsets[depth + 1] - offsets[depth] - 1
-            wanted = (numbers[joins[first, 1]] << 32) | numbers[joins[first + 1, 1]]
-            slot = hashed(wanted, shifts[depth])
-            while begins[offsets[depth] + slot] >= 0 and begins[offsets[depth] + slot] != wanted:
+    pairs[:] = -1
+    for chunk in range(runs.shape[0]):
+        at = runs[chunk, pattern, 0]
+        for _ in range(runs[chunk, pattern, 1]):
+            pair = (arena[at] << 32) | arena[at + 1]
+            at += 2
+            slot = hashed(pair, shift)
+            while pairs[slot] >= 0 and pairs[slot] != pair:
                 slot = (slot + 1) & mask
-            cursors[depth], lasts[depth] = 0, begins[offsets[depth] + slot] == wanted
-    return DONE, matches[:found]
+            pairs[slot] = pair
+
+
+@inner
+def lay_out(
+    arena: Ids, runs: Ids, steps: Ids, begins: Small, stops: Small, cells: Ids, pairs: Ids, entries: Ids
+) -> None:
+    """The facts of all steps, where `place` said; `entries` is room for a hash of the most that one has."""
+    for depth in range(len(steps)):
+        step = steps[depth]
+        at, after = step[LISTS], step[LISTS] + step[SIZE]
+        if step[ACCESS] == CLOSE:
+            _insert_pairs(arena, runs, step[PATTERN], pairs[at:after], step[CELLS])
+        elif step[ACCESS] != EACH:
+            own = cells[step[CELLS] :]
+            _lay_out(arena, runs, step, begins[at:after], stops[at:after], own, entries)
+
+
+@allocating
+def moved(matches: Ids, found: Int, room: Int) -> Ids:
+    """What was found, with room for more; by hand, since assigning a part of an array takes seconds to compile."""
+    larger = np.empty((room, matches.shape[1]), np.int64)
+    for row in range(found):
+        for column in range(matches.shape[1]):
+            larger[row, column] = matches[row, column]
+    return larger
+
+
+@inner
+def bind(
+    patterns: Ids,
+    parts: Ids,
+    different: Ids,
+    walked: Flags,
+    held_from: Ids,
+    steps: Ids,
+    sources: Ids,
+    binds: Flags,
+    tests: Ids,
+    tests_from: Ids,
+    bound_at: Ids,
+    variable_at: Ids,
+) -> None:
+    """What each step binds, and what can be compared then.
+
+    `binds` are the parts that bind a join variable first. `sources` say where a variable's value is: a node, and where
+    its rows hold it (from where on, cells per row); where the node is -1, the walk puts it down. `tests` are the pairs
+    that must differ, by the step that binds the second of them; those of a step are from `tests_from` on. `bound_at`
+    and `variable_at` are room for a depth per join variable and per variable."""
+    bound_at[:] = -1
+    for depth in range(len(steps)):
+        pattern = steps[depth, PATTERN]
+        if pattern < 0:
+            bound_at[steps[depth, BY]] = depth
+            continue
+        for part in range(patterns[pattern, PART], patterns[pattern + 1, PART]):
+            node = parts[part, 1]
+            if node < 0:
+                variable_at[parts[part, 2]] = depth
+                sources[parts[part, 2], 0] = -1
+            elif bound_at[node] < 0:
+                bound_at[node], binds[part] = depth, True
+    for pattern in range(len(walked)):
+        first, joins = patterns[pattern, PART], patterns[pattern, JOINS]
+        for part in range(first, first + joins):
+            source = sources[parts[part, 2]]
+            source[0], source[1], source[2] = parts[part, 1], 0, 1
+            variable_at[parts[part, 2]] = bound_at[parts[part, 1]]
+        if joins == 1 and not walked[pattern]:
+            for part in range(first + 1, patterns[pattern + 1, PART]):
+                source = sources[parts[part, 2]]
+                source[0], source[1] = parts[first, 1], held_from[pattern] + part - first - 1
+                source[2] = patterns[pattern + 1, PART] - first - 1
+                variable_at[parts[part, 2]] = bound_at[parts[first, 1]]
+    count = 0
+    for depth in range(len(steps)):
+        tests_from[depth] = count
+        for pair in range(len(different)):
+            if max(variable_at[different[pair, 0]], variable_at[different[pair, 1]]) == depth:
+                tests[count, 0], tests[count, 1] = different[pair, 0], different[pair, 1]
+                count += 1
+    tests_from[len(steps)] = count
+
+
+@inner
+def _value(variable: Int, sources: Ids, values: Ids, held: Ids, bound: Ids) -> Int:
+    node = sources[variable, 0]
+    return values[variable] if node < 0 else held[sources[variable, 1] + bound[node] * sources[variable, 2]]
+
+
+@inner
+def advance(
+    parts: Ids,
+    nodes: Ids,
+    stages: Small,
+    held: Ids,
+    steps: Ids,
+    begins: Small,
+    stops: Small,
+    cells: Ids,
+    pairs: Ids,
+    sources: Ids,
+    binds: Flags,
+    tests: Ids,
+    tests_from: Ids,
+    values: Ids,
+    bound: Ids,
+    cursors: Ids,
+    state: Ids,
+    matches: Ids,
+    max_matches: Int,
+) -> Int:
+    """Walk on until all is found, there is no room for the next match, or it is one too many; how many were found.
+
+    Where it has come to is kept: `state` is the depth (-1: done) and the matches, `cursors` have for each step the next
+    fact, where its list ends and, for a scan, the list; `values` and `bound` are leaves and rows bound so far."""
+    depth, found, enters = state[0], state[1], state[1] == 0
+    while depth >= 0:
+        step = steps[depth]
+        access, by, first, ends = step[ACCESS], step[BY], step[FIRST], step[ENDS]
+        width, base, offset = step[WIDTH], step[CELLS], step[LISTS]
+        if enters:
+            if access == REACH:
+                number = offset + bound[parts[first + by, 1]] - step[START]
+                cursors[depth, NEXT], cursors[depth, LAST] = begins[number], stops[number]
+            elif access == SCAN:
+                cursors[depth, LIST] = 0
+                cursors[depth, NEXT], cursors[depth, LAST] = begins[offset], stops[offset]
+            elif access == EACH:
+                cursors[depth, NEXT], cursors[depth, LAST] = step[START], step[SIZE]
+            else:
+                wanted = (bound[parts[first, 1]] << 32) | bound[parts[first + 1, 1]]
+                slot = hashed(wanted, base)
+                while pairs[offset + slot] >= 0 and pairs[offset + slot] != wanted:
+                    slot = (slot + 1) & (step[SIZE] - 1)
+                cursors[depth, NEXT], cursors[depth, LAST] = 0, pairs[offset + slot] == wanted
+        cursor, stop, enters = cursors[depth, NEXT], cursors[depth, LAST], False
+        while cursor < stop:
+            here = cursor
+            cursor += 1
+            if access == EACH:
+                if stages[here] < nodes[by, DEGREE]:
+                    continue
+                bound[by] = here
+            elif access != CLOSE:
+                at, fits = base + here * width, True
+                for end in range(ends):
+                    node, row = parts[first + end, 1], cells[at + end]
+                    if binds[first + end]:
+                        bound[node] = row
+                    elif bound[node] != row:
+                        fits = False
+                        break
+                if not fits:
+                    continue
+                for leaf in range(ends, width):
+                    values[parts[first + leaf, 2]] = cells[at + leaf]
+            differ = True
+            for test in range(tests_from[depth], tests_from[depth + 1]):
+                left = _value(tests[test, 0], sources, values, held, bound)
+                differ = differ and left != _value(tests[test, 1], sources, values, held, bound)
+            if not differ:
+                continue
+            if depth + 1 < len(steps):
+                enters = True
+                break
+            if found == len(matches) or found == max_matches:
+                cursors[depth, NEXT], state[0], state[1] = here, depth, found
+                return found + (found == max_matches)
+            for variable in range(matches.shape[1]):
+                matches[found, variable] = _value(variable, sources, values, held, bound)
+            found += 1
+        cursors[depth, NEXT] = cursor
+        if enters:
+            depth += 1
+        elif access == SCAN and cursors[depth, LIST] + 1 < step[SIZE]:
+            cursors[depth, LIST] += 1
+            number = offset + cursors[depth, LIST]
+            cursors[depth, NEXT], cursors[depth, LAST] = begins[number], stops[number]
+        else:
+            depth -= 1
+    state[0] = depth
+    return found
