@@ -43,7 +43,9 @@ class PieceByPiece:
         self._changes = self._content.changes()
         graph = self._content.graph()
         context = Context(graph=lambda source: graph, parameters=self._parameters, clock=self._now, random=Random(0))
-        self._maintained.advance(Tick(context, self._no_triples, lambda window: self._changes, self._signature))
+        self._maintained.advance(
+            Tick(context, self._no_triples, lambda window: self._changes, self._no_triples, self._signature)
+        )
         return self._maintained.rows()
 
     def _no_triples(self, window: Window) -> TripleSlide:

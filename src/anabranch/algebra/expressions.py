@@ -118,7 +118,7 @@ class HasLabels(Expression):
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
     """A scalar function or operator. Operators are called by name: add, subtract, multiply, divide, modulo, power,
-    negate, plus, in, starts_with, ends_with, contains, matches, merge_maps."""
+    negate, plus, in, starts_with, ends_with, contains, matches, merge_maps, node_id."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -181,6 +181,36 @@ class AggregateCall(Expression):
     function: str
     arguments: tuple[Expression, ...]
     distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The edges along which nodes hang together, without direction: the relationships of a source, of these types where
+    `kinds` names some. Of triples, `kinds` are predicates; without them, every triple whose object is a resource links,
+    but for rdf:type and what describes statements (rdf:subject, rdf:predicate, rdf:object)."""
+
+    source: TripleSource
+    kinds: tuple[str, ...] | None = None
+    of_triples: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connected(Expression):
+    """Whether a path of links leads from one node to the other; a node is connected to itself. Null asks nothing."""
+
+    links: Links
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Component(Expression):
+    """Of the nodes that hang together with a node: the id of one of them, or its term where links are triples, which
+    depends on who they are alone; or how many they are."""
+
+    links: Links
+    subject: Expression
+    asked: Literal["name", "size"]
 
 
 @dataclass(frozen=True, slots=True)

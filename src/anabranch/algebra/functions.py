@@ -90,6 +90,10 @@ _SIGNATURES: tuple[Signature, ...] = (
     _f("exists", BOOLEAN, _ANY),
     Signature("timestamp", (), INTEGER, 0),
     Signature("rand", (), FLOAT, 0, deterministic=False),
+    # connectivity
+    _f("connected", BOOLEAN, ("node",), ("node",), _LIST, required=2),
+    _f("component", ANY, ("node",), _LIST, required=1),
+    _f("componentSize", INTEGER, ("node",), _LIST, required=1),
     # lists
     _f("keys", list_of(STRING), ("node", "relationship", "map")),
     _f("labels", list_of(STRING), ("node",)),
@@ -161,10 +165,13 @@ _SIGNATURES: tuple[Signature, ...] = (
 
 FUNCTIONS: dict[str, Signature] = {signature.name.lower(): signature for signature in _SIGNATURES}
 
+CONNECTIVITY: frozenset[str] = frozenset({"connected", "component", "componentsize"})
+"""Functions that ask a window's graph, and stand in plans as expressions of their own."""
+
 OPERATORS: frozenset[str] = frozenset(
     {
         *("add", "subtract", "multiply", "divide", "modulo", "power", "negate", "plus"),
-        *("in", "starts_with", "ends_with", "contains", "matches", "merge_maps"),
+        *("in", "starts_with", "ends_with", "contains", "matches", "merge_maps", "node_id"),
     }
 )
 """Names of `Call` that are operators of the language, not functions a user can name."""

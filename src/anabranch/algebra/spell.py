@@ -249,10 +249,22 @@ class Speller:
                 return _SIGN, f"∃ {self._plan(plan)}"
             case x.CollectRows(plan, result):
                 return _ATOM, f"[{self.spell(result)} | {self._plan(plan)}]"
+            case x.Connected(links, left, right):
+                return _ATOM, f"connected({self.spell(left)}, {self.spell(right)}{self._along(links)})"
+            case x.Component(links, subject, asked):
+                name = "component" if asked == "name" else "componentSize"
+                return _ATOM, f"{name}({self.spell(subject)}{self._along(links)})"
             case x.TripleTime(_, subject, predicate, object_):
                 return _ATOM, f"time of ({self.spell(subject)} {self.spell(predicate)} {self.spell(object_)})"
             case _:
                 return _ATOM, type(expression).__name__.lower()
+
+    def _along(self, links: x.Links) -> str:
+        """The kinds of links that connectivity goes along, where they are named."""
+        if links.kinds is None:
+            return ""
+        kinds = [self._terms.iri(kind) if links.of_triples else kind for kind in links.kinds]
+        return f" along {', '.join(kinds)}"
 
     def _plan(self, plan: Operator) -> str:
         """A plan inside an expression: its pattern when that is all, else the number of a subplan."""

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 
-from anabranch.algebra.expressions import AggregateCall, Call, Expression, MapOf, TripleTime, Variable
+from anabranch.algebra.expressions import (
+    AggregateCall,
+    Call,
+    Component,
+    Connected,
+    Expression,
+    MapOf,
+    TripleTime,
+    Variable,
+)
 from anabranch.algebra.operators import (
     Aggregate,
     Distinct,
@@ -78,6 +87,8 @@ def read_by(node: Operator | Expression) -> tuple[Source, ...]:
             return (source,)
         case GraphPattern(source=source) | Path(source=source) | Describe(source=source) | TripleTime(source=source):
             return parts_of(source)
+        case Connected(links=links) | Component(links=links):
+            return parts_of(links.source)
         case Delegated(default=default, named=named):
             return (*parts_of(default), *(source for _, source in named))
         case StaticPart(windows=guards):
@@ -93,7 +104,16 @@ def parts_of(source: TripleSource) -> tuple[Source, ...]:
 
 def reads_triples(plan: Operator) -> bool:
     """Whether the plan sees its sources as RDF, and not as property graphs."""
-    return any(isinstance(node, GraphPattern | Path | Describe | TripleTime | Delegated) for node in walk(plan))
+    return any(
+        isinstance(node, GraphPattern | Path | Describe | TripleTime | Delegated)
+        or (isinstance(node, Connected | Component) and node.links.of_triples)
+        for node in walk(plan)
+    )
+
+
+def asks_graph(node: Operator | Expression) -> bool:
+    """Whether a node sees its source as a property graph."""
+    return isinstance(node, Pattern) or (isinstance(node, Connected | Component) and not node.links.of_triples)
 
 
 def windows(plan: Operator) -> tuple[Window, ...]:

@@ -79,6 +79,11 @@ class Matcher(StrEnum):
     library = "library"
 
 
+class Index(StrEnum):
+    recency = "recency"
+    bic = "bic"
+
+
 class SummaryForm(StrEnum):
     text = "text"
     json = "json"

@@ -18,6 +18,7 @@ from anabranch.cli.options import (
     Engine,
     Evaluator,
     Force,
+    Index,
     Matcher,
     Output,
     Params,
@@ -67,6 +68,9 @@ def run(
     matcher: Annotated[
         Matcher, typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways.")
     ] = Matcher.auto,
+    index: Annotated[
+        Index, typer.Option(help="What answers connected() and its kin: the recency tree, or BIC where slides fit.")
+    ] = Index.recency,
     max_matches: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="The most matches a pattern may keep, or tell at once."),
@@ -196,7 +200,9 @@ def run(
         mapping=ModelMapping(options.vocabulary(vocabulary)),
         rules=options.rules(rules),
         evaluator=evaluator.value,
-        running=Running(force.value, matcher.value, max_matches, options.size(max_state, "--max-state"), verify),
+        running=Running(
+            force.value, matcher.value, max_matches, options.size(max_state, "--max-state"), verify, index.value
+        ),
         refresh=options.interval(refresh, "--refresh"),
         checkpoint=checkpoint,
         follow=follow,

@@ -66,11 +66,36 @@ def _traces() -> None:
     trace.rows()
 
 
+def _connectivity() -> None:
+    from anabranch.delta.connectivity.bic import BicIndex
+    from anabranch.delta.connectivity.recency import RecencyTree, spanning_forest
+    from anabranch.delta.connectivity.vertices import Windowed
+
+    one, other = np.array([1, 2, 5], np.int64), np.array([2, 3, 5], np.int64)
+    for index in (RecencyTree(), BicIndex(2)):
+        windowed = Windowed(index)
+        for tick in range(5):
+            windowed.insert(one + tick, other + tick, np.full(3, tick, np.int64))
+            windowed.forget(tick - 1)
+            windowed.connected(one, other, tick - 1)
+            windowed.roots(one, tick - 1)
+            windowed.components(tick - 1)
+            windowed.sweep()
+    tree = RecencyTree()
+    edges, priorities = np.array([[0, 1], [1, 2]], np.int64), np.array([3, 1, 2], np.int64)
+    for tick in (0, 1 << 31):  # the second moves the base of ticks
+        tree.forget(tick)
+        tree.insert(edges, np.full(2, tick, np.int64), priorities)
+    tree.all_roots(3, 1 << 31)
+    spanning_forest(edges, np.zeros(2, np.int64))
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "slides": _slides,
     "changes": _changes,
     "windows": _windows,
     "traces": _traces,
+    "connectivity": _connectivity,
 }
 
 

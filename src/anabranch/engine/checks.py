@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from anabranch.algebra.operators import DEFAULT_GRAPH, Pattern, Registration, Source, Static, Window
-from anabranch.algebra.walk import read_by, walk, windows
+from anabranch.algebra.operators import DEFAULT_GRAPH, Registration, Source, Static, Window
+from anabranch.algebra.walk import asks_graph, read_by, walk, windows
 from anabranch.engine.chains import Link, circle, spell_circle
 from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
@@ -112,7 +112,7 @@ def _check_sources(registration: Registration, known: Known, fixed_streams: bool
     """Each source of triples is looked at once: the default graph stands behind every pattern of a query."""
     seen: set[Source] = set()
     for node in walk(registration.plan):
-        is_match = isinstance(node, Pattern)
+        is_match = asks_graph(node)
         for source in read_by(node):
             if is_match or source not in seen:
                 if not is_match:

@@ -215,3 +215,39 @@ class WindowFeed:
         self._first, self._skip, self._stop = first, skip, max(stop, first)
         self._delivered += len(arrived)
         return TripleSlide(np.ascontiguousarray(arrived), self._delivered - self._kept)
+
+
+class RelationshipFeed:
+    """One query's view of the relationships of a window's events: those that came and left since it was last asked."""
+
+    __slots__ = ("_delivered", "_dictionary", "_first", "_kept", "_sizes", "_stop")
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._first = 0
+        self._stop = 0
+        self._sizes = _Sizes()
+        self._delivered = 0
+        self._kept = 0
+
+    def slide(self, view: View, mapping: Mapping) -> TripleSlide:
+        first, stop = view.positions
+        if first >= self._stop:
+            self._sizes.clear()
+            self._kept = 0
+            self._stop = first
+        else:
+            self._kept -= self._sizes.drop(first - self._first)
+        encode = self._dictionary.encode
+        flat: list[int] = []
+        sizes: list[int] = []
+        for event in view.stream.between(self._stop, stop):
+            _, relationships = mapping.elements_of(event) if event.triples else (event.nodes, event.relationships)
+            sizes.append(len(relationships))
+            for one in relationships:
+                flat += (encode(one.source), encode(one.type), encode(one.target))
+        self._sizes.add(np.array(sizes, np.int64))
+        self._first, self._stop = first, max(stop, first)
+        self._delivered += len(flat) // 3
+        self._kept += len(flat) // 3
+        return TripleSlide(np.array(flat, np.int64).reshape(-1, 3), self._delivered - self._kept)

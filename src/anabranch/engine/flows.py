@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.algebra.operators import Source, Static, Window
 from anabranch.engine.contents import SlidingGraph
-from anabranch.engine.feeds import EncodedStreams, WindowFeed
+from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
 from anabranch.engine.maintained import Maintained
 from anabranch.engine.views import View
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -56,6 +56,7 @@ class QueryFlow:
         self._conflicts = options.conflicts
         self._feeds: dict[Window, WindowFeed] = {}
         self._graphs: dict[Window, SlidingGraph] = {}
+        self._relationships: dict[Window, RelationshipFeed] = {}
         runtime = Runtime(encoded.dictionary, options.parameters)
         self.maintained = Maintained(planned, runtime, listed)
         self.ticks = 0
@@ -68,6 +69,7 @@ class QueryFlow:
         """Go on to an instant; a disagreement between events that made a union empty is given back."""
         slides: dict[Window, TripleSlide] = {}
         changes: dict[Window, ElementChanges] = {}
+        carried: dict[Window, TripleSlide] = {}
         conflicts: list[Conflict] = []
 
         def triples(window: Window) -> TripleSlide:
@@ -93,6 +95,15 @@ class QueryFlow:
                     conflicts.append(conflict)
             return found
 
+        def relationships(window: Window) -> TripleSlide:
+            key = whole(window)
+            found = carried.get(key)
+            if found is None:
+                feed = self._relationships.setdefault(key, RelationshipFeed(views.encoded.dictionary))
+                found = carried[key] = feed.slide(views.views[key], views.mapping)
+            return found
+
         self.ticks += 1
-        self.maintained.advance(Tick(context, triples, elements, views.signature))
+        strict = self._conflicts == "strict"
+        self.maintained.advance(Tick(context, triples, elements, relationships, views.signature, strict))
         return conflicts[0] if conflicts else None

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
-from anabranch.algebra.operators import Operator, Pattern, Registration, Window
-from anabranch.algebra.walk import read_by, reads_triples, walk
+from anabranch.algebra.operators import Operator, Registration, Window
+from anabranch.algebra.walk import asks_graph, read_by, reads_triples, walk
 from anabranch.engine.contents import Model
 from anabranch.engine.running import Running
 from anabranch.errors import EngineError, closest
@@ -52,11 +52,9 @@ def rule_names(rules: str | Iterable[str]) -> tuple[str, ...]:
 
 def optimized(registration: Registration, static_names: Iterable[str], around: Surroundings) -> Optimized:
     """A query's plan after the rules, by what its static graphs hold now."""
-    if not reads_triples(registration.plan):
-        return Optimized(registration.plan, registration.plan)
     known = {
         name: frozenset(term for term in around.static(name).as_triples().predicates() if isinstance(term, Iri))
-        for name in static_names
+        for name in (static_names if reads_triples(registration.plan) else ())
     }
     rules = [_BY_NAME[name] for name in around.rules]
     return optimize(registration.plan, Knowledge(known, registration.prefixes), rules)
@@ -66,7 +64,7 @@ def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
     """The windows of a plan, each with the model in which it is read."""
     found: dict[tuple[Window, Model], None] = {}
     for node in walk(plan):
-        model: Model = "graph" if isinstance(node, Pattern) else "triples"
+        model: Model = "graph" if asks_graph(node) else "triples"
         found |= dict.fromkeys((source, model) for source in read_by(node) if isinstance(source, Window))
     return tuple(found)
 
@@ -140,5 +138,6 @@ def planned(
         registration.prefixes,
         parameters,
         trails,
+        running.index,
     )
     return plan_query(plan, choices, listed=registration.output == "snapshot")

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from anabranch.planner.connections import Index
 from anabranch.planner.plan import Matcher
 
 Force = Literal["auto", "recompute"]
 MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
+INDEXES: tuple[Index, ...] = get_args(Index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Running:
     """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
 
     `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one log matcher
-    may take.
+    may take. `index` answers questions about connectivity.
     """
 
     force: Force = "auto"
@@ -27,3 +29,4 @@ class Running:
     max_matches: int | None = None
     max_state: int | None = None
     verify: int = 0
+    index: Index = "recency"

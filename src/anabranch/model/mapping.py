@@ -32,7 +32,7 @@ Elements: TypeAlias = tuple[tuple[Node, ...], tuple[Relationship, ...]]
 
 _STATEMENT = Iri(f"{RDF}Statement")
 _ROLES = tuple(Iri(f"{RDF}{name}") for name in ("subject", "predicate", "object"))
-_STATEMENT_ROLES: frozenset[Term] = frozenset((RDF_TYPE, *_ROLES))
+STATEMENT_ROLES: frozenset[Term] = frozenset((RDF_TYPE, *_ROLES))
 _ABSOLUTE = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
 _ILLEGAL = re.compile(r'[\x00-\x20<>"{}|^`\\%]')
 _NUMBER = re.compile(r"0|-?[1-9][0-9]*")
@@ -111,7 +111,7 @@ class Mapping:
             subject, predicate, object_ = triple
             statement = statements.get(subject)
             if statement is not None:
-                if predicate not in _STATEMENT_ROLES and isinstance(object_, Literal):
+                if predicate not in STATEMENT_ROLES and isinstance(object_, Literal):
                     statement.properties.add(self.name_of(predicate), object_)
             elif isinstance(object_, Literal):
                 graph.node(subject).properties.add(self.name_of(predicate), object_)
@@ -133,7 +133,7 @@ class Mapping:
         prefix = self.resources + _RELATIONSHIP
         parts: dict[Term, dict[Term, Term]] = {}
         for subject, predicate, object_ in triples:
-            if isinstance(subject, Iri) and subject.value.startswith(prefix) and predicate in _STATEMENT_ROLES:
+            if isinstance(subject, Iri) and subject.value.startswith(prefix) and predicate in STATEMENT_ROLES:
                 parts.setdefault(subject, {})[predicate] = object_
         return {
             subject: _Statement(_decoded(subject.value[len(prefix) :]), Triple(*(found[role] for role in _ROLES)))

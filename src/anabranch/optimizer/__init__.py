@@ -2,8 +2,8 @@
 
 Invariant: the optimised plan gives the same bag of rows, under the same column names in the same order, as the plan it
 was made from, as long as what is known of static graphs holds. Where SPARQL itself leaves the choice open (LIMIT
-without an order that decides, SAMPLE, the order within GROUP_CONCAT) it may choose otherwise. Plans over property
-graphs are left alone: there a filter that runs earlier may fail on a row that it would never have seen.
+without an order that decides, SAMPLE, the order within GROUP_CONCAT) it may choose otherwise. In plans over property
+graphs nothing is moved: there a filter that runs earlier may fail on a row that it would never have seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from anabranch.algebra.operators import Operator, Project
 from anabranch.algebra.optimized import Fired, Optimized
 from anabranch.algebra.walk import reads_triples
 from anabranch.optimizer.knowledge import Knowledge, Rewrite, Rule
-from anabranch.optimizer.rules import RULES
+from anabranch.optimizer.rules import GRAPH_RULES, RULES
 
 __all__ = ["RULES", "Fired", "Knowledge", "Optimized", "Rewrite", "Rule", "optimize"]
 
@@ -27,10 +27,8 @@ DEEPEST = 160
 
 def optimize(plan: Operator, knowledge: Knowledge = NOTHING_KNOWN, rules: Sequence[Rule] = RULES) -> Optimized:
     """The plan after the rules, each of them once, in order. Any tuple of rules will do, each alone included."""
-    if not reads_triples(plan):
-        return Optimized(plan, plan)
     after, fired = plan, []
-    for rule in rules:
+    for rule in rules if reads_triples(plan) else [rule for rule in rules if rule in GRAPH_RULES]:
         rewrite = rule(after, knowledge)
         if rewrite is None or _depth(rewrite.plan) > max(DEEPEST, _depth(after)):
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from anabranch.algebra.expressions import And, CollectRows, Constant, Exists, Expression, Variable
+from anabranch.algebra.expressions import And, CollectRows, Component, Connected, Constant, Exists, Expression, Variable
 from anabranch.algebra.operators import (
     Aggregate,
     Annotate,
@@ -57,7 +57,8 @@ def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
 
 def is_movable(expression: Expression) -> bool:
     """Whether the expression gives the same for the same values wherever it stands and however often it runs."""
-    return not is_volatile(expression) and not any(isinstance(node, Exists | CollectRows) for node in walk(expression))
+    asks = (Exists, CollectRows, Connected, Component)
+    return not is_volatile(expression) and not any(isinstance(node, asks) for node in walk(expression))
 
 
 def certain(plan: Operator) -> frozenset[str]:

@@ -37,7 +37,7 @@ class _Leaf:
 
 
 def _merged(plan: Operator, knowledge: Knowledge, notes: list[str]) -> Operator:
-    if not _is_plain_join(plan):
+    if not is_plain_join(plan):
         return with_inputs(plan, lambda below: _merged(below, knowledge, notes))
     leaves = _leaves(plan)
     kept: list[_Leaf] = []
@@ -65,7 +65,7 @@ def _merged(plan: Operator, knowledge: Knowledge, notes: list[str]) -> Operator:
     return result
 
 
-def _is_plain_join(plan: Operator) -> bool:
+def is_plain_join(plan: Operator) -> bool:
     """A join that may be taken apart and put together otherwise: no condition, and unbound is compatible with all."""
     if not isinstance(plan, Join) or plan.condition is not None:
         return False
@@ -73,7 +73,7 @@ def _is_plain_join(plan: Operator) -> bool:
 
 
 def _leaves(plan: Operator) -> list[_Leaf]:
-    if _is_plain_join(plan):
+    if is_plain_join(plan):
         return [leaf for side in plan.inputs for leaf in _leaves(side)]
     conditions: list[Expression] = []
     below = plan

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from anabranch.algebra.expressions import Constant, Expression, TripleTime
+from anabranch.algebra.expressions import Component, Connected, Constant, Expression, TripleTime
 from anabranch.algebra.operators import Kept, Operator, Window
 from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, Place, Var
 from anabranch.algebra.walk import parts_of, walk, windows
@@ -54,6 +54,9 @@ def _asked(node: Operator | Expression) -> Iterator[tuple[Window, Kept]]:
         case TripleTime(source=source):
             places = (node.subject, node.predicate, node.object)
             fits = [tuple(map(_constant_value, places))]  # type: ignore[list-item]
+        case Connected(links=links) | Component(links=links):
+            source = links.source
+            fits = [_ALL] if links.kinds is None else [(None, Iri(kind), None) for kind in links.kinds]
         case Describe(source=source):
             fits = [_ALL]
         case Delegated(default=source, named=named):

@@ -21,7 +21,7 @@ from anabranch.planner.spec import Part, Spec
 from anabranch.planner.values import canonical_order, united
 
 
-def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
+def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) -> Spec:
     """The same rows with exactly these columns, in this order."""
     if spec.columns == columns:
         return spec
@@ -42,7 +42,7 @@ def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
     return Spec("Filtered", make, spec.columns, (spec,), about)
 
 
-def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
+def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None) -> Spec:
     for _, expression in items:
         require_pure(expression)
 

@@ -30,6 +30,8 @@ def require_pure(expression: ex.Expression) -> None:
                 raise NotIncremental("it reads the time of a triple")
             case ex.Call(function) if function.lower() in _READS_GRAPH:
                 raise NotIncremental(f"{function}() looks up a node in the window")
+            case ex.Connected() | ex.Component():
+                raise NotIncremental("connectivity is asked where its answer cannot be marked on the row")
             case ex.Exists() | ex.CollectRows():
                 raise NotIncremental("a subquery stands where its answer cannot be marked on the row")
 
@@ -99,12 +101,12 @@ def _is_of(expression: ex.Expression, columns: frozenset[str]) -> bool:
     return all(isinstance(node, ex.Variable | ex.Property) for node in walk(expression))
 
 
-Subquery: TypeAlias = ex.Exists | ex.CollectRows
+Subquery: TypeAlias = ex.Exists | ex.CollectRows | ex.Connected | ex.Component
 
 
 def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
-    """The subqueries of an expression, each once, that see the row itself and not a variable that the expression
-    binds."""
+    """The subqueries of an expression, and its questions about the whole graph, each once, that see the row itself and
+    not a variable that the expression binds."""
     found: dict[int, Subquery] = {}
     bound = {
         name
@@ -118,7 +120,7 @@ def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
         )
     }
     for node in _own(expression):
-        if isinstance(node, ex.Exists | ex.CollectRows) and not free_variables(node) & bound:
+        if isinstance(node, Subquery) and not free_variables(node) & bound:
             found[id(node)] = node
     return tuple(found.values())
 
@@ -126,7 +128,7 @@ def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
 def _own(expression: ex.Expression) -> Iterator[ex.Expression]:
     """The expression and its parts, but for what stands inside of a subquery's plan."""
     yield expression
-    if isinstance(expression, ex.Exists | ex.CollectRows):
+    if isinstance(expression, Subquery):
         return
     for part in _parts(expression):
         yield from _own(part)
@@ -143,7 +145,7 @@ def _parts(item: object) -> Iterator[ex.Expression]:
 
 def marked(expression: ex.Expression, marks: dict[int, str]) -> ex.Expression:
     """The expression with columns in the place of its subqueries."""
-    if isinstance(expression, ex.Exists | ex.CollectRows) and id(expression) in marks:
+    if isinstance(expression, Subquery) and id(expression) in marks:
         return ex.Variable(marks[id(expression)], span=expression.span)
     changed: dict[str, Any] = {}
     for one in fields(expression):

@@ -25,10 +25,13 @@ class TripleSlide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One instant. `triples` and `elements` say what a window's slide brought; `signature` differs when what a source
-    holds may differ. `context` is that of the plain evaluator."""
+    """One instant. `triples` and `elements` say what a window's slide brought; `relationships` those that its events
+    carried, as (source, type, target), each as often as it came. `signature` differs when what a source holds may
+    differ. `strict`: events that disagree make the union empty. `context` is that of the plain evaluator."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]
     elements: Callable[[Window], ElementChanges]
+    relationships: Callable[[Window], TripleSlide]
     signature: Callable[[Sequence[Source]], Hashable]
+    strict: bool = False

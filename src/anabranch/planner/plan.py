@@ -19,6 +19,7 @@ from anabranch.delta.operators.anti_join import AntiJoin
 from anabranch.delta.operators.mark import Arguments, MarkJoin
 from anabranch.delta.operators.rowwise import Picked
 from anabranch.delta.operators.union import Union as BagUnion
+from anabranch.delta.operators.watched import Watched
 from anabranch.errors import InternalError
 from anabranch.model.temporal import Duration
 from anabranch.model.values import Value
@@ -37,6 +38,7 @@ from anabranch.planner.building import (
     with_path,
 )
 from anabranch.planner.conditions import equalities, marked, number_bounds, require_pure, subqueries
+from anabranch.planner.connections import Asked, Index, linked_of, linked_spec
 from anabranch.planner.graph_patterns import plan_pattern
 from anabranch.planner.groups import aggregate_spec, annotate_spec
 from anabranch.planner.leaves import Given, Recomputed
@@ -73,6 +75,7 @@ class Choices:
     prefixes: tuple[tuple[str, str], ...] = ()
     parameters: Mapping[str, Value] = field(default_factory=dict)
     trails: bool = True
+    index: Index = "recency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class Planner:
     modes: dict[int, Mode] = field(default_factory=dict)
     streaming: dict[int, bool] = field(default_factory=dict)
     marks: int = 0
+    links: dict[ex.Links, Spec] = field(default_factory=dict)  # indexes of connectivity, each once
 
     def build(self, operator: op.Operator, scope: Scope) -> Spec:
         """The operators for a part of the plan: on changes where there are any, else on the plain evaluator."""
@@ -265,7 +269,13 @@ class Planner:
                 self.marks += 1
                 name = f" mark {self.marks}"
                 marks[id(one)] = name
-                spec = self._mark(spec, one, name) if isinstance(one, ex.Exists) else self._collect(spec, one, name)
+                match one:
+                    case ex.Exists():
+                        spec = self._mark(spec, one, name)
+                    case ex.CollectRows():
+                        spec = self._collect(spec, one, name)
+                    case ex.Connected() | ex.Component():
+                        spec = self._watch(spec, one, name)
         return spec, [marked(expression, marks) for expression in expressions] if marks else list(expressions)
 
     def _asked(self, outer: Spec, plan: op.Operator, inner: op.Operator) -> tuple[list[int], tuple[str, ...], Spec]:
@@ -305,6 +315,27 @@ class Planner:
             return MarkJoin(outer.width, positions, yes, no)
 
         return Spec("MarkJoin", make, (*outer.columns, name), (outer, found))
+
+    def _watch(self, outer: Spec, asked: ex.Connected | ex.Component, name: str) -> Spec:
+        """The rows with what an index of connectivity says of their nodes."""
+        links = asked.links
+        subjects: tuple[ex.Expression, ...]
+        subjects = (asked.left, asked.right) if isinstance(asked, ex.Connected) else (asked.subject,)
+        if not links.of_triples:
+            subjects = tuple(ex.Call("node_id", (one,), span=asked.span) for one in subjects)
+        linked = self.links.get(links)
+        if linked is None:
+            linked = self.links[links] = linked_spec(links, self.choices.index, self.choices.slide)
+        names = tuple(f"{name} node {place}" for place in range(len(subjects)))
+        asking = extended(outer, tuple(zip(names, subjects, strict=True)), None)
+        arguments = [asking.index(one) for one in names]
+        what: Asked = "connected" if isinstance(asked, ex.Connected) else asked.asked
+
+        def make(runtime: Runtime) -> Part:
+            return Watched(asking.width, arguments, linked_of(links, runtime).answer(what))
+
+        watched = Spec("Watched", make, (*asking.columns, name), (asking, linked))
+        return arranged(watched, (*outer.columns, name), None)
 
     # --- patterns and joins ---
 

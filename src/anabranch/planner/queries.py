@@ -14,7 +14,7 @@ from anabranch.algebra.walk import only_picks, reads_triples, root_order, source
 from anabranch.planner.building import distinct
 from anabranch.planner.conditions import require_pure
 from anabranch.planner.plan import Choices, Mode, Planner, Scope
-from anabranch.planner.questions import needed_columns
+from anabranch.planner.questions import links_of, needed_columns
 from anabranch.planner.sorting import slice_spec
 from anabranch.planner.spec import NotIncremental, Spec
 
@@ -67,7 +67,19 @@ def plan_query(plan: op.Operator, choices: Choices, listed: bool = True) -> Quer
         return QueryPlan(plan, None, None, planner.modes, planner.terms)
     if root.name == "Recomputed" and root.about is plan:
         return QueryPlan(plan, None, None, planner.modes, planner.terms)
+    _name_indexes(planner, plan)
     return QueryPlan(plan, root, listing, planner.modes, planner.terms)
+
+
+def _name_indexes(planner: Planner, plan: op.Operator) -> None:
+    """Operators that ask about connectivity say which index answers."""
+    for node in walk(plan):
+        if not isinstance(node, op.Operator):
+            continue
+        mode = planner.modes.get(id(node))
+        names = dict.fromkeys(planner.links[one].name for one in links_of(node) if one in planner.links)
+        if mode is not None and mode.execution == "incremental" and names:
+            planner.modes[id(node)] = Mode("incremental", ", ".join((mode.detail, *names)))
 
 
 def recomputed(plan: op.Operator, reason: str) -> QueryPlan:

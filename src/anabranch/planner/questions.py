@@ -48,6 +48,12 @@ def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
                 pending.extend(item)
 
 
+def links_of(operator: op.Operator) -> tuple[ex.Links, ...]:
+    """The links about whose connectivity an operator's own expressions ask."""
+    nodes = chain.from_iterable(map(walk, _expressions(operator)))
+    return tuple(dict.fromkeys(node.links for node in nodes if isinstance(node, ex.Connected | ex.Component)))
+
+
 def reads_static(operator: op.Operator) -> bool:
     return bool(static_graphs(operator))
 

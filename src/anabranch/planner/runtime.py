@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,8 @@ def _no_graph(source: object) -> PropertyGraph:
 class Runtime:
     dictionary: Dictionary
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    shared: dict[object, Any] = field(default_factory=dict)
+    """What several operators look into, by what it is about."""
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:

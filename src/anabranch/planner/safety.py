@@ -31,7 +31,9 @@ def is_about_the_row_alone(expression: ex.Expression) -> bool:
     if is_volatile(expression):
         return False
     return not any(
-        isinstance(node, Operator | ex.Exists | ex.CollectRows | ex.TripleTime | ex.AggregateCall)
+        isinstance(
+            node, Operator | ex.Exists | ex.CollectRows | ex.TripleTime | ex.AggregateCall | ex.Connected | ex.Component
+        )
         or (isinstance(node, ex.Call) and node.function.lower() in _NEEDS_A_GRAPH)
         for node in walk(expression)
     )

@@ -19,6 +19,7 @@ from anabranch.model.terms import Triple
 from anabranch.model.values import Node, Relationship, Value
 from anabranch.snapshot.access import carries_labels, item_of, property_of, slice_of
 from anabranch.snapshot.compiled import Evaluator, Row, RowSource, kind_of, truth, wrong_kind
+from anabranch.snapshot.connections import compile_component, compile_connected
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.functions import CONTEXT_FUNCTIONS, FUNCTIONS
 from anabranch.snapshot.logic import COMPARISONS, QUANTIFIERS, conjunction, disjunction, exclusive, negation
@@ -80,6 +81,10 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
             return _membership(compiled(item), compiled(container), expression.span)
         case ex.Call(function, arguments) if function.startswith("sparql:"):
             return compile_call(function, list(map(compiled, arguments)))
+        case ex.Connected(links, left, right):
+            return compile_connected(links, compiled(left), compiled(right), expression.span)
+        case ex.Component(links, subject, asked):
+            return compile_component(links, compiled(subject), asked, expression.span)
         case ex.TripleTime(triples, subject, predicate, object_):
             return _triple_time(triples, compiled(subject), compiled(predicate), compiled(object_))
         case ex.Call(function, arguments):

@@ -67,6 +67,10 @@ def children(expression: ex.Expression) -> Iterator[ex.Expression]:
             yield operand
         case ex.Call(_, arguments) | ex.AggregateCall(_, arguments):
             yield from arguments
+        case ex.Connected(_, left, right):
+            yield from (left, right)
+        case ex.Component(_, subject):
+            yield subject
         case ex.TripleTime(_, subject, predicate, object_):
             yield from (subject, predicate, object_)
         case ex.Case(branches, default):

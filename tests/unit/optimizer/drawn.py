@@ -41,8 +41,13 @@ def draw_plan(random: Random) -> op.Operator:
 def _pattern(random: Random, depth: int = 0) -> op.Operator:
     source = random.choice(SOURCES)
     if random.random() < 0.1:
-        path = tr.Repeat(tr.Link(Iri(EX + random.choice(PREDICATES))), random.choice((0, 1)))
-        return tr.Path(source, tr.Var(random.choice(NAMES)), path, tr.Var(random.choice(NAMES)))
+        step: tr.PropertyPath = tr.Link(Iri(EX + random.choice(PREDICATES)))
+        if random.random() < 0.5:
+            step = tr.Alternative((step, tr.Inverse(step)))
+        path = tr.Repeat(step, random.choice((0, 0, 1)))
+        walked = tr.Path(source, tr.Var(random.choice(NAMES)), path, tr.Var(random.choice(NAMES)))
+        ends = tr.TriplePattern(walked.subject, Iri(EX + random.choice(PREDICATES)), walked.object)
+        return walked if random.random() < 0.5 else op.Join(tr.GraphPattern(source, (ends,)), walked)
     return tr.GraphPattern(source, tuple(_triple(random) for _ in range(random.choice((1, 1, 2, 3)))))
 
 

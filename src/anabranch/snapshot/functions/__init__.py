@@ -33,6 +33,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "merge_maps": graph.merge_maps,
     # elements, paths and maps
     "id": graph.element_id,
+    "node_id": graph.node_id,
     "elementid": graph.element_id_text,
     "labels": graph.labels,
     "type": graph.relationship_type,

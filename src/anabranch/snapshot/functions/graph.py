@@ -30,6 +30,13 @@ def element_id(value: Value) -> Value:
 
 
 @strict
+def node_id(value: Value) -> Value:
+    if isinstance(value, Node):
+        return value.id
+    raise wrong_kind(f"connectivity of {kind_of(value)}", "only nodes are connected")
+
+
+@strict
 def element_id_text(value: Value) -> Value:
     return str(element_id(value))
 

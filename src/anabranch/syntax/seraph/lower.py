@@ -51,7 +51,9 @@ class Lowering:
     def __init__(self, problems: Problems, *, continuous: bool) -> None:
         self.problems = problems
         self.continuous = continuous
-        self.expressions = ExpressionLowering(problems, self._pattern_in_expression, self._subquery)
+        self.expressions = ExpressionLowering(
+            problems, self._pattern_in_expression, self._subquery, lambda: self._source
+        )
         self.projections = ProjectionLowering(problems, self.expressions)
         self._source: Source | None = None if continuous else PLAIN
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from anabranch.algebra import expressions as x
-from anabranch.algebra.functions import FUNCTIONS, Signature
-from anabranch.algebra.operators import Operator
+from anabranch.algebra.functions import CONNECTIVITY, FUNCTIONS, Signature
+from anabranch.algebra.operators import Operator, Source, Window
 from anabranch.algebra.types import (
     ANY,
     BOOLEAN,
@@ -65,17 +65,20 @@ PatternLowering = Callable[..., tuple[Operator, Scope]]
 
 
 class ExpressionLowering:
-    """Lowers expressions; patterns inside them are handed to `match_pattern`, subqueries to `subquery`."""
+    """Lowers expressions; patterns inside them are handed to `match_pattern`, subqueries to `subquery`. `source` says
+    which graph functions of the whole graph ask."""
 
     def __init__(
         self,
         problems: Problems,
         match_pattern: PatternLowering,
         subquery: Callable[[t.QueryTree, Scope], Operator],
+        source: Callable[[], Source | None],
     ) -> None:
         self.problems = problems
         self._match_pattern = match_pattern
         self._subquery = subquery
+        self._source = source
 
     def condition(self, expression: t.Expr, scope: Scope) -> x.Expression:
         """A WHERE: must be boolean, may be a pattern."""
@@ -356,9 +359,34 @@ class ExpressionLowering:
         pairs = [self.lower(argument, scope, sink) for argument in call.arguments]
         self._check_arguments(call, signature, [kind for _, kind in pairs])
         arguments = tuple(lowered for lowered, _ in pairs)
+        if name in CONNECTIVITY:
+            return self._connectivity(call, name, arguments), signature.result
         if name == "exists":
             return x.Not(x.IsNull(arguments[0], span=call.span), span=call.span), BOOLEAN
         return x.Call(name, arguments, span=call.span), _result_type(signature, [kind for _, kind in pairs])
+
+    def _connectivity(self, call: t.FunctionCall, name: str, arguments: tuple[x.Expression, ...]) -> x.Expression:
+        """connected(a, b), component(n), componentSize(n), each perhaps along some types of relationships alone."""
+        source = self._source()
+        if source is None:
+            self.problems.add(
+                "SER-040", f"{call.name} has no window", call.span, "", "a MATCH ... WITHIN must come before it"
+            )
+        nodes = 2 if name == "connected" else 1
+        kinds: tuple[str, ...] | None = None
+        if len(arguments) > nodes:
+            listed = arguments[nodes]
+            items = listed.items if isinstance(listed, x.ListOf) else ()
+            kinds = tuple(item.value for item in items if isinstance(item, x.Constant) and isinstance(item.value, str))
+            if not kinds or len(kinds) < len(items):
+                self.problems.add(
+                    "SER-022", f"{call.name} goes along types that are written out", call.arguments[nodes].span,
+                    "not a list of texts", f"{FUNCTIONS[name].name}({'a, b' if nodes == 2 else 'n'}, ['KNOWS'])",
+                )  # fmt: skip
+        links = x.Links(source or Window(), kinds)
+        if name == "connected":
+            return x.Connected(links, arguments[0], arguments[1], span=call.span)
+        return x.Component(links, arguments[0], "name" if name == "component" else "size", span=call.span)
 
     def _unknown_function(self, call: t.FunctionCall) -> None:
         near = closest(call.name, [signature.name for signature in FUNCTIONS.values()])

@@ -34,7 +34,7 @@ def stream_name(uri: str) -> str:
 class IngestionLowering:
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
-        self.expressions = ExpressionLowering(problems, self._no_pattern, self._no_subquery)
+        self.expressions = ExpressionLowering(problems, self._no_pattern, self._no_subquery, lambda: None)
         self.projections = ProjectionLowering(problems, self.expressions)
 
     def lower(self, load: t.LoadStreamTree) -> Ingestion:

@@ -16,6 +16,7 @@ from anabranch.algebra.expressions import (
     And,
     Call,
     Case,
+    Connected,
     Constant,
     Exists,
     Expression,
@@ -29,7 +30,14 @@ from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
 from anabranch.errors import Span
 from anabranch.model.terms import FALSE, TRUE, Iri, Literal
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.lower_functions import cast_or_unknown, lupos_aggregate, timestamp
+from anabranch.syntax.sparql.lower_functions import (
+    ANABRANCH,
+    cast_or_unknown,
+    connectivity,
+    is_connectivity,
+    lupos_aggregate,
+    timestamp,
+)
 from anabranch.syntax.sparql.lower_times import is_timestamp
 from anabranch.syntax.sparql.scope import SOLUTION_STEM, Scope, Settings, is_visible
 
@@ -173,6 +181,11 @@ class ExpressionLowering:
         if is_timestamp(tree):
             return timestamp(tree, lambda argument: self.term(argument, scope), scope, self._settings), False
         if isinstance(tree.function, Iri):
+            if is_connectivity(tree.function):
+                terms = tuple(self.term(argument, scope) for argument in tree.arguments)
+                name = tree.function.value.removeprefix(ANABRANCH)
+                asked = connectivity(tree, name, terms, scope, self._settings)
+                return asked, isinstance(asked, Connected)
             return self._named_call(tree, tree.function, scope), False
         name, span, arguments = tree.function, tree.span, tree.arguments
         if name in _FORMS and not self._counts(tree, _FORMS[name], _FORMS[name]):

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anabranch.algebra.expressions import Call, Case, Constant, Expression, TripleTime, Variable
+from anabranch.algebra.expressions import (
+    Call,
+    Case,
+    Component,
+    Connected,
+    Constant,
+    Expression,
+    Links,
+    TripleTime,
+    Variable,
+)
 from anabranch.algebra.operators import Window
 from anabranch.algebra.sparql_functions import CAST, CASTS
 from anabranch.errors import closest
@@ -26,7 +36,10 @@ _LUPOS_AGGREGATES = {
     "sum": "sparql:sum",
     "count": "sparql:count",
 }
+ANABRANCH = "urn:anabranch:function:"
+_CONNECTIVITY = ("connected", "component", "componentSize")
 _KNOWN_NAMESPACES = {
+    ANABRANCH: _CONNECTIVITY,
     XSD: tuple(sorted(iri.removeprefix(XSD) for iri in CASTS)),
     LUPOS: tuple(_LUPOS_AGGREGATES),
     EXTENSIONS: ("timestamp",),
@@ -62,6 +75,32 @@ def cast_or_unknown(tree: t.CallTree, iri: Iri, terms: tuple[Expression, ...], s
                 f"did you mean `{near[0]}`?  There are: {', '.join(known)}.",
             )
     return Constant(None, span=tree.span)
+
+
+def is_connectivity(iri: Iri) -> bool:
+    return iri.value.startswith(ANABRANCH) and iri.value.removeprefix(ANABRANCH) in _CONNECTIVITY
+
+
+def connectivity(
+    tree: t.CallTree, name: str, terms: tuple[Expression, ...], scope: Scope, settings: Settings
+) -> Expression:
+    """anb:connected(?a, ?b), anb:component(?n), anb:componentSize(?n), each perhaps along some predicates alone."""
+    nodes = 2 if name == "connected" else 1
+    kinds = [term.value.value for term in terms[nodes:] if isinstance(term, Constant) and isinstance(term.value, Iri)]
+    if len(terms) < nodes or len(kinds) < len(terms) - nodes:
+        given = "anb:connected(?a, ?b, ex:knows)" if nodes == 2 else f"anb:{name}(?n, ex:knows)"
+        settings.problems.add(
+            "SPQ-106",
+            f"anb:{name} takes {'two nodes' if nodes == 2 else 'a node'}, and perhaps predicates to go along",
+            tree.span,
+            "",
+            given,
+        )
+        return Constant(None, span=tree.span)
+    links = Links(scope.source, tuple(kinds) or None, of_triples=True)
+    if name == "connected":
+        return Connected(links, terms[0], terms[1], span=tree.span)
+    return Component(links, terms[0], "name" if name == "component" else "size", span=tree.span)
 
 
 def timestamp(

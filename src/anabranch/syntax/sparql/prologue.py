@@ -37,13 +37,14 @@ MORE_KNOWN: dict[str, str] = WELL_KNOWN | {
     "time": "http://www.w3.org/2006/time#",
     "sioc": "http://rdfs.org/sioc/ns#",
     "lupos": "http://www.luposdate.org/",
+    "anb": "urn:anabranch:function:",
     "c": "http://linkedurbandata.org/city#",
     "t": "http://linkedurbandata.org/traffic#",
 }
 """For hints; some of these hold without a declaration in C-SPARQL."""
 
-CSPARQL_PREFIXES: dict[str, str] = WELL_KNOWN | {"c": MORE_KNOWN["c"], "t": MORE_KNOWN["t"]}
-"""The C-SPARQL papers leave these out."""
+CSPARQL_PREFIXES: dict[str, str] = WELL_KNOWN | {name: MORE_KNOWN[name] for name in ("c", "t", "anb")}
+"""The C-SPARQL papers leave these out; `anb:` is ours."""
 
 _PARTS = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)"
