@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import carrying
+import connectivity_plots
 import plots
 import push_down
 import snapshot_growth
@@ -35,6 +36,12 @@ def _end_to_end(smoke: bool) -> dict[str, Any]:
     return end_to_end.run(smoke)
 
 
+def _connectivity(smoke: bool) -> dict[str, Any]:
+    import connectivity
+
+    return connectivity.run(smoke)
+
+
 BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
     "carrying": carrying.run,
@@ -42,8 +49,12 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "push_down": push_down.run,
     "matching": _matching,
     "end_to_end": _end_to_end,
+    "connectivity": _connectivity,
 }
-PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {"matching": plots.draw}
+PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "matching": plots.draw,
+    "connectivity": connectivity_plots.draw,
+}
 RESULTS = Path(__file__).parent / "results"
 
 
