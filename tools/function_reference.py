@@ -100,6 +100,19 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "0 <= rand() < 1",
         ),
     },
+    "Connectivity": {
+        "connected": (
+            "whether a path of relationships, in whatever directions, leads from one node to the other in the window of "
+            "the last MATCH; along some types alone, where a list names them. A node is connected to itself",
+            "MATCH (s:Station), (t:Station) WHERE id(s) < id(t) RETURN connected(s, t)",
+        ),
+        "component": (
+            "the id of one of the nodes that hang together with a node: the same for all of them, and the same again "
+            "whenever the same nodes hang together",
+            "MATCH (s:Station), (t:Station) WHERE id(s) < id(t) RETURN component(s) = component(t)",
+        ),
+        "componentSize": ("how many nodes hang together with a node, itself included", BIKE + "componentSize(b)"),
+    },
     "Lists": {
         "keys": ("the property keys of an element, or the keys of a map", BIKE + "keys(b)"),
         "labels": ("a node's labels", BIKE + "labels(b)"),

@@ -44,5 +44,5 @@ $uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation
 # The kernels are compiled once, here, so that no query waits for it: two parts at a time. The cache lies beside them.
 echo "anabranch: compiling the kernels, once (half a minute)" >&2
 .venv/bin/python -m anabranch.delta.warm slides &
-.venv/bin/python -m anabranch.delta.warm traces windows changes connectivity
+.venv/bin/python -m anabranch.delta.warm traces windows changes connectivity paths
 wait

@@ -90,12 +90,27 @@ def _connectivity() -> None:
     spanning_forest(edges, np.zeros(2, np.int64))
 
 
+def _paths() -> None:
+    from anabranch.delta.paths.automaton import Repeated, Step, automaton
+    from anabranch.delta.paths.matcher import PathMatcher
+
+    matcher = PathMatcher(automaton(Repeated(Step(frozenset({9})), 1)))
+    matcher.lay(_FACTS)
+    count = 9000  # enough for every array to grow, and to shrink when all of it leaves
+    ends = np.arange(count) // 3 * 4 + np.arange(count) % 3 + 10
+    matcher.slide(np.column_stack((ends, np.full(count, 9), ends + 1)).astype(np.int64), 0)
+    matcher.pairs()
+    for left in (count // 2, count):
+        matcher.slide(np.empty((0, 3), np.int64), left)
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "slides": _slides,
     "changes": _changes,
     "windows": _windows,
     "traces": _traces,
     "connectivity": _connectivity,
+    "paths": _paths,
 }
 
 

@@ -18,6 +18,7 @@ from anabranch.optimizer.merge_joined_patterns import merge_joined_patterns
 from anabranch.optimizer.narrow_sources import narrow_sources
 from anabranch.optimizer.push_aggregate import push_aggregate
 from anabranch.optimizer.push_filter import push_filter
+from anabranch.optimizer.push_into_trails import push_into_trails
 from anabranch.optimizer.push_projection import push_projection
 from anabranch.optimizer.recognise_connectivity import recognise_connectivity
 from anabranch.optimizer.summarise_windows import summarise_windows
@@ -25,6 +26,7 @@ from anabranch.optimizer.summarise_windows import summarise_windows
 RULES: tuple[Rule, ...] = (
     merge_joined_patterns,
     recognise_connectivity,
+    push_into_trails,
     narrow_sources,
     push_filter,
     push_projection,
@@ -33,5 +35,5 @@ RULES: tuple[Rule, ...] = (
     summarise_windows,
 )
 
-GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity,)
+GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity, push_into_trails)
 """Those that hold in plans over property graphs too: they move nothing."""

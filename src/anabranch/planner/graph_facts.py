@@ -20,6 +20,7 @@ from anabranch.delta.batch import NULL, Ids, Mask
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import Size
 from anabranch.errors import EvaluationError
+from anabranch.model.compare import identity_key
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Path, Relationship
 from anabranch.planner.graph_patterns import (
@@ -31,7 +32,7 @@ from anabranch.planner.graph_patterns import (
     RelationshipKind,
     TrailKind,
 )
-from anabranch.planner.trails import TrailMaker
+from anabranch.planner.trails import TrailKey, TrailMaker
 from anabranch.snapshot.compiled import Evaluator
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
@@ -101,7 +102,13 @@ class FactMaker:
         def allows(relationship: Relationship) -> bool:
             return _may_pass(conditions, relationship, self._context)
 
-        return TrailMaker(kind, self._dictionary, self._node_number, self._is_of, allows)
+        values = [compile_expression(value, (name,)) for name, value in kind.same]
+
+        def key_of(relationship: Relationship) -> TrailKey | None:
+            found = [value((relationship,), self._context) for value in values]
+            return None if None in found else tuple(map(identity_key, found))
+
+        return TrailMaker(kind, self._dictionary, self._node_number, self._is_of, allows, key_of)
 
     def _is_of(self, node_id: ElementId, kind: int) -> bool:
         return any(fact[1] == kind for fact in self._node_facts.get(node_id, _NO_FACTS))

@@ -28,6 +28,7 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction, Pattern, RelationshipPattern
 from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free, Place
 from anabranch.model.values import Value
+from anabranch.optimizer.rebuild import everywhere
 from anabranch.planner.safety import is_about_the_row_alone, never_fails
 from anabranch.snapshot.variables import conjuncts, free_variables
 
@@ -62,8 +63,9 @@ class RelationshipKind:
 class TrailKind:
     """The trails of these lengths, along relationships of one of these types (of none: all) that pass the conditions
     `each`, which call a relationship by the variable they come with. They are read from the left: `direction` is how
-    relationships are walked on the way. `starts` and `ends` are the kinds of nodes at which they may begin and end,
-    None: any; `between`: the nodes on the way are shown."""
+    relationships are walked on the way. `same` are values that all relationships of a trail have in common, none of
+    them null. `starts` and `ends` are the kinds of nodes at which they may begin and end, None: any; `between`: the
+    nodes on the way are shown."""
 
     number: int
     types: tuple[str, ...]
@@ -73,6 +75,7 @@ class TrailKind:
     shown: bool
     between: bool
     each: tuple[tuple[str, ex.Expression], ...] = ()
+    same: tuple[tuple[str, ex.Expression], ...] = ()
     starts: int | None = None
     ends: int | None = None
 
@@ -119,8 +122,9 @@ class NamedPath:
 @dataclass(frozen=True, slots=True)
 class GraphMatch:
     """How a pattern is matched. `different` are columns, of different components, that must not be the same
-    relationship; `disjoint` are columns, one a trail at least, that must have no relationship in common; `kept` are the
-    conditions that must be tested of the rows, paths included."""
+    relationship; `disjoint` are columns, one a trail at least, that must have no relationship in common; `alike` are
+    values of two columns that are equal in every row that passes; `kept` are the conditions that must be tested of the
+    rows, paths included."""
 
     kinds: tuple[Kind, ...]
     components: tuple[Component, ...]
@@ -128,6 +132,7 @@ class GraphMatch:
     disjoint: tuple[tuple[str, str], ...]
     paths: tuple[NamedPath, ...]
     kept: tuple[ex.Expression, ...]
+    alike: tuple[tuple[ex.Expression, ex.Expression], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,7 +164,7 @@ def _reason_against(pattern: Pattern, trails: bool) -> str | None:
         for one in path.relationships:
             if one.length is not None and not trails:
                 return "relationships of variable length are searched for anew: too many of them to be kept"
-            if one.where is not None:
+            if one.where is not None and one.length is None:
                 return "conditions inside of a relationship pattern are tested anew"
             if one.variable in relationships or one.variable in nodes:
                 return f"`{one.variable}` stands for two elements of one pattern"
@@ -209,7 +214,12 @@ class _Planning:
         self._elements = frozenset(self._labels) | {hop.variable for hop in self._hops if not hop.is_trail}
         self._early: dict[str, list[ex.Expression]] = {name: [] for name in self._elements}
         self._each: dict[str, list[tuple[str, ex.Expression]]] = {name: [] for name in self._trails}
+        self._same: dict[str, list[tuple[str, ex.Expression]]] = {name: [] for name in self._trails}
+        self._alike: list[tuple[ex.Expression, ex.Expression]] = []
         self._kept: list[ex.Expression] = []
+        for hop in self._hops:
+            if hop.is_trail and hop.pattern.where is not None:
+                self._take_of_each(hop, hop.pattern.where)
         for part in conjuncts(pattern.where):
             self._take(part)
         for condition in conditions:
@@ -230,7 +240,7 @@ class _Planning:
             tuple((one.variable, other.variable) for one, other in pairs) for pairs in (self._apart, self._disjoint)
         )
         kinds, kept = tuple(self._kinds.values()), tuple(self._kept)
-        return GraphMatch(kinds, components, different, disjoint, self._paths(), kept)
+        return GraphMatch(kinds, components, different, disjoint, self._paths(), kept, tuple(self._alike))
 
     # --- what is asked of each element ---
 
@@ -267,6 +277,37 @@ class _Planning:
             self._each[trail].append((each, condition))
         settled = bool(walked) and self._trails.issuperset(walked)
         return settled and never_fails(condition, frozenset({each}), self._parameters)
+
+    def _take_of_each(self, hop: _Hop, where: ex.Expression) -> None:
+        """What the pattern itself says of each relationship of a trail: asked early as far as that can be."""
+        trail, settled = hop.variable, True
+        for part in conjuncts(where):
+            if free_variables(part) == {trail} and is_about_the_row_alone(part):
+                self._each[trail].append((trail, part))
+                settled = settled and never_fails(part, frozenset({trail}), self._parameters)
+                continue
+            settled = False
+            found = self._common_value(trail, part)
+            if found is not None:
+                value, key = found
+                self._same[trail].append((trail, ex.Property(ex.Variable(trail), key)))
+                if hop.pattern.length is not None and hop.pattern.length[0] > 0:
+                    first = ex.Subscript(ex.Variable(trail), ex.Constant(0))
+                    self._alike.append((value, ex.Property(first, key)))
+        if not settled:
+            name = f" each {trail}"
+            condition = everywhere(where, lambda item: ex.Variable(name) if item == ex.Variable(trail) else item)
+            self._kept.append(ex.Quantifier("all", name, ex.Variable(trail), condition, span=where.span))
+
+    def _common_value(self, trail: str, part: ex.Expression) -> tuple[ex.Expression, str] | None:
+        """A value of another element that a property of each relationship of a trail is equal to, and the property."""
+        if isinstance(part, ex.Compare) and part.operator == "=":
+            for one, other in ((part.left, part.right), (part.right, part.left)):
+                match one, other:
+                    case ex.Property(ex.Variable(name), key), ex.Property(ex.Variable(element)):
+                        if name == trail and element in self._elements:
+                            return other, key
+        return None
 
     def _all_shown(self, needed: Iterable[str]) -> frozenset[str]:
         """The elements whose content somebody wants to see: whoever reads the rows, a condition, a path."""
@@ -313,8 +354,10 @@ class _Planning:
         starts, ends = (
             self._node_kind(end) if self._labels[end] or self._early[end] else None for end in (hop.source, hop.target)
         )
-        types, direction, each = tuple(sorted(hop.pattern.types)), hop.pattern.direction, tuple(self._each[name])
-        asked = (types, direction, *hop.pattern.length, name in self._shown, name in self._between, each, starts, ends)
+        types, direction = tuple(sorted(hop.pattern.types)), hop.pattern.direction
+        each, same = tuple(self._each[name]), tuple(self._same[name])
+        shown, between = name in self._shown, name in self._between
+        asked = (types, direction, *hop.pattern.length, shown, between, each, same, starts, ends)
         return self._kinds.setdefault(("trail", *asked), TrailKind(len(self._kinds) + 1, *asked)).number
 
     # --- components ---

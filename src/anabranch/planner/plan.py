@@ -43,6 +43,7 @@ from anabranch.planner.graph_patterns import plan_pattern
 from anabranch.planner.groups import aggregate_spec, annotate_spec
 from anabranch.planner.leaves import Given, Recomputed
 from anabranch.planner.matching import elements_spec, triples_spec
+from anabranch.planner.property_paths import path_spec
 from anabranch.planner.questions import (
     bare,
     has_argument,
@@ -199,7 +200,7 @@ class Planner:
             case tr.Ask(input_):
                 return ask_spec(operator, self.build(input_, scope))
             case tr.Path():
-                raise NotIncremental("a property path of any length")
+                return path_spec(operator, self.choices)
             case tr.Delegated():
                 raise NotIncremental("the SPARQL plug-in answers it")
             case tr.Describe():
@@ -353,7 +354,7 @@ class Planner:
             raise NotIncremental(match)
         matchers = elements_spec(operator, match, self.choices)
         self.modes[id(operator)] = Mode("incremental", matchers[0].name)
-        spec = self._combined(matchers, match.kept, operator)
+        spec = self._combined(matchers, match.kept, operator, match.alike)
         for one, other in match.different:
             spec = apart(spec, one, other, operator)
         for one, other in match.disjoint:
@@ -362,15 +363,33 @@ class Planner:
             spec = with_path(spec, path, operator)
         return arranged(filled(spec, operator.columns, operator), operator.columns, operator), match.kept
 
-    def _combined(self, parts: Sequence[Spec], conditions: Sequence[ex.Expression], about: op.Operator) -> Spec:
+    def _combined(
+        self,
+        parts: Sequence[Spec],
+        conditions: Sequence[ex.Expression],
+        about: op.Operator,
+        alike: Sequence[tuple[ex.Expression, ex.Expression]] = (),
+    ) -> Spec:
         spec = parts[0]
         for part in parts[1:]:
-            spec = self._joined(spec, part, conditions, about)
+            spec = self._joined(spec, part, conditions, about, alike)
         return spec
 
-    def _joined(self, left: Spec, right: Spec, conditions: Sequence[ex.Expression], about: op.Operator) -> Spec:
+    def _joined(
+        self,
+        left: Spec,
+        right: Spec,
+        conditions: Sequence[ex.Expression],
+        about: op.Operator,
+        alike: Sequence[tuple[ex.Expression, ex.Expression]],
+    ) -> Spec:
         """Every row with every row, but for those that an equality keeps apart."""
-        pairs = list(equalities(conditions, frozenset(left.columns), frozenset(right.columns)))
+        sides = frozenset(left.columns), frozenset(right.columns)
+        pairs = list(equalities(conditions, *sides))
+        for pair in alike:
+            for one, other in (pair, pair[::-1]):
+                if free_variables(one) <= sides[0] and free_variables(other) <= sides[1]:
+                    pairs.append((one, other))
         columns = (*left.columns, *right.columns)
         keys = [f" key {at}" for at in range(len(pairs))]
         if pairs:

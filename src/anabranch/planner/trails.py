@@ -16,7 +16,8 @@ trails, or of steps in one batch, TooManyTrails is raised, and the maker is of n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count
 from typing import TypeAlias, TypeVar
 
@@ -35,8 +36,11 @@ _BYTES_PER_STEP = 200
 Fact: TypeAlias = tuple[int, int, int, int, int]
 Element = TypeVar("Element", Node, Relationship)
 RelationshipId: TypeAlias = ElementId | None
-Steps: TypeAlias = dict[ElementId, dict[RelationshipId, ElementId]]
-"""Per node, the relationships by which it can be left, and where they lead."""
+TrailKey: TypeAlias = tuple[Hashable, ...]
+"""What all relationships of a trail have in common."""
+Place: TypeAlias = tuple[TrailKey, ElementId]
+Steps: TypeAlias = dict[Place, dict[RelationshipId, ElementId]]
+"""Per key and node, the relationships of the key by which the node can be left, and where they lead."""
 
 
 class TooManyTrails(Exception):
@@ -89,7 +93,8 @@ class TrailMaker:
     """The trails of one kind as facts. Asked of each change, after the node facts of that change were made.
 
     `number_of` gives the number that stands for a node in facts; `is_of` says whether a node, as it is now, has a fact
-    of a kind; `allows` tests a relationship's conditions. `most` is how many trails may live."""
+    of a kind; `allows` tests a relationship's conditions; `key_of` is what it must have in common with the others of
+    its trails, None: no trail can pass it. `most` is how many trails may live."""
 
     def __init__(
         self,
@@ -98,6 +103,7 @@ class TrailMaker:
         number_of: Callable[[ElementId], int],
         is_of: Callable[[ElementId, int], bool] = lambda node_id, kind: True,
         allows: Callable[[Relationship], bool] = lambda relationship: True,
+        key_of: Callable[[Relationship], TrailKey | None] = lambda relationship: (),
         most: int | None = None,
     ) -> None:
         self._kind = kind
@@ -105,11 +111,14 @@ class TrailMaker:
         self._number_of = number_of
         self._is_of = is_of
         self._allows = allows
+        self._key_of = key_of
         self._types = frozenset(kind.types)
         self._most = MOST_TRAILS if most is None else most
         self._steps_left = 0
         self._numbers = count(1)
         self._relationships: dict[RelationshipId, Relationship] = {}
+        self._keys: dict[RelationshipId, TrailKey] = {}
+        self._keys_at: dict[ElementId, Counter[TrailKey]] = {}
         self._onward: Steps = {}
         self._back: Steps = self._onward if kind.direction == "both" else {}
         self._starts: set[ElementId] = set()  # nodes that may begin a trail, where not all may
@@ -173,7 +182,7 @@ class TrailMaker:
                     self._lift(known)
             elif known is None:
                 fresh.append(now)
-            elif (known.source, known.target) != (now.source, now.target):
+            elif (known.source, known.target) != (now.source, now.target) or self._key_of(now) != self._keys[now.id]:
                 self._lift(known)
                 fresh.append(now)
             elif self._kind.shown:
@@ -183,16 +192,27 @@ class TrailMaker:
         return fresh
 
     def _is_allowed(self, relationship: Relationship) -> bool:
-        return (not self._types or relationship.type in self._types) and self._allows(relationship)
+        if self._types and relationship.type not in self._types:
+            return False
+        return self._allows(relationship) and self._key_of(relationship) is not None
 
     def _lift(self, relationship: Relationship) -> None:
         for trail in self._by_relationship.at(relationship.id):
             self._forget(trail)
         del self._relationships[relationship.id]
+        key = self._keys.pop(relationship.id)
         for steps, one, _ in self._ways(relationship):
-            del steps[one][relationship.id]
-            if not steps[one]:
-                del steps[one]
+            place = (key, one)
+            del steps[place][relationship.id]
+            if not steps[place]:
+                del steps[place]
+        for end in (relationship.source, relationship.target):
+            keys = self._keys_at[end]
+            keys[key] -= 1
+            if not keys[key]:
+                del keys[key]
+            if not keys:
+                del self._keys_at[end]
 
     def _ways(self, relationship: Relationship) -> Iterator[tuple[Steps, ElementId, ElementId]]:
         """Where a relationship stands among the steps: in which, at which node, and where it leads."""
@@ -317,24 +337,31 @@ class TrailMaker:
         self._starts.add(start)
         relationships: list[RelationshipId] = []
         nodes: list[ElementId] = []
-        for end in self._walks(start, self._onward, self._kind.maximum, set(), relationships, nodes):
-            if len(relationships) >= max(self._kind.minimum, 1) and self._may_end(end):
-                self._found(tuple(relationships), (start, *nodes))
+        for key in tuple(self._keys_at.get(start, ())):
+            for end in self._walks(start, key, self._onward, self._kind.maximum, set(), relationships, nodes):
+                if len(relationships) >= max(self._kind.minimum, 1) and self._may_end(end):
+                    self._found(tuple(relationships), (start, *nodes))
 
     def _end(self, end: ElementId) -> None:
         """A node may end trails from now on."""
         self._ends.add(end)
         relationships: list[RelationshipId] = []
         nodes: list[ElementId] = []
-        for start in self._walks(end, self._back, self._kind.maximum, set(), relationships, nodes):
-            if len(relationships) >= max(self._kind.minimum, 1) and self._may_begin(start):
-                self._found(tuple(relationships[::-1]), (*nodes[::-1], end))
+        for key in tuple(self._keys_at.get(end, ())):
+            for start in self._walks(end, key, self._back, self._kind.maximum, set(), relationships, nodes):
+                if len(relationships) >= max(self._kind.minimum, 1) and self._may_begin(start):
+                    self._found(tuple(relationships[::-1]), (*nodes[::-1], end))
 
     def _lay(self, relationship: Relationship) -> None:
         """A relationship is there from now on."""
         self._relationships[relationship.id] = self._held(relationship) if self._kind.shown else relationship
+        key = self._key_of(relationship)
+        assert key is not None, "a relationship without what trails have in common is not allowed"
+        self._keys[relationship.id] = key
+        for end in (relationship.source, relationship.target):
+            self._keys_at.setdefault(end, Counter())[key] += 1
         for steps, one, other in self._ways(relationship):
-            steps.setdefault(one, {})[relationship.id] = other
+            steps.setdefault((key, one), {})[relationship.id] = other
         if self._kind.maximum == 0 or self._none_can_be():
             return
         for steps, one, other in self._ways(relationship):
@@ -346,7 +373,7 @@ class TrailMaker:
         The side on which fewer may stand at the far end is walked first."""
         minimum, maximum = self._kind.minimum, self._kind.maximum
         room = None if maximum is None else maximum - 1
-        used = {laid}
+        used, key = {laid}, self._keys[laid]
         on_first = self._kind.starts is None and self._kind.ends is not None
         fits, fits_too = (self._may_end, self._may_begin) if on_first else (self._may_begin, self._may_end)
         first: tuple[ElementId, Steps] = (there, self._onward) if on_first else (here, self._back)
@@ -355,11 +382,11 @@ class TrailMaker:
         nodes: list[ElementId] = []
         more: list[RelationshipId] = []
         more_nodes: list[ElementId] = []
-        for one in self._walks(*first, room, used, passed, nodes):
+        for one in self._walks(first[0], key, first[1], room, used, passed, nodes):
             if not fits(one):
                 continue
             left = None if room is None else room - len(passed)
-            for other in self._walks(*second, left, used, more, more_nodes):
+            for other in self._walks(second[0], key, second[1], left, used, more, more_nodes):
                 if len(passed) + 1 + len(more) < minimum or not fits_too(other):
                     continue
                 if on_first:
@@ -370,18 +397,19 @@ class TrailMaker:
     def _walks(
         self,
         start: ElementId,
+        key: TrailKey,
         steps: Steps,
         room: int | None,
         used: set[RelationshipId],
         passed: list[RelationshipId],
         nodes: list[ElementId],
     ) -> Iterator[ElementId]:
-        """Where every walk from a node ends, the empty one first, depth first. While it is looked at, `passed` and
-        `nodes` hold what it passes, and `used` its relationships too."""
+        """Where every walk of a key from a node ends, the empty one first, depth first. While it is looked at, `passed`
+        and `nodes` hold what it passes, and `used` its relationships too."""
         yield start
         if room == 0:
             return
-        pending = [iter(steps.get(start, _NOWHERE).items())]
+        pending = [iter(steps.get((key, start), _NOWHERE).items())]
         while pending:
             for relationship_id, node_id in pending[-1]:
                 self._steps_left -= 1
@@ -394,7 +422,7 @@ class TrailMaker:
                 nodes.append(node_id)
                 yield node_id
                 if room is None or len(passed) < room:
-                    pending.append(iter(steps.get(node_id, _NOWHERE).items()))
+                    pending.append(iter(steps.get((key, node_id), _NOWHERE).items()))
                     break
                 used.discard(passed.pop())
                 nodes.pop()

@@ -146,7 +146,20 @@ class _Query:
             parts.append(self._element(depth - 1))
         if self._random.random() < 0.35:
             parts.append(f"FILTER ({self._condition(_VARIABLES)})")
-        return "{ " + " ".join(parts) + " }"
+        return "{ " + " ".join(parts if depth == 2 else self._apart(parts)) + " }"
+
+    def _apart(self, parts: list[str]) -> list[str]:
+        """The parts of an inner group, where EXISTS reads no variable that only the groups outside bind: it does not
+        see their values (SPARQL 1.1, section 18.6), but pyoxigraph lets it."""
+        found = []
+        for place, part in enumerate(parts):
+            if part.startswith(("FILTER EXISTS", "FILTER NOT EXISTS")):
+                others = " ".join((*parts[:place], *parts[place + 1 :]))
+                for name in _VARIABLES:
+                    if name in part and name not in others:
+                        part = part.replace(name, f"?{self._fresh()}")
+            found.append(part)
+        return found
 
     def _element(self, depth: int) -> str:
         match self._random.choice(_ELEMENTS):

@@ -59,7 +59,7 @@ class Kept:
         self.graph = PropertyGraph((), ())
         self.facts: set[Fact] = set()
         self.odd = odd  # whether relationships whose x is 1 are allowed
-        self.maker = TrailMaker(kind, self.dictionary, as_number, self._is_of, self._allows, most)
+        self.maker = TrailMaker(kind, self.dictionary, as_number, self._is_of, self._allows, most=most)
 
     def _is_of(self, node_id: ElementId, kind: int) -> bool:
         assert kind == 1

@@ -1,0 +1,1 @@
+"""Paths of any length over facts that come and go."""
