@@ -42,6 +42,12 @@ def _connectivity(smoke: bool) -> dict[str, Any]:
     return connectivity.run(smoke)
 
 
+def _listing_5(smoke: bool) -> dict[str, Any]:
+    import listing_5
+
+    return listing_5.run(smoke)
+
+
 BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
     "carrying": carrying.run,
@@ -50,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "matching": _matching,
     "end_to_end": _end_to_end,
     "connectivity": _connectivity,
+    "listing_5": _listing_5,
 }
 PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {
     "matching": plots.draw,
