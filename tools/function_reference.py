@@ -102,8 +102,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Connectivity": {
         "connected": (
-            "whether a path of relationships, in whatever directions, leads from one node to the other in the window of "
-            "the last MATCH; along some types alone, where a list names them. A node is connected to itself",
+            "whether a path of relationships, in whatever directions, leads from one node to the other in the window "
+            "of the last MATCH; along some types alone, where a list names them. A node is connected to itself",
             "MATCH (s:Station), (t:Station) WHERE id(s) < id(t) RETURN connected(s, t)",
         ),
         "component": (

@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from anabranch.engine.answers import Answer
+    from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.engine.progress import LatePolicy
     from anabranch.engine.running import Running
     from anabranch.engine.session import Query, Session
@@ -55,6 +56,8 @@ __all__ = [
     "AnabranchError",
     "Answer",
     "Blank",
+    "ConnectivityAnswer",
+    "ConnectivityWorkload",
     "Diagnostic",
     "EngineError",
     "EvaluationError",
@@ -93,6 +96,8 @@ __all__ = [
 
 _HOMES = {
     "Answer": "anabranch.engine.answers",
+    "ConnectivityAnswer": "anabranch.engine.connectivity",
+    "ConnectivityWorkload": "anabranch.engine.connectivity",
     "evaluate": "anabranch.plain",
     "Query": "anabranch.engine.session",
     "Session": "anabranch.engine.session",

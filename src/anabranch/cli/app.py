@@ -11,6 +11,7 @@ import typer
 
 from anabranch import __version__
 from anabranch.cli.check import check
+from anabranch.cli.connectivity import WithBareChanges, connectivity
 from anabranch.cli.convert import convert
 from anabranch.cli.demo import demo
 from anabranch.cli.eval import evaluate
@@ -32,6 +33,7 @@ app.command("check")(check)
 app.command("explain")(explain)
 app.command("eval")(evaluate)
 app.command("convert")(convert)
+app.command("connectivity", cls=WithBareChanges)(connectivity)
 
 
 def _version(wanted: bool) -> None:
