@@ -13,7 +13,7 @@ from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import ElementChanges, WindowContent
 from anabranch.model.values import Value
-from anabranch.planner.feeds import Tick, TripleSlide
+from anabranch.planner.feeds import RelationshipSlide, Tick, TripleSlide
 from anabranch.planner.plan import Choices
 from anabranch.planner.queries import QueryPlan, plan_query
 from anabranch.planner.runtime import Runtime
@@ -44,12 +44,15 @@ class PieceByPiece:
         graph = self._content.graph()
         context = Context(graph=lambda source: graph, parameters=self._parameters, clock=self._now, random=Random(0))
         self._maintained.advance(
-            Tick(context, self._no_triples, lambda window: self._changes, self._no_triples, self._signature)
+            Tick(context, self._no_triples, lambda window: self._changes, self._no_relationships, self._signature)
         )
         return self._maintained.rows()
 
     def _no_triples(self, window: Window) -> TripleSlide:
         raise AssertionError("a query over property graphs asked for triples")
+
+    def _no_relationships(self, window: Window) -> RelationshipSlide:
+        raise AssertionError("no query asks about connectivity here")
 
     def _signature(self, sources: Sequence[Source]) -> int:
         return self._version

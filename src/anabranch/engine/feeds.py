@@ -19,8 +19,9 @@ from anabranch.engine.views import View
 from anabranch.model.block import TripleBlock
 from anabranch.model.mapping import Mapping
 from anabranch.model.terms import Term
+from anabranch.model.values import ElementId
 from anabranch.planner.conditions import number_as_float
-from anabranch.planner.feeds import TripleSlide
+from anabranch.planner.feeds import RelationshipSlide, TripleSlide
 
 _MOST_IDS = 1 << 20  # below so many nobody asks how many are of use
 
@@ -230,7 +231,7 @@ class RelationshipFeed:
         self._delivered = 0
         self._kept = 0
 
-    def slide(self, view: View, mapping: Mapping) -> TripleSlide:
+    def slide(self, view: View, mapping: Mapping) -> RelationshipSlide:
         first, stop = view.positions
         if first >= self._stop:
             self._sizes.clear()
@@ -241,13 +242,17 @@ class RelationshipFeed:
         encode = self._dictionary.encode
         flat: list[int] = []
         sizes: list[int] = []
+        seen: dict[ElementId | None, tuple[int, int, int]] = {}
+        moved = False
         for event in view.stream.between(self._stop, stop):
             _, relationships = mapping.elements_of(event) if event.triples else (event.nodes, event.relationships)
             sizes.append(len(relationships))
             for one in relationships:
-                flat += (encode(one.source), encode(one.type), encode(one.target))
+                link = (encode(one.source), encode(one.type), encode(one.target))
+                moved = moved or seen.setdefault(one.id, link) != link
+                flat += link
         self._sizes.add(np.array(sizes, np.int64))
         self._first, self._stop = first, max(stop, first)
         self._delivered += len(flat) // 3
         self._kept += len(flat) // 3
-        return TripleSlide(np.array(flat, np.int64).reshape(-1, 3), self._delivered - self._kept)
+        return RelationshipSlide(np.array(flat, np.int64).reshape(-1, 3), self._delivered - self._kept, moved)

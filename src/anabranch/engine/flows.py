@@ -17,7 +17,7 @@ from anabranch.engine.maintained import Maintained
 from anabranch.engine.views import View
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
-from anabranch.planner.feeds import Tick, TripleSlide
+from anabranch.planner.feeds import RelationshipSlide, Tick, TripleSlide
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.runtime import Runtime
 from anabranch.snapshot import Context
@@ -69,7 +69,7 @@ class QueryFlow:
         """Go on to an instant; a disagreement between events that made a union empty is given back."""
         slides: dict[Window, TripleSlide] = {}
         changes: dict[Window, ElementChanges] = {}
-        carried: dict[Window, TripleSlide] = {}
+        carried: dict[Window, RelationshipSlide] = {}
         conflicts: list[Conflict] = []
 
         def triples(window: Window) -> TripleSlide:
@@ -95,7 +95,7 @@ class QueryFlow:
                     conflicts.append(conflict)
             return found
 
-        def relationships(window: Window) -> TripleSlide:
+        def relationships(window: Window) -> RelationshipSlide:
             key = whole(window)
             found = carried.get(key)
             if found is None:

@@ -82,9 +82,9 @@ class Linked(Leaf):
     def advance(self, tick: Tick) -> Batch:
         changed = self._look_at_graphs(tick)
         if self._links.of_triples:
-            changed |= self._slide_triples(tick)
+            changed = self._slide_triples(tick, changed)
         else:
-            changed |= self._slide_relationships(tick)
+            changed = self._slide_relationships(tick, changed)
         if not changed:
             return Batch.empty(1)
         self._version += 1
@@ -119,8 +119,7 @@ class Linked(Leaf):
         encode = self._dictionary.encode
         return encode(one.source), encode(one.type), encode(one.target)
 
-    def _slide_triples(self, tick: Tick) -> bool:
-        changed = False
+    def _slide_triples(self, tick: Tick, changed: bool) -> bool:
         for window in self._windows:
             arrived, left = tick.triples(window)
             if self._counted or self._static or self._slides:  # which may have to be counted at any time
@@ -132,18 +131,17 @@ class Linked(Leaf):
             self._count_anew([held.facts() for held in self._held.values()])
         return changed
 
-    def _slide_relationships(self, tick: Tick) -> bool:
-        changed = False
+    def _slide_relationships(self, tick: Tick, changed: bool) -> bool:
         for window in self._windows:
             changes = tick.elements(window)
-            slide = tick.relationships(window)  # asked at every tick: what it gives adds up
-            if not self._counted and (tick.strict or any(map(_was_moved, changes.relationships))):
+            arrived, left, moved = tick.relationships(window)  # asked at every tick: what it gives adds up
+            if self._counted:
+                changed |= self._note(window, changes)
+            elif tick.strict or moved or any(map(_was_moved, changes.relationships)):
                 self._count_from_now_on(tick)
                 changed = True
-            elif self._counted:
-                changed |= self._note(window, changes)
             else:
-                changed = self._slide(tick, *slide)
+                changed = self._slide(tick, arrived, left)
         if self._counted and changed:
             self._count_anew(
                 [np.array(list(living.values()), np.int64).reshape(-1, 3) for living in self._relationships.values()]

@@ -23,15 +23,24 @@ class TripleSlide(NamedTuple):
     left: int
 
 
+class RelationshipSlide(NamedTuple):
+    """Relationships that events carried, as (source, type, target), each as often as it came; how many of all that ever
+    came have left by now; and whether one of them came twice in this slide, and not between the same nodes."""
+
+    arrived: Ids
+    left: int
+    moved: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One instant. `triples` and `elements` say what a window's slide brought; `relationships` those that its events
-    carried, as (source, type, target), each as often as it came. `signature` differs when what a source holds may
-    differ. `strict`: events that disagree make the union empty. `context` is that of the plain evaluator."""
+    """One instant. `triples`, `elements` and `relationships` say what a window's slide brought. `signature` differs when
+    what a source holds may differ. `strict`: events that disagree make the union empty. `context` is that of the plain
+    evaluator."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]
     elements: Callable[[Window], ElementChanges]
-    relationships: Callable[[Window], TripleSlide]
+    relationships: Callable[[Window], RelationshipSlide]
     signature: Callable[[Sequence[Source]], Hashable]
     strict: bool = False

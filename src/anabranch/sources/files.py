@@ -38,6 +38,7 @@ Kind: TypeAlias = Whole | RdfKind | Literal["lines", "parquet"]
 _CUT_BY_LINES = ("lines", "timed")
 _SUFFIXES = (".ndjson", ".jsonl", ".json", ".parquet")
 _COST_OF_A_FILE = 16 << 10  # keeps the number of files in a batch, and so an offset, within bounds
+_COLUMNS = 4  # so many bytes of columns, as they are unpacked, cost what one byte of lines does
 _LOOK_BACK = 3600 * 10**9
 """How much older than the newest file (in nanoseconds) a file of a watched directory may be when it appears: files that
 are moved in keep the time at which they were written. Names are remembered for as long."""
@@ -264,10 +265,10 @@ def _share(content: BinaryIO, kind: Kind, size: int, batch: _Batch, grows: bool)
             read = cuts[-1].at - start.at
             return _Share(cuts, cuts[-1].at == size and not grows, read, cuts[-1].line - start.line, read)
         case "parquet":
-            cuts, groups, cost = cut_row_groups(content, start, batch.size, batch.records)
+            cuts, groups, cost = cut_row_groups(content, start, batch.size * _COLUMNS, batch.records)
             stop = cuts[-1].at
             read = size * stop // groups - size * start.at // groups if groups else size
-            return _Share(cuts, stop == groups, cost, cuts[-1].line - start.line, read)
+            return _Share(cuts, stop == groups, cost // _COLUMNS, cuts[-1].line - start.line, read)
         case _:
             # How many records it has is known when it has been read: it is the last one of a batch that counts them.
             return _Share([start, Cut(1, 0)], True, size, batch.records or 0, size)
