@@ -160,7 +160,8 @@ class SparkRun:
         job = self._job
         limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
         refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
-        settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout, refresh)
+        tasks = 2 * session.sparkContext.defaultParallelism
+        settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout, refresh, tasks)
         packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(
             CellProcessor(job_file, f"{self._folder.path}#{job_file}"), TOLD_SCHEMA, "Update", "None"
