@@ -34,9 +34,9 @@ class RelationshipSlide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One instant. `triples`, `elements` and `relationships` say what a window's slide brought. `signature` differs when
-    what a source holds may differ. `strict`: events that disagree make the union empty. `context` is that of the plain
-    evaluator."""
+    """One instant. `triples`, `elements` and `relationships` say what a window's slide brought. `signature` differs
+    when what a source holds may differ. `strict`: events that disagree make the union empty. `context` is that of the
+    plain evaluator."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]
