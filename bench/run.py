@@ -48,6 +48,12 @@ def _listing_5(smoke: bool) -> dict[str, Any]:
     return listing_5.run(smoke)
 
 
+def _soak(smoke: bool) -> dict[str, Any]:
+    import soak
+
+    return soak.run(smoke)
+
+
 BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "snapshot_growth": snapshot_growth.run,
     "carrying": carrying.run,
@@ -57,6 +63,7 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "end_to_end": _end_to_end,
     "connectivity": _connectivity,
     "listing_5": _listing_5,
+    "soak": _soak,
 }
 PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {
     "matching": plots.draw,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 from anabranch.cli import options
 from anabranch.cli.connectivity_report import Asked, ConnectivityForm, WhichChanges, Write, make_report
 from anabranch.cli.console import Terminal, open_terminal
-from anabranch.cli.failures import INTERRUPTED, OK, SET_ASIDE, InputError, guarded
+from anabranch.cli.failures import INTERRUPTED, OK, SET_ASIDE, InputError, guarded, interruptible
 from anabranch.cli.options import STDIN, Color, existing
 from anabranch.errors import EngineError, StreamError
 
@@ -155,10 +155,10 @@ def connectivity(
     run = _Run(workload, asked, make_report(form, terminal.out, asked), _new_plot(plot), letters)
     begun = time.perf_counter()
     code = OK
-    with _opened(edges) as (file, meter):
+    with _opened(edges) as (file, meter), interruptible() as interrupted:
         try:
-            is_live = not file.seekable()
-            run.all(reader.read(file, edge_format(edges), is_live), terminal, meter, file, quiet)
+            chunks = reader.read(file, edge_format(edges), live=not file.seekable())
+            run.all(_until(interrupted, chunks), terminal, meter, file, quiet)
         except KeyboardInterrupt:
             code = INTERRUPTED
         finally:
@@ -171,6 +171,16 @@ def connectivity(
     if not code and strict and (letters.malformed or workload.late):
         code = SET_ASIDE
     raise typer.Exit(code)
+
+
+def _until(interrupted: Callable[[], bool], chunks: Iterable[EdgeChunk]) -> Iterator[EdgeChunk]:
+    """The chunks up to an interrupt, also one that came while nobody could hear it."""
+    for chunk in chunks:
+        if interrupted():
+            raise KeyboardInterrupt
+        yield chunk
+    if interrupted():
+        raise KeyboardInterrupt
 
 
 class _Run:

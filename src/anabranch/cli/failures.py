@@ -8,8 +8,12 @@ from __future__ import annotations
 import functools
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn, ParamSpec
 
 import typer
@@ -142,3 +146,23 @@ def _leave_quietly() -> NoReturn:
     except (OSError, ValueError):
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  stays open until the process ends
     raise typer.Exit(OK)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C raises KeyboardInterrupt, as always, and is remembered: Python drops what is raised while it collects
+    garbage, and a run must not go on as if nobody had asked it to stop."""
+    seen: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        signal.signal(signal.SIGINT, before)

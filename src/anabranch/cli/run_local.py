@@ -5,17 +5,14 @@ Invariant: it answers as Spark does, byte for byte, for inputs that end.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Sequence
+from contextlib import suppress
 
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
 from anabranch.cli.deadletters import SetAside
-from anabranch.cli.failures import INTERRUPTED, OK, draw_error
+from anabranch.cli.failures import INTERRUPTED, OK, draw_error, interruptible
 from anabranch.cli.inputs import open_inputs
 from anabranch.cli.replay import Replay
 from anabranch.cli.summary import Bar, Summary
@@ -45,26 +42,6 @@ class Refresh:
         for file in self._watch.changed():
             with suppress(StreamError, OSError):
                 self._session.graph(file.name, file.load())
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C raises KeyboardInterrupt, as always, and is remembered: Python drops what is raised while it collects
-    garbage, and a run must not go on as if nobody had asked it to stop."""
-    seen: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield lambda: bool(seen)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
@@ -101,7 +78,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         with bar.aside():
             terminal.note(f"warning: {warning.query} at {clock(warning.at)}: {warning}", style="yellow")
 
-    with _interruptible() as interrupted:
+    with interruptible() as interrupted:
 
         def progress(events: int) -> None:
             if interrupted():

@@ -62,7 +62,9 @@ def test_a_query_can_be_drawn(invoke: Invoke, write: Write, form: str, begins: s
 def test_a_seraph_query_can_be_drawn(invoke: Invoke, trick: Path) -> None:
     drawn = invoke("explain", trick, "--format", "dot").out
     assert 'label="O-Graph: query student_trick"' in drawn
-    assert "before the rules" not in drawn
+    assert "before the rules" in drawn
+    plain = invoke("explain", "--text", "MATCH (a)-->(b) RETURN count(*)", "--format", "dot").out
+    assert "before the rules" not in plain
 
 
 def test_the_json_has_the_rules_and_both_plans(invoke: Invoke, write: Write) -> None:

@@ -13,6 +13,7 @@ from anabranch.algebra.explain import Explanation, explain
 from anabranch.engine.plans import planned
 from anabranch.engine.running import Running
 from anabranch.model.windows import WindowPolicy
+from anabranch.optimizer import optimize
 from anabranch.syntax.seraph import registrations
 
 from .conftest import Invoke
@@ -51,7 +52,8 @@ def test_every_command_helps_with_an_example(invoke: Invoke, command: str) -> No
 
 def explained(file: Path, windows: WindowPolicy = "trailing") -> Explanation:
     (query,) = registrations(file.read_text())
-    return explain(query, windows, ways=planned(query.plan, query, Running(), {}).way)
+    rewritten = optimize(query.plan)
+    return explain(query, windows, rewritten, ways=planned(rewritten.plan, query, Running(), {}).way)
 
 
 def test_explain_prints_the_text_of_the_explanation(invoke: Invoke, trick: Path) -> None:
