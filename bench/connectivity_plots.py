@@ -87,12 +87,7 @@ def _setting(record: Record) -> str:
 
 
 def draw(result: Record, folder: Path = plots.PICTURES) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, text in connectivity(result).items():
-        paths.append(folder / name)
-        paths[-1].write_text(text, encoding="utf-8")
-    return paths
+    return plots.written(connectivity(result), folder)
 
 
 def main() -> None:

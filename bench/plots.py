@@ -261,9 +261,13 @@ def _break_even(query: str, records: Sequence[dict[str, Any]], axis: str) -> Lin
 
 
 def draw(result: dict[str, Any], folder: Path = PICTURES) -> list[Path]:
+    return written(matching(result), folder)
+
+
+def written(pictures: dict[str, str], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, text in matching(result).items():
+    for name, text in pictures.items():
         paths.append(folder / name)
         paths[-1].write_text(text, encoding="utf-8")
     return paths

@@ -21,7 +21,7 @@ from anabranch.cli import options
 from anabranch.cli.connectivity_report import Asked, ConnectivityForm, WhichChanges, Write, make_report
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import INTERRUPTED, OK, SET_ASIDE, InputError, guarded, interruptible
-from anabranch.cli.options import STDIN, Color, existing
+from anabranch.cli.options import STDIN, Color, Index, existing
 from anabranch.errors import EngineError, StreamError
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.formats.deadletter import DeadLetters, MalformedRecord
     from anabranch.formats.edges import EdgeChunk
-
-
-class Index(StrEnum):
-    recency = "recency"
-    bic = "bic"
 
 
 class Unit(StrEnum):
