@@ -208,10 +208,11 @@ def _execution_facts(plan: o.Operator, when: str, ways: Ways | None) -> Iterator
     whole = ways(plan) or (RECOMPUTE, "")
     if whole[0] == RECOMPUTE:
         yield "execution", f"{RECOMPUTE}: snapshot evaluator, {when}"
-        yield "", f"because: {whole[1]}"
+        if whole[1] not in when:  # which says already why it must be at every instant
+            yield "", f"because: {whole[1]}"
     elif anew:
         yield "execution", f"{INCREMENTAL} where it can be: operators on changes, {when}"
-        yield from (("", f"{RECOMPUTE} below: {why}") for why in sorted(anew - {RECOMPUTE}))
+        yield from (("", f"{RECOMPUTE} below: {why}") for why in sorted(anew - {RECOMPUTE}) if why not in when)
     else:
         yield "execution", f"{INCREMENTAL}: operators on changes, {when}"
 
@@ -259,7 +260,8 @@ def _execution(when: str, plan: o.Operator | None = None, ways: Ways | None = No
         return {"incremental": 0, "recompute": "all", "evaluator": "snapshot", "when": when}
     anew = [why for execution, why in found if execution == RECOMPUTE]
     reasons = sorted(set(anew) - {RECOMPUTE})
-    return {"incremental": len(found) - len(anew), "recompute": len(anew), "reasons": reasons, "when": when}
+    told = {"incremental": sum(execution == INCREMENTAL for execution, _ in found), "recompute": len(anew)}
+    return told | {"once": len(found) - sum(told.values()), "reasons": reasons, "when": when}
 
 
 def _source_words(source: o.Source, policy: WindowPolicy, every: Duration | None) -> str:

@@ -118,6 +118,7 @@ class NodePattern:
 
     variable: str
     labels: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,8 @@ class RelationshipPattern:
 
     `direction` is read from the node on its left to the node on its right. `where` holds predicates over this one
     relationship (by its variable) that must hold during a shortest-path search; elsewhere predicates stand in filters.
+    `once`: of all trails between two ends there is one match, which takes no relationship from the others and in which
+    the variable is null.
     """
 
     variable: str
@@ -133,6 +136,14 @@ class RelationshipPattern:
     direction: Direction = "both"
     length: tuple[int, int | None] | None = None
     where: Expression | None = None
+    once: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.once and (self.length is None or self.length[0] > 1):
+            raise InternalError("only trails of any length from no or one relationship on are found once")
+        if self.once and self.direction == "both" and self.length is not None and self.length[1] is not None:
+            raise InternalError("trails in any direction are found once when there is no bound to their length")
 
 
 @dataclass(frozen=True, slots=True)

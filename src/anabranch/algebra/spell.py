@@ -25,8 +25,9 @@ from anabranch.algebra.operators import (
     Pattern,
     RelationshipPattern,
 )
-from anabranch.algebra.spell_terms import Terms
+from anabranch.algebra.spell_paths import path_text
 from anabranch.algebra.triples import GraphPattern, Place, PropertyPath, TriplePattern, Var
+from anabranch.model.spelling import Terms
 from anabranch.model.terms import Blank, Iri, Literal
 
 _IMPLIES, _OR, _XOR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _POWER, _SIGN, _ATOM = range(11)
@@ -131,7 +132,7 @@ class Speller:
         return f"{ends[0]} {middle} {ends[1]}"
 
     def property_path(self, path: PropertyPath) -> str:
-        return self._terms.path(path)
+        return path_text(path, self._terms)
 
     def written(self, nodes: tuple[ElementTemplate, ...], relationships: tuple[ElementTemplate, ...]) -> str:
         """What LOAD STREAM writes, as a chain."""
@@ -161,6 +162,8 @@ class Speller:
         if pattern.length is not None:
             low, high = pattern.length
             text += f"*{low}" if low == high else f"*{low}..{'' if high is None else high}"
+        if pattern.once:
+            text += " once"
         if pattern.where is not None:
             text += f" if {self.spell(pattern.where)}"
         return f"{left}[{text}]{right}"

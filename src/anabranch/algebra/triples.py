@@ -8,12 +8,12 @@ Invariant: as for all operators: frozen, with known columns, free of any engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from anabranch.algebra.expressions import Expression
 from anabranch.algebra.operators import Operator, Static, TripleSource, Window, _Single
-from anabranch.errors import InternalError
+from anabranch.errors import InternalError, Span
 from anabranch.model.terms import Iri, Term
 
 # --- property paths ---------------------------------------------------------------------------------------------------
@@ -84,6 +84,7 @@ class TriplePattern:
     predicate: Place
     object: Place
     times: tuple[tuple[str, Window | None], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def places(self) -> tuple[Place, Place, Place]:

@@ -333,7 +333,7 @@ def _block(data: bytes) -> TripleBlock:
         offsets = np.frombuffer(body, _OFFSETS[time_width], count, place)
         place += offsets.nbytes
         codes = np.frombuffer(body, _PLACES[code_width], 3 * count, place)
-        terms = TermColumns.from_bytes(body, place + codes.nbytes).terms()
+        terms = TermColumns.from_bytes(body, place + codes.nbytes).lazy()
         if count and int(codes.max()) >= len(terms):
             raise ValueError("a code without a term")
     except (*_DAMAGE, KeyError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
@@ -19,6 +20,7 @@ from anabranch.model.event import Event
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
+_MAYBE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 Read = TypeVar("Read")
 
 
@@ -62,6 +64,8 @@ def read_line_as(
             if not _is_timed(text):
                 raise
             data = text
+        if _MAYBE_HALF.search(text) is not None:
+            refuse_halves(data)
         return decode(data, number)
     except MalformedEventError as error:
         reason = error.reason
@@ -75,6 +79,15 @@ def read_line_as(
         reason = "not JSON: a number with too many digits"
     raw = line.decode(errors="replace") if isinstance(line, bytes) else line
     return MalformedRecord(reason, number, raw.rstrip("\r\n"))
+
+
+def refuse_halves(data: Any) -> None:
+    """Refuse JSON in which half of a surrogate pair stands alone: no text that could be written anywhere."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise MalformedEventError(f"\\u{ord(half):04x} alone is half of a surrogate pair, and no character") from None
 
 
 def _is_timed(text: str) -> bool:

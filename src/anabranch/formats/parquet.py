@@ -9,7 +9,7 @@ Invariant: a row is read as the same event as its JSON object would be; a malfor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -37,9 +37,10 @@ def read_parquet(file: BinaryIO | str) -> Iterator[tuple[int, Event | MalformedR
 
 
 @contextmanager
-def opened_parquet(file: BinaryIO | str) -> Iterator[Any]:
+def opened_parquet(file: BinaryIO | str, by_codes: Sequence[str] = (), metadata: Any = None) -> Iterator[Any]:
+    """The file, to be read; columns that are wanted `by_codes` keep their dictionaries."""
     try:
-        parquet = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file, metadata=metadata, read_dictionary=list(by_codes) or None)
     except pa.ArrowInvalid as error:
         raise StreamError(f"not a Parquet file: {error}") from None
     with parquet:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from anabranch.formats.arrow_tables import column
 from anabranch.formats.values import cypher_text, to_json
 from anabranch.model.values import Value
 
@@ -65,13 +66,7 @@ class Table:
         """An Arrow table; a column whose values have no common Arrow type becomes Cypher text."""
         import pyarrow
 
-        arrays = []
-        for index in range(len(self.columns)):
-            values = [row[index] for row in self.rows]
-            try:
-                arrays.append(pyarrow.array([to_json(value) for value in values]))
-            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError):
-                arrays.append(pyarrow.array([None if value is None else cypher_text(value) for value in values]))
+        arrays = [column([row[index] for row in self.rows]) for index in range(len(self.columns))]
         return pyarrow.table(arrays, names=list(self.columns))
 
     def rendered(self, form: str) -> bytes:

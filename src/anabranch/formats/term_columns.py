@@ -12,39 +12,23 @@ Law: `TermColumns.of(terms)[0].terms()` are the same terms in another order, of 
 
 from __future__ import annotations
 
-import gc
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
-from itertools import pairwise, repeat
-from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from anabranch.model.block import Codes
-from anabranch.model.terms import LANG_STRING, Blank, Iri, Literal, Term
+from anabranch.model.term_texts import IRI_FORM, PADDING, Form, Kind, TermTexts, form_of
+from anabranch.model.terms import Iri, Term
+
+__all__ = ["Form", "Kind", "TermColumns", "Texts", "form_of"]
 
 _SIZES = struct.Struct("<III")
 _LENGTH = np.dtype("<u4")
-
-
-class Kind(IntEnum):
-    IRI = 0
-    LITERAL = 1
-    TAGGED = 2
-    BLANK = 3
-
-
-class Form(NamedTuple):
-    """What terms have in common: their kind, and their datatype, language or document."""
-
-    kind: Kind
-    shared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +56,6 @@ class Texts:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def texts(self) -> list[str]:
-        ends = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(self.lengths, out=ends[1:])
-        if ends[-1] > len(self.data):
-            raise ValueError("texts are missing")
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self.data)]
-        try:
-            texts: list[str] = pa.Array.from_buffers(pa.large_string(), len(self), buffers).to_pylist()
-        except UnicodeDecodeError:  # half of a surrogate pair, which is no UTF-8
-            return [self.data[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(ends.tolist())]
-        return texts
-
 
 @dataclass(frozen=True, slots=True)
 class TermColumns:
@@ -96,7 +68,7 @@ class TermColumns:
     def of(cls, terms: Sequence[Term]) -> tuple[TermColumns, Codes]:
         """The terms as columns, and the place there of each."""
         iris: list[int] = []
-        groups = {_IRI_FORM: iris}
+        groups = {IRI_FORM: iris}
         for index, term in enumerate(terms):
             if term.__class__ is Iri:  # most are
                 iris.append(index)
@@ -118,20 +90,35 @@ class TermColumns:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def picked(self, places: npt.NDArray[np.intp]) -> TermColumns:
+        """Those at these places, which rise."""
+        lazy = self.lazy()
+        array = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(self), [None, pa.py_buffer(lazy.ends), pa.py_buffer(self.texts.data)]
+        ).take(pa.array(places))
+        _, offsets, data = array.buffers()
+        ends = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
+        counts = np.searchsorted(places, np.cumsum([0, *(count for _, count in self.forms)]))
+        forms = tuple((form, int(count)) for (form, _), count in zip(self.forms, np.diff(counts), strict=True))
+        texts = b"" if data is None else data[ends[0] : ends[-1]].to_pybytes()
+        return TermColumns(forms, Texts(texts, np.diff(ends).astype(np.uint32)))
+
     def kinds(self) -> npt.NDArray[np.int8]:
         """The kind of each term."""
         kinds = np.array([form.kind for form, _ in self.forms], np.int8)
         return np.repeat(kinds, [count for _, count in self.forms])
 
+    def lazy(self) -> TermTexts:
+        """The terms, to be made when somebody asks for one. Raises ValueError when there are fewer texts than terms."""
+        ends = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.texts.lengths, out=ends[1:])
+        data = np.empty(len(self.texts.data) + PADDING, np.uint8)
+        data[: len(self.texts.data)] = np.frombuffer(self.texts.data, np.uint8)
+        data[len(self.texts.data) :] = 0
+        return TermTexts(self.forms, data, ends)
+
     def terms(self) -> list[Term]:
-        with undisturbed():
-            texts = self.texts.texts()
-            found: list[Term] = []
-            start = 0
-            for form, count in self.forms:
-                found += _terms_of(form, texts[start : start + count])
-                start += count
-            return found
+        return self.lazy().terms()
 
     def to_bytes(self) -> bytes:
         said = [[*form, count] for form, count in self.forms]
@@ -152,47 +139,3 @@ class TermColumns:
         if sum(number for _, number in forms) != count or place + size > len(data):
             raise ValueError("terms are missing")
         return cls(forms, Texts(data[place : place + size], lengths))
-
-
-def form_of(term: Term) -> Form:
-    match term:
-        case Iri():
-            return _IRI_FORM
-        case Literal(_, _, language) if language:
-            return Form(Kind.TAGGED, language)
-        case Literal(_, datatype, _):
-            return Form(Kind.LITERAL, datatype)
-        case Blank(_, document):
-            return Form(Kind.BLANK, document)
-
-
-_IRI_FORM = Form(Kind.IRI)
-
-
-def _terms_of(form: Form, texts: list[str]) -> Iterator[Term]:
-    made: type[Term]
-    fields: Any
-    match form.kind:
-        case Kind.IRI:
-            made, fields = Iri, zip(texts)
-        case Kind.LITERAL:
-            made, fields = Literal, zip(texts, repeat(form.shared), repeat(""))
-        case Kind.TAGGED:
-            made, fields = Literal, zip(texts, repeat(LANG_STRING), repeat(form.shared))
-        case Kind.BLANK:
-            made, fields = Blank, zip(texts, repeat(form.shared))
-    # Half the time of calling the class, which would only do the same in Python.
-    return cast(Iterator[Term], map(tuple.__new__, repeat(made), fields))
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """No search for cycles while very many small objects without any are made: it would take most of the time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

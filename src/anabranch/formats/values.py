@@ -14,10 +14,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from anabranch.algebra.spell_terms import Terms
 from anabranch.errors import EvaluationError
 from anabranch.model.literals import FLOAT_TYPES, INTEGER_TYPES, number_of
 from anabranch.model.points import Point
+from anabranch.model.spelling import Terms
 from anabranch.model.temporal import (
     Date,
     DateTime,

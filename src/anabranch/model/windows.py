@@ -63,7 +63,7 @@ class Bounds:
 def require_positive(duration: Duration, what: str) -> None:
     """Refuse a duration that does not move time forward; `what` names it in the user's words."""
     micros = _below_month(duration)
-    if duration.months < 0 or duration.days < 0 or duration.time_nanos < 0 or (not duration.months and micros < 1):
+    if duration.is_negative or (not duration.months and micros < 1):
         raise ValueError(f"{what} must be longer than nothing, and no part of it negative; got {duration}")
 
 

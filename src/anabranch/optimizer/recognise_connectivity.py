@@ -2,16 +2,19 @@
 
     Exists((a)-[:T*0..]-(b))                  =  Connected(T, a, b)
     Exists((a)-[:T*]-(b)), a and b differ     =  Connected(T, a, b)
+    Exists((a)-[:T*]-(b))                     =  Exists((a)-[:T*]-(a)) if a is b, else Connected(T, a, b)
     Join(rows, Path(?a, (p|^p)*, ?b))         =  Filter(rows, Connected(p, ?a, ?b)),  where rows bind both ends
 
 Law: two different nodes have a trail between them exactly when they are connected; a node reaches itself without a
 step where that is allowed, and where it is not, only the pattern itself can say. Both ends must be nodes of the graph
-that is asked: of one that is not, a path of no steps does not exist, while it is connected to itself. So the first two
-hold in plans that read one source alone, and the third where patterns over the same source have the ends as subject or
-object.
+that is asked: of one that is not, a path of no steps does not exist, while it is connected to itself. So the first
+three hold in plans that read one source alone, and the last where patterns over the same source have the ends as
+subject or object.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Argument, Filter, Join, Operator, Pattern
@@ -112,21 +115,28 @@ def _without_trails(plan: Operator, found: list[ex.Connected]) -> Operator:
     def change(item: object) -> object:
         match item:
             case ex.Exists():
-                return _answered(item, (), found)
+                return _answered(item, found)
             case ex.And(operands):
-                apart = tuple(pair for one in operands if (pair := _kept_apart(one)) is not None)
-                if apart:
-                    new = tuple(_answered(one, apart, found) for one in operands)
-                    return item if new == operands else ex.And(new, span=item.span)
+                apart = {pair for one in operands if (pair := _kept_apart(one)) is not None}
+                new = tuple(_of_different(one, apart) for one in operands)
+                return item if new == operands else ex.And(new, span=item.span)
         return item
 
     return everywhere(plan, change)
 
 
-def _answered(item: ex.Expression, apart: tuple[frozenset[str], ...], found: list[ex.Connected]) -> ex.Expression:
+def _of_different(item: ex.Expression, apart: set[frozenset[str]]) -> ex.Expression:
+    """What is left of a case for nodes that are the same, where others say that they are not."""
+    match item:
+        case ex.Case(((ex.Compare("=", ex.Variable(one), ex.Variable(other)), _),), default):
+            return default if frozenset((one, other)) in apart else item
+    return item
+
+
+def _answered(item: ex.Exists, found: list[ex.Connected]) -> ex.Expression:
     """The question that an existence of a trail is, where it is one."""
     match item:
-        case ex.Exists(Join(Argument(names), Pattern(source, (path,), None), None)):
+        case ex.Exists(Join(Argument(names), Pattern(source, (path,), None) as pattern, None) as plan):
             pass
         case _:
             return item
@@ -138,13 +148,19 @@ def _answered(item: ex.Expression, apart: tuple[frozenset[str], ...], found: lis
         return item
     if step.direction != "both" or step.length is None or step.length[1] is not None:
         return item
-    if step.length[0] != 0 and not (step.length[0] == 1 and frozenset(ends) in apart):
+    if step.length[0] > 1 or (step.length[0] == 1 and left.variable == right.variable):
         return item
     links = ex.Links(source, step.types or None)
     question = ex.Connected(links, ex.Variable(ends[0]), ex.Variable(ends[1]), span=item.span)
     found.append(question)
     # Of a node that is missing (OPTIONAL MATCH) there is no trail, while its connectivity is unknown.
-    return ex.Call("coalesce", (question, ex.Constant(False)), span=item.span)
+    answer = ex.Call("coalesce", (question, ex.Constant(False)), span=item.span)
+    if step.length[0] == 0:
+        return answer
+    circle = replace(path, nodes=(left, left))
+    back = replace(item, plan=replace(plan, right=replace(pattern, paths=(circle,))))
+    same = ex.Compare("=", question.left, question.right, span=item.span)
+    return ex.Case(((same, back),), answer, span=item.span)
 
 
 def _kept_apart(condition: ex.Expression) -> frozenset[str] | None:

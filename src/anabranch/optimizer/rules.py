@@ -13,6 +13,7 @@ Invariant: any part of this tuple, in any order, keeps the answer; the order onl
 from __future__ import annotations
 
 from anabranch.optimizer.evaluate_static_parts import evaluate_static_parts
+from anabranch.optimizer.find_trails_once import find_trails_once
 from anabranch.optimizer.knowledge import Rule
 from anabranch.optimizer.merge_joined_patterns import merge_joined_patterns
 from anabranch.optimizer.narrow_sources import narrow_sources
@@ -26,6 +27,7 @@ from anabranch.optimizer.summarise_windows import summarise_windows
 RULES: tuple[Rule, ...] = (
     merge_joined_patterns,
     recognise_connectivity,
+    find_trails_once,
     push_into_trails,
     narrow_sources,
     push_filter,
@@ -35,5 +37,5 @@ RULES: tuple[Rule, ...] = (
     summarise_windows,
 )
 
-GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity, push_into_trails)
+GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity, find_trails_once, push_into_trails)
 """Those that hold in plans over property graphs too: they move nothing."""

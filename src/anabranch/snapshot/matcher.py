@@ -33,6 +33,7 @@ from anabranch.snapshot.steps import (
     Where,
     assemble,
     expand,
+    expand_ends,
     expand_into,
     expand_trails,
     given_relationship,
@@ -46,6 +47,7 @@ from anabranch.snapshot.steps import (
 from anabranch.snapshot.variables import conjuncts, free_variables
 
 _DOUBT = " doubt"  # the slot after the row's own: true once a part of the condition failed to evaluate
+_BEFORE = " before "  # the slots after that: what was bound to an element before it was met again
 Make = Callable[[Then], MatchStep]
 _REVERSED: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
@@ -62,24 +64,27 @@ class Matcher:
         self._given = frozenset(given)
         self._bound = frozenset(pattern.columns) & self._given
         self._slot = {name: position for position, name in enumerate(self.columns)}
-        self._bound_slots = [self._slot[name] for name in self._bound]
-        self._names = (*self.columns, _DOUBT)
+        met = sorted(self._bound)
+        self._names = (*self.columns, _DOUBT, *(_BEFORE + name for name in met))
+        self._faces = [(self._slot[name], len(self.columns) + 1 + place) for place, name in enumerate(met)]
         self._hops = hops_of(pattern)
         self._labels, parts = self._split(condition)
         own = list(conjuncts(pattern.where))
         self._own = frozenset(range(len(own)))
         self._parts = own + parts
-        self._lookups = lookups_of(self._parts, frozenset(self._labels) - self._bound)
+        paths = {path.variable for path in pattern.paths} - self._given  # which nobody knows before their nodes
+        lookups = lookups_of(self._parts, frozenset(self._labels) - self._bound)
+        self._lookups = tuple(lookup for lookup in lookups if lookup.needs.isdisjoint(paths))
         self._compiled = [compile_expression(part, self._names) for part in self._parts]
         self._needs = [free_variables(part) for part in self._parts]
 
     def matches(self, context: Context, row: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
         """All ways to complete the row."""
         slots: Slots = [*row, *[None] * (len(self._names) - len(row))]
-        for slot in self._bound_slots:
+        for slot, before in self._faces:
             if slots[slot] is None:
                 return
-            slots.append(slots[slot])
+            slots[before] = slots[slot]
         index = context.index(self._pattern.source)
         step = index.plans.get(self)
         if step is None:
@@ -120,8 +125,7 @@ class Matcher:
         first: Accept | None = None
         if stages:
             stages[-1] = (stages[-1][0], self._accept(bound, unchecked, self._own))
-            kept = [(slot, len(self._names) + position) for position, slot in enumerate(self._bound_slots)]
-            stages.append((partial(unite_faces, kept), self._accept(bound, unchecked)))
+            stages.append((partial(unite_faces, self._faces), self._accept(bound, unchecked)))
         else:
             first = self._accept(bound, unchecked)
         unnamed = [path for path in self._pattern.paths if path.variable is not None]
@@ -202,6 +206,11 @@ class Matcher:
             every, cached = hop.kind == "all-shortest", not hop.needs
             return lambda then: shortest(
                 origin.slot, slot, target, found, length, every, not move.from_left, graph, where, cached, then
+            )
+        if length is not None and relationship.once:
+            found = index.adjacency(types, towards)
+            return lambda then: expand_ends(
+                origin.slot, slot, target, found, length, direction == "both", graph, where, then
             )
         if length is not None:
             found = index.adjacency(types, towards)

@@ -4,6 +4,8 @@ A trail passes no relationship twice; nodes may repeat. A shortest path leads fr
 none to itself but the empty one, if zero length is allowed. Among shortest paths of one length, "the" shortest is the
 one whose relationship ids, read from left to right, come first: it depends on the graph alone, not on the search.
 
+Where only the ends of trails matter, a breadth-first search finds each of them once.
+
 Invariant: everything found is within the length bounds, and every relationship walked is paid for from the budget.
 """
 
@@ -59,6 +61,64 @@ def trails(
             pending.pop()
             if trail:
                 used.discard(trail.pop().id)
+
+
+def ends_of_trails(
+    adjacency: Adjacency,
+    start: Node,
+    minimum: int,
+    maximum: int | None,
+    both_ways: bool,
+    allowed: Allowed | None,
+    context: Context,
+) -> Iterator[Node]:
+    """Every node at which a trail from a node ends, once, for a minimum of 0 or 1. Where a walk leads there is a trail:
+    a shortest walk passes nothing twice. Only back to the start of relationships that have no direction a walk may go
+    the way that it came; there `_Branches` has to say whether another way leads back."""
+    branches = _Branches(start.id) if both_ways else None
+    known: dict[ElementId, None] = {start.id: None}
+    if minimum == 0:
+        yield start
+    closed = minimum == 0
+    level, depth = [start], 0
+    while level and depth != maximum:
+        following: list[Node] = []
+        for node in level:
+            steps = adjacency[node.id]
+            context.spend(len(steps))
+            for relationship, neighbour in steps:
+                if allowed is not None and not allowed(relationship):
+                    continue
+                if not closed and (neighbour.id == start.id if branches is None else branches.meet(node, neighbour)):
+                    closed = True
+                    yield start
+                if neighbour.id not in known:
+                    known[neighbour.id] = None
+                    following.append(neighbour)
+                    yield neighbour
+        level, depth = following, depth + 1
+
+
+class _Branches:
+    """Of each node that a breadth-first search over relationships of no direction meets, the neighbour of the start by
+    which it was met. A cycle passes the start exactly if a relationship joins two branches, or a neighbour, or the
+    start itself, twice."""
+
+    def __init__(self, start: ElementId) -> None:
+        self._start = start
+        self._branch: dict[ElementId, ElementId] = {}
+
+    def meet(self, node: Node, neighbour: Node) -> bool:
+        """Whether a step closes a cycle through the start; steps are met in the order of the search."""
+        if node.id == self._start:
+            if neighbour.id == self._start or neighbour.id in self._branch:
+                return True
+            self._branch[neighbour.id] = neighbour.id
+            return False
+        if neighbour.id == self._start:
+            return False  # it was met from the start's side
+        branch = self._branch[node.id]
+        return self._branch.setdefault(neighbour.id, branch) != branch
 
 
 class ShortestPaths:

@@ -19,7 +19,7 @@ from anabranch.model.union import overlay
 from anabranch.model.values import ElementId, Node, Path, Relationship, Value
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.index import Adjacency, has_labels
-from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids, shortest_from, trails
+from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids, ends_of_trails, shortest_from, trails
 
 Slots = list[Value]
 Used = set[ElementId | None]
@@ -261,6 +261,33 @@ def expand_trails(
             if target.bind(slots, end):
                 slots[slot] = trail[::-1] if backwards else list(trail)
                 yield from then(slots, used, context)
+
+    return step
+
+
+def expand_ends(
+    origin: int,
+    slot: int,
+    target: End,
+    adjacency: Adjacency,
+    length: tuple[int, int | None],
+    both_ways: bool,
+    graph: PropertyGraph,
+    where: Where | None,
+    then: Then,
+) -> MatchStep:
+    """From a bound node to each node at which a trail ends, once."""
+    minimum, maximum = length
+
+    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
+        allowed = where(slots, context) if where is not None else None
+        for end in ends_of_trails(adjacency, start, minimum, maximum, both_ways, allowed, context):
+            if target.bind(slots, end):
+                slots[slot] = None
+                yield from then(slots, used, context)
+                if target.bound:
+                    return
 
     return step
 

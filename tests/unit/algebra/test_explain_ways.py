@@ -52,7 +52,7 @@ REACHED_EXPLAINED = """\
   Emit  snapshot
   └─ Project  ?a, ?c  [incremental: Projected]
      └─ Join  on ?b  [incremental: SymmetricHashJoin]
-        ├─ Path  ?a :next+ ?b  [recompute: a path of any length through several windows]
+        ├─ Path  ?a :next+ ?b  [incremental: PathTrees]
         │  └─ Merged  as one set of triples
         │     ├─ Static  graph default
         │     ├─ Window  trailing: (w - PT10M, w]
@@ -71,8 +71,12 @@ REACHED_EXPLAINED = """\
                  │       keeps * :next *, * :seen *
                  └─ Stream  stream http://ex.org/t"""
 
+FAR = REACHED.replace(":next+", f"({'/'.join([':next'] * 300)})+")
+FAR_REASON = "a path of more than 256 steps"
 CLOCK = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M EMIT a.id AS id, datetime() AS now EVERY PT1M }"
 ONCE = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M RETURN a.id AS id }"
+ROOMS = """REGISTER QUERY t STARTING AT NOW { MATCH (s:Sensor) WITHIN PT5M MATCH (s)-[:IN]->(room) ON GRAPH rooms
+EMIT room.name AS room EVERY PT1M }"""
 AUTO = Running()
 ALL = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M EMIT a.id AS id EVERY PT1M }"
 
@@ -91,21 +95,23 @@ def test_every_operator_on_changes_names_its_algorithm_to_the_letter() -> None:
     assert explained(CARS).text() == CARS_EXPLAINED
 
 
+def test_a_path_through_several_windows_is_incremental_to_the_letter() -> None:
+    assert explained(REACHED, "query.csparql").text().endswith(f"\n\n{REACHED_EXPLAINED}")
+
+
 def test_a_part_that_is_computed_anew_says_why_and_leaves_the_others_incremental() -> None:
-    text = explained(REACHED, "query.csparql").text()
-    assert text.endswith(f"\n\n{REACHED_EXPLAINED}")
+    text = explained(FAR, "query.csparql").text()
     assert "\n  execution   incremental where it can be: operators on changes, when an event has entered" in text
-    assert "\n              recompute below: a path of any length through several windows\n" in text
+    assert f"\n              recompute below: {FAR_REASON}\n" in text
 
 
 def test_the_dictionary_has_the_algorithm_or_the_reason_of_every_operator() -> None:
-    data = explained(REACHED, "query.csparql").to_dict()
+    data = explained(FAR, "query.csparql").to_dict()
     execution = data["execution"]
-    assert (execution["recompute"], execution["reasons"]) == (1, ["a path of any length through several windows"])
+    assert (execution["recompute"], execution["reasons"]) == (1, [FAR_REASON])
     found = {step["operator"]: step for step in steps(data["plan"])}
     assert (found["Join"]["execution"], found["Join"]["algorithm"]) == ("incremental", "SymmetricHashJoin")
-    why = "a path of any length through several windows"
-    assert (found["Path"]["execution"], found["Path"]["reason"]) == ("recompute", why)
+    assert (found["Path"]["execution"], found["Path"]["reason"]) == ("recompute", FAR_REASON)
     assert "algorithm" not in found["Path"]
     assert json.loads(json.dumps(data)) == data
 
@@ -129,7 +135,6 @@ def test_only_the_plan_that_runs_is_marked() -> None:
 @pytest.mark.parametrize(
     ("text", "running", "reason"),
     [
-        (CLOCK, AUTO, "it reads the clock or chance"),
         (ONCE, AUTO, "there is one answer"),
         (ALL, Running(force="recompute"), "asked for by --force recompute"),
     ],
@@ -140,3 +145,15 @@ def test_a_query_that_is_computed_anew_as_a_whole_says_why(text: str, running: R
     assert f"[recompute: {reason}]" in explanation.text()
     assert "incremental" not in explanation.text()
     assert explanation.to_dict()["execution"]["recompute"] == "all"
+
+
+def test_a_query_that_reads_the_clock_says_so_once_of_itself() -> None:
+    explanation = explained(CLOCK)
+    head, _, tree = explanation.text().partition("\n\n")
+    assert head.count("it reads the clock or chance") == 1
+    assert "[recompute: it reads the clock or chance]" in tree
+
+
+def test_what_is_computed_once_per_version_is_not_called_incremental() -> None:
+    execution = explained(ROOMS).to_dict()["execution"]
+    assert (execution["incremental"], execution["recompute"], execution["once"]) == (3, 0, 1)

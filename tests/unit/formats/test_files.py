@@ -15,7 +15,7 @@ import pytest
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import DeadLetters, MalformedRecord
 from anabranch.formats.events import event_to_dict
-from anabranch.formats.ndjson import read_ndjson, write_ndjson
+from anabranch.formats.ndjson import read_line, read_ndjson, write_ndjson
 from anabranch.formats.parquet import read_parquet, write_parquet
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_date
@@ -164,3 +164,20 @@ def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
         list(read_parquet(str(path)))
     with pytest.raises(StreamError, match="node ids are numbers and texts"):
         write_parquet([Event(0, (Node(1), Node("a")))], str(path))
+
+
+@pytest.mark.parametrize(
+    ("half", "whole"),
+    [
+        ('"x": "\\ud83d"', '"x": "\\ud83d\\ude00"'),
+        ('"\\udc00": 1', '"a": 1'),
+        ('"x": ["\\uD800!"]', '"x": ["\\uD7FF!"]'),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_malformed_wherever_it_stands(half: str, whole: str) -> None:
+    line = '{"at": "2024-05-01T09:00:00Z", "nodes": [{"id": 1, "properties": {?}}]}'
+    found = read_line(line.replace("?", half), 7)
+    assert isinstance(found, MalformedRecord)
+    assert (found.line, found.raw) == (7, line.replace("?", half))
+    assert "alone is half of a surrogate pair" in found.reason
+    assert isinstance(read_line(line.replace("?", whole)), Event)

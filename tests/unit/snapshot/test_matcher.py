@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from anabranch import evaluate
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.errors import EvaluationError
@@ -255,6 +257,35 @@ def test_a_lookup_by_id() -> None:
         assert [row[0].id for row in found] == expected
 
 
+def test_a_value_of_the_path_itself_looks_nothing_up() -> None:
+    asked = ex.Compare("=", ex.Call("id", (v("b"),)), ex.Call("length", (v("p"),)))
+    plan = op.Filter(pattern(path(n("a"), r("e", length=(1, None)), n("b"), name="p")), asked)
+    found = rows_of(plan, PropertyGraph([Node(0), Node(1)], [Relationship(5, "T", 0, 1)]))
+    assert [row[2].id for row in found] == [1]
+
+
+@pytest.mark.parametrize(
+    ("edges", "direction", "length", "expected"),
+    [
+        (("a->b", "b->c", "a->c"), "out", (1, None), "ab ac bc"),
+        (("a->b", "b->a"), "out", (1, None), "aa ab ba bb"),
+        (("a->b", "b->c", "c->d"), "out", (1, 2), "ab ac bc bd cd"),
+        (("a->b",), "out", (0, None), "aa ab bb"),
+        (("a->b",), "both", (1, None), "ab ba"),
+        (("a->b", "a->b"), "both", (1, None), "aa ab ba bb"),
+        (("a->a", "a->b"), "both", (1, None), "aa ab ba"),
+        (("a->b", "b->c", "c->a", "c->d"), "both", (1, None), "aa ab ac ad ba bb bc bd ca cb cc cd da db dc"),
+    ],
+)
+def test_ends_of_trails_are_found_once(
+    edges: tuple[str, ...], direction: Any, length: tuple[int, int | None], expected: str
+) -> None:
+    step = replace(r("e", direction, length=length), once=True)
+    found = rows_of(pattern(path(n("x"), step, n("y"))), graph_of(*edges))
+    assert sorted(f"{row[0].id}{row[2].id}" for row in found) == expected.split()
+    assert all(row[1] is None for row in found)
+
+
 def test_an_error_is_raised_only_where_the_whole_match_stands() -> None:
     inverse = ex.Compare(">", ex.Call("divide", (ex.Constant(10), x_of("a"))), ex.Constant(0))
     hop = pattern(path(n("a"), r("e"), n("b")))
@@ -313,3 +344,23 @@ def test_a_pattern_that_explodes_gives_up() -> None:
     with pytest.raises(EvaluationError) as caught:
         rows_of(walk, complete, max_trail_steps=100_000)
     assert caught.value.diagnostic.code == "SER-306"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("MATCH (a)-[r]->(b) MATCH (a) WHERE ALL(e IN [r] WHERE e.x = 3) RETURN r.x AS x", [3]),
+        ("MATCH p = (a)-[r]->(b) MATCH (b), (a) WHERE NONE(e IN relationships(p) WHERE e.x = 3) RETURN r.x AS x", [4]),
+        ("MATCH (a)-[r]->(b) MATCH (a) WHERE [e IN [r.x] | e + 1] = [5] RETURN r.x AS x", [4]),
+        ("MATCH (a)-[r]->(b) MATCH (a) WHERE reduce(sum = 0, e IN [r.x] | sum + e) = 3 RETURN r.x AS x", [3]),
+        ("MATCH (b) MATCH (a)-[t*1..2]->(b) WHERE ALL(e IN t WHERE e.x = b.y) RETURN size(t) AS x", [1]),
+    ],
+)
+def test_a_condition_with_a_variable_of_its_own_may_read_elements_that_are_met_again(
+    query: str, expected: list[int]
+) -> None:
+    nodes = [{"id": name, "labels": [], "properties": {"y": 4}} for name in "abc"]
+    links = [("a", "b", 3), ("b", "c", 4)]
+    relationships = [{"type": "R", "from": source, "to": target, "properties": {"x": x}} for source, target, x in links]
+    found = evaluate(query, {"nodes": nodes, "relationships": relationships})
+    assert [row["x"] for row in found.dicts()] == expected

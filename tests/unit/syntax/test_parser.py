@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.errors import QuerySyntaxError
+from anabranch import evaluate
+from anabranch.errors import QueryError, QuerySyntaxError
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax.seraph import tree as t
@@ -207,3 +208,11 @@ def test_deep_nesting_is_refused_and_does_not_crash() -> None:
 def test_a_condition_may_have_thousands_of_alternatives() -> None:
     query = parse_query("MATCH (n) WHERE " + " OR ".join(f"n.x = {number}" for number in range(5_000)) + " RETURN n")
     assert isinstance(query.parts[0].clauses[0], t.MatchClause)
+
+
+def test_a_pair_of_surrogates_is_one_character_and_half_of_it_is_none() -> None:
+    assert evaluate(r"RETURN '\ud83d\ude00!' AS x").dicts() == [{"x": "\U0001f600!"}]
+    for half in (r"'\ud83d'", r"'a\ude00b'", r"'\ude00\ud83d'"):
+        with pytest.raises(QueryError, match="half of a surrogate pair") as refused:
+            evaluate(f"RETURN {half} AS x")
+        assert refused.value.diagnostics[0].code == "SER-004"

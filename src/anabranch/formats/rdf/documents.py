@@ -20,6 +20,7 @@ import pyoxigraph as ox
 from anabranch.errors import MalformedEventError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
+from anabranch.formats.ndjson import refuse_halves
 from anabranch.formats.rdf.quads import Graphs, document_error, graph_time, named, parse_quads
 from anabranch.formats.rdf.terms import from_oxigraph, syntax_reason, term_text, to_oxigraph, triples_text
 from anabranch.model.event import Event
@@ -117,9 +118,11 @@ def _records(data: bytes) -> list[object] | None:
 def _timed_records(records: Iterable[object], document: str) -> Iterator[Event | MalformedRecord]:
     for number, record in enumerate(records, 1):
         try:
+            refuse_halves(record)
             yield event_from_dict(record, f"{document}-{number}")
         except MalformedEventError as error:
-            yield MalformedRecord(error.reason, number, json.dumps(record, ensure_ascii=False))
+            shown = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode()
+            yield MalformedRecord(error.reason, number, shown)
 
 
 # --- out --------------------------------------------------------------------------------------------------------------

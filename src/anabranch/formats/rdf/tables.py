@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice, zip_longest
@@ -45,8 +46,9 @@ _ALIASES = {
     "object": ("o", "object"),
     "at": ("at", "time", "timestamp"),
 }
-_ROWS_PER_BATCH = 65_536
-_MOST_BYTES = 1 << 20  # of a chunk
+_ROWS_PER_BATCH = 262_144
+_MOST_BYTES = 4 << 20  # of a chunk
+_MOST_DICTIONARY = 1 << 20  # bytes, as most writers have it
 _FEW_ROWS = 256  # that may be read one by one when one of them is malformed
 
 
@@ -75,6 +77,24 @@ class TripleColumns(NamedTuple):
         return TripleBlock(self.times, self.terms.terms(), self.subjects, self.predicates, self.objects)
 
 
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A chunk of some of the rows that it stands for, and how many these are."""
+
+    data: bytes
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """How rows are packed faster, by those who know more than formats do. `code` gives columns of texts, some of them
+    with dictionaries of their own, as places in terms, None where it leaves them to us; `reduce` gives the rows that
+    are needed, None where all are."""
+
+    code: Callable[[Sequence[Any]], tuple[TermColumns, list[Codes]] | None]
+    reduce: Callable[[TripleColumns], TripleColumns | None] | None = None
+
+
 def header_of(names: Sequence[str]) -> Header | None:
     """Which columns hold the triples and their times; None when the table does not have all four."""
     folded = {name.strip().lower(): name for name in reversed(names)}
@@ -96,7 +116,7 @@ def read_csv(file: TextIO, document: str) -> Iterator[Event | MalformedRecord]:
     return table.read(table.rows, 0)
 
 
-def pack_csv(file: TextIO, document: str) -> Iterator[bytes | Event | MalformedRecord]:
+def pack_csv(file: TextIO, document: str) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
     """The same, as chunks; only rows near malformed ones come one by one."""
     table = _Csv(file, document)
     number = 0
@@ -122,7 +142,7 @@ class _Csv:
         self._header = header
         self._places = [len(self._names) - 1 - self._names[::-1].index(name) for name in header]
 
-    def pack(self, rows: Sequence[Sequence[str]]) -> bytes | None:
+    def pack(self, rows: Sequence[Sequence[str]]) -> bytes | Reduced | None:
         """The chunk of rows; None when one of them is malformed."""
         try:
             columns = [pa.array([row[place] for row in rows], pa.large_string()) for place in self._places]
@@ -176,6 +196,25 @@ class _Utf8:
 # --- Parquet ----------------------------------------------------------------------------------------------------------
 
 
+def repeating(parquet: Any, header: Header, row_groups: Sequence[int]) -> list[str]:
+    """The columns of texts that a file holds as codes: of these the dictionaries alone need be looked at."""
+    metadata = parquet.metadata
+    there = [metadata.row_group(group) for group in row_groups if group < metadata.num_row_groups]
+    texts = [name for name in header[:_AT] if is_text(parquet.schema_arrow.field(name).type)]
+    return [name for name in texts if there and all(_is_codes(_chunk_of(group, name)) for group in there)]
+
+
+def _chunk_of(row_group: Any, name: str) -> Any:
+    columns = map(row_group.column, range(row_group.num_columns))
+    return next(column for column in columns if column.path_in_schema == name)
+
+
+def _is_codes(column: Any) -> bool:
+    """Not for sure: a writer gives up a dictionary that grows too long, and what follows are texts."""
+    size: int = column.total_uncompressed_size
+    return bool(column.has_dictionary_page) and size <= _MOST_DICTIONARY + 3 * column.num_values
+
+
 def triple_batches(parquet: Any, header: Header, row_groups: Iterable[int] | None = None) -> Iterator[Any]:
     """The four columns, in batches."""
     groups = None if row_groups is None else list(row_groups)
@@ -200,37 +239,40 @@ def read_rows(batch: Any, header: Header, rows_before: int, document: str) -> It
             yield MalformedRecord(error.reason, rows_before + index + 1, raw)
 
 
-def pack_rows(batch: Any, header: Header, document: str) -> bytes | None:
+def pack_rows(batch: Any, header: Header, document: str, shaping: Shaping | None = None) -> bytes | Reduced | None:
     """The chunk of a batch; None when a row of it is malformed, so that it must be read row by row."""
     try:
-        return pack_columns(*_columns(batch, header, document))
+        columns = _columns(batch, header, document, shaping)
     except MalformedEventError:
         return None
+    fewer = None if shaping is None or shaping.reduce is None else shaping.reduce(columns)
+    return pack_columns(*columns) if fewer is None else Reduced(pack_columns(*fewer), len(columns.times))
 
 
 def pack_batch(
-    batch: Any, header: Header, rows_before: int, document: str
-) -> Iterator[bytes | Event | MalformedRecord]:
+    batch: Any, header: Header, rows_before: int, document: str, shaping: Shaping | None = None
+) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
     """The events of a batch as chunks; only rows near malformed ones come one by one."""
     return _in_parts(
         len(batch),
-        lambda first, stop: pack_rows(batch.slice(first, stop - first), header, document),
+        lambda first, stop: pack_rows(batch.slice(first, stop - first), header, document, shaping),
         lambda first, stop: read_rows(batch.slice(first, stop - first), header, rows_before + first, document),
     )
 
 
 def _in_parts(
     count: int,
-    pack: Callable[[int, int], bytes | None],
+    pack: Callable[[int, int], bytes | Reduced | None],
     read: Callable[[int, int], Iterator[Event | MalformedRecord]],
-) -> Iterator[bytes | Event | MalformedRecord]:
+) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
     """Chunks of so many rows, halved until they are short enough and, of malformed rows, until few are read singly."""
     spans = [(0, count)]
     while spans:
         first, stop = spans.pop()
         packed = pack(first, stop)
         size = stop - first
-        if packed is not None and (len(packed) <= _MOST_BYTES or size == 1):
+        length = len(packed.data if isinstance(packed, Reduced) else packed or b"")
+        if packed is not None and (length <= _MOST_BYTES or size == 1):
             yield packed
         elif size > (_FEW_ROWS if packed is None else 1):
             middle = first + size // 2
@@ -324,15 +366,19 @@ def _micros(column: Any) -> Any:
     return numbers(column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64()))
 
 
-def _columns(batch: Any, header: Header, document: str) -> TripleColumns:
+def _columns(batch: Any, header: Header, document: str, shaping: Shaping | None = None) -> TripleColumns:
     """The rows by columns. Each distinct cell is looked at once. Raises MalformedEventError when a row is malformed."""
     times = _all_times(batch.column(header.at))
-    columns = [_decoded(batch.column(name)) for place, name in enumerate(header) if place != _AT]
-    texts = [column for column in columns if is_text(column.type)]
-    if len(texts) < 2 or not (is_text(columns[0].type) and is_text(columns[1].type)):
+    given = [batch.column(name) for name in header[:_AT]]
+    columns = [column if shaping is not None and _has_codes(column) else _decoded(column) for column in given]
+    texts = [column for column in columns if is_text(_kind_of(column))]
+    if len(texts) < 2 or not (is_text(_kind_of(columns[0])) and is_text(_kind_of(columns[1]))):
         raise MalformedEventError("subjects and predicates are texts")
-    terms, codes = _coded(texts, document)
+    coded = None if shaping is None else shaping.code(texts)
+    terms, codes = coded or _coded([_decoded(column) for column in texts], document)
     if len(texts) == 2:
+        if pa.types.is_nested(columns[2].type):
+            raise MalformedEventError("objects are terms, and no lists or structs")
         distinct, values = _encoded(columns[2])
         more, places = TermColumns.of([_term(value, document, 2) for value in values])
         codes.append((places + np.int32(len(terms)))[distinct])
@@ -357,6 +403,13 @@ def _coded(columns: Sequence[Any], document: str) -> tuple[TermColumns, list[Any
     return terms, np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
+def _has_codes(column: Any) -> bool:
+    """Whether a column has a dictionary of texts, and none is missing."""
+    if not pa.types.is_dictionary(column.type) or not is_text(column.type.value_type) or column.null_count:
+        return False
+    return not any(chunk.dictionary.null_count for chunk in (column.chunks if _is_chunked(column) else [column]))
+
+
 def _decoded(column: Any) -> Any:
     """The column without a dictionary of its own; refuses one with missing values."""
     if pa.types.is_dictionary(column.type):
@@ -379,6 +432,11 @@ def _encoded(column: Any) -> tuple[Any, list[Any]]:
 
 def _is_chunked(column: Any) -> bool:
     return isinstance(column, pa.ChunkedArray)
+
+
+def _kind_of(column: Any) -> Any:
+    """The type of a column's values."""
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
 def is_text(kind: Any) -> bool:

@@ -59,6 +59,11 @@ class Duration:
         """The part below the day, in nanoseconds."""
         return self.seconds * NANOS_PER_SECOND + self.nanoseconds
 
+    @property
+    def is_negative(self) -> bool:
+        """Whether any part of it goes back."""
+        return self.months < 0 or self.days < 0 or self.time_nanos < 0
+
     def negated(self) -> Duration:
         return Duration(-self.months, -self.days, -self.seconds, -self.nanoseconds)
 

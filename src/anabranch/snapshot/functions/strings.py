@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from anabranch.model.temporal.refusals import wrong_value
 from anabranch.model.values import Value
+from anabranch.snapshot.bounded_regex import fits
 from anabranch.snapshot.functions.support import integer, items, strict, text
 
 
@@ -29,15 +30,17 @@ def matches(whole: Value, pattern: Value) -> Value:
     """`whole =~ pattern`: the regular expression fits the whole string."""
     if not isinstance(whole, str) or not isinstance(pattern, str):
         return None
-    return _regular_expression(pattern).fullmatch(whole) is not None
+    return fits(_regular_expression(pattern), whole, whole=True)
 
 
 @lru_cache(maxsize=256)
 def _regular_expression(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError) as error:
         raise wrong_value(f"`{pattern}` is no regular expression: {error}") from None
+    except RecursionError:
+        raise wrong_value("the regular expression is nested too deeply") from None
 
 
 @strict

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from anabranch.model.terms import XSD_STRING, Literal
 from anabranch.model.values import Value
+from anabranch.snapshot.bounded_regex import fits, refuse_unbounded
 from anabranch.snapshot.rdf.arithmetic import rounded
 from anabranch.snapshot.rdf.regexes import compiled, template
 from anabranch.snapshot.rdf.values import Number, integer, number_of, to_float
@@ -157,7 +158,7 @@ def regex(term: Value, pattern: Value, flags: Value = _EMPTY) -> bool | None:
     if text is None or expression is None or options is None:
         return None
     machine = compiled(expression, options)
-    return None if machine is None else machine.search(text.lexical) is not None
+    return None if machine is None else fits(machine, text.lexical, whole=False)
 
 
 def replace(term: Value, pattern: Value, replacement: Value, flags: Value = _EMPTY) -> Literal | None:
@@ -169,6 +170,7 @@ def replace(term: Value, pattern: Value, replacement: Value, flags: Value = _EMP
     machine = compiled(expression, options)
     if machine is None or machine.search("") is not None:
         return None
+    refuse_unbounded(machine, text.lexical)
     parts = (new,) if "q" in options else template(new, machine.groups)
     if parts is None:
         return None

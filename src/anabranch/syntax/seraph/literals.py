@@ -19,6 +19,7 @@ INTEGER_MIN = -(2**63)
 _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/"}
 _ESCAPES |= {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_HALF = re.compile("[\ud800-\udfff]")
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
 
 
@@ -72,7 +73,18 @@ def read_string(text: str) -> str:
             "write \\\\ for a backslash; known escapes are \\\\ \\' \\\" \\b \\f \\n \\r \\t \\uXXXX",
         )
 
-    return _ESCAPE.sub(unescape, text[1:-1])
+    return _whole(_ESCAPE.sub(unescape, text[1:-1]))
+
+
+def _whole(text: str) -> str:
+    """Two halves of a surrogate pair are one character, as in Java; one half is none."""
+    if _HALF.search(text) is None:
+        return text
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        hint = "characters beyond \\uFFFF are written \\UXXXXXXXX, or as a pair of surrogates"
+        raise LiteralProblem("SER-004", "half of a surrogate pair is no Unicode character", hint) from None
 
 
 def write_string(value: str) -> str:

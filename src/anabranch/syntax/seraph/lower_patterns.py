@@ -6,6 +6,8 @@ user's or one that begins with a space.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from anabranch.algebra import expressions as x
 from anabranch.algebra.operators import NodePattern, PathPattern, Pattern, RelationshipPattern, Source
 from anabranch.algebra.types import NODE, PATH, RELATIONSHIP, Type, list_of
@@ -122,7 +124,8 @@ class PatternLowering:
         nodes: list[NodePattern] = []
         relationships: list[RelationshipPattern] = []
         for index, node in enumerate(pattern.path.nodes):
-            nodes.append(NodePattern(self.binder.node(node.variable), tuple(label.text for label in node.labels)))
+            labels = tuple(label.text for label in node.labels)
+            nodes.append(NodePattern(self.binder.node(node.variable), labels, node.span))
             if index < len(pattern.path.relationships):
                 relationship = pattern.path.relationships[index]
                 relationships.append(
@@ -131,6 +134,7 @@ class PatternLowering:
                         tuple(dict.fromkeys(name.text for name in relationship.types)),
                         relationship.direction,
                         _length(relationship.length),
+                        span=relationship.span,
                     )
                 )
         kind = pattern.kind
@@ -168,7 +172,7 @@ class PatternLowering:
                 else:
                     tests = self._properties(relationship.properties, x.Variable(found.variable, span=span))
                     where = conjunction(tests, span)
-            relationships.append(RelationshipPattern(found.variable, found.types, found.direction, found.length, where))
+            relationships.append(replace(found, where=where))
         return PathPattern(shape.nodes, tuple(relationships), shape.variable, shape.kind)
 
     def _properties(self, properties: t.Expr | None, subject: x.Variable) -> list[x.Expression]:

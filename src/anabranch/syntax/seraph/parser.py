@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from anabranch.errors import MAX_DIAGNOSTICS, Diagnostic, QuerySyntaxError, Span, closest
+from anabranch.syntax.grammars import parser_of
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.build import Builder
 from anabranch.syntax.seraph.literals import INTEGER_MAX, INTEGER_MIN, LiteralProblem, check_integer
@@ -52,15 +52,7 @@ _UNSUPPORTED = {
 
 @cache
 def _parser() -> Lark:
-    grammar = resources.files("anabranch.syntax.seraph").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=["script", "plain"],
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+    return parser_of("anabranch.syntax.seraph", ["grammar"], ["script", "plain"])
 
 
 def parse_script(text: str, file_name: str = "<query>") -> t.Script:

@@ -127,7 +127,7 @@ class GroupLowering:
             case t.TermTree(Iri() as iri):
                 return self._paths.pieces(source, subject, Link(iri), object_, triple.span)
             case predicate:
-                pattern = TriplePattern(subject, place(predicate), object_)
+                pattern = TriplePattern(subject, place(predicate), object_, span=triple.span)
                 return [self._settings.times.timed(pattern, source)]
 
     # --- elements ---

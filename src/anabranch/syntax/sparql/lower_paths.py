@@ -35,7 +35,7 @@ class PathLowering:
         """What must be joined so that the two ends are those of the path."""
         match path:
             case rdf.Link(iri):
-                return [self._timed(TriplePattern(subject, iri, object_), source)]
+                return [self._timed(TriplePattern(subject, iri, object_, span=span), source)]
             case rdf.Inverse(inner):
                 return self.pieces(source, object_, inner, subject, span)
             case rdf.Sequence(paths):
@@ -76,7 +76,7 @@ class PathLowering:
             if excluded is None:
                 continue
             name = self._problems.fresh("predicate")
-            table = basic(source, [self._timed(TriplePattern(start, Var(name), end), source)], span)
+            table = basic(source, [self._timed(TriplePattern(start, Var(name), end, span=span), source)], span)
             tests: tuple[Expression, ...] = tuple(
                 Not(Call("sparql:sameterm", (Variable(name), Constant(iri))), span=span) for iri in excluded
             )

@@ -8,12 +8,12 @@ Invariant: a text either gives a tree or a `QuerySyntaxError` with at least one 
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from lark import Lark, UnexpectedInput
 
 from anabranch.errors import Diagnostic, QuerySyntaxError, Span
+from anabranch.syntax.grammars import parser_of
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.build import Builder
 from anabranch.syntax.sparql.build_terms import TooDeep
@@ -31,15 +31,7 @@ _GRAMMARS: dict[t.Dialect, tuple[str, ...]] = {
 
 @cache
 def _parser(dialect: t.Dialect) -> Lark:
-    folder = resources.files("anabranch.syntax.sparql")
-    return Lark(
-        "\n".join(folder.joinpath(f"{name}.lark").read_text(encoding="utf-8") for name in _GRAMMARS[dialect]),
-        parser="lalr",
-        lexer="contextual",
-        start=["script", "single"],
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+    return parser_of("anabranch.syntax.sparql", _GRAMMARS[dialect], ["script", "single"])
 
 
 def parse_script(text: str, dialect: t.Dialect, file_name: str = "<query>") -> t.ScriptTree:

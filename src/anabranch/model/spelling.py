@@ -1,4 +1,4 @@
-"""RDF terms, triple patterns and property paths as short text, as Turtle and SPARQL write them.
+"""RDF terms as short text, as Turtle and SPARQL write them.
 
 Invariant: different terms have different text under the same prefixes; nothing reads it back.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from anabranch.algebra.triples import Alternative, Inverse, Link, Negated, PropertyPath, Repeat, Sequence
 from anabranch.model.terms import (
     RDF,
     RDF_TYPE,
@@ -33,7 +32,6 @@ _BARE = {
     XSD_DOUBLE: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
     XSD_BOOLEAN: re.compile(r"true|false"),
 }
-_TIMES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
 class Terms:
@@ -67,29 +65,6 @@ class Terms:
 
     def predicate(self, term: Term) -> str:
         return "a" if term == RDF_TYPE else self.term(term)
-
-    def path(self, path: PropertyPath) -> str:
-        """A property path; what is inside of another stands in brackets when it is more than a step."""
-        match path:
-            case Link(iri):
-                return self.predicate(iri)
-            case Inverse(inner):
-                return f"^{self._inner(inner)}"
-            case Sequence(paths):
-                return "/".join(self._inner(one) for one in paths)
-            case Alternative(paths):
-                return "|".join(self._inner(one) for one in paths)
-            case Repeat(inner, least, most):
-                times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
-                return f"{self._inner(inner)}{times}"
-            case Negated(forward, backward):
-                steps = [self.predicate(one) for one in forward or ()]
-                steps += [f"^{self.predicate(one)}" for one in backward or ()]
-                return f"!{steps[0]}" if len(steps) == 1 else f"!({'|'.join(steps)})"
-
-    def _inner(self, path: PropertyPath) -> str:
-        text = self.path(path)
-        return text if isinstance(path, Link | Negated) else f"({text})"
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,136 @@
+"""Many RDF terms as texts in a row, of which a term is made when somebody wants to see it.
+
+Terms that share a form (IRIs; literals of a datatype; strings of a language; blank nodes of a document) stand side by
+side. Whoever only wants to know which are the same compares bytes and makes none.
+
+Law: as a sequence it is the list of the terms that it was made of.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.model.terms import LANG_STRING, Blank, Iri, Literal, Term
+
+Ends = npt.NDArray[np.int64]
+
+PADDING = 8
+"""So many bytes stand behind the texts, so that whoever reads eight at a time reads nothing that is not there."""
+
+
+class Kind(IntEnum):
+    IRI = 0
+    LITERAL = 1
+    TAGGED = 2
+    BLANK = 3
+
+
+class Form(NamedTuple):
+    """What terms have in common: their kind, and their datatype, language or document."""
+
+    kind: Kind
+    shared: str = ""
+
+
+class TermTexts(Sequence[Term]):
+    """`data` are the texts in UTF-8 and PADDING bytes; `ends` has one number more than there are terms; `forms` says
+    how many terms each form has."""
+
+    __slots__ = ("_made", "data", "ends", "forms")
+
+    def __init__(self, forms: tuple[tuple[Form, int], ...], data: npt.NDArray[np.uint8], ends: Ends) -> None:
+        if sum(count for _, count in forms) != len(ends) - 1 or ends[-1] + PADDING > len(data):
+            raise ValueError("terms are missing")
+        self.forms = forms
+        self.data = data
+        self.ends = ends
+        self._made: list[Term] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Term: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Term]: ...
+
+    def __getitem__(self, index: int | slice) -> Term | list[Term]:
+        return self.terms()[index]
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self.terms())
+
+    def terms(self) -> list[Term]:
+        """All of them, made once."""
+        if self._made is None:
+            with undisturbed():
+                found: list[Term] = []
+                start = 0
+                for form, count in self.forms:
+                    found += terms_of(form, self._texts(start, start + count))
+                    start += count
+                self._made = found
+        return self._made
+
+    def _texts(self, start: int, stop: int) -> list[str]:
+        ends = self.ends[start : stop + 1].tolist()
+        data = self.data[ends[0] : ends[-1]].tobytes()
+        begin = ends[0]
+        if data.isascii():
+            text = data.decode("ascii")
+            return [text[first - begin : last - begin] for first, last in pairwise(ends)]
+        return [data[first - begin : last - begin].decode("utf-8", "surrogatepass") for first, last in pairwise(ends)]
+
+
+def form_of(term: Term) -> Form:
+    match term:
+        case Iri():
+            return IRI_FORM
+        case Literal(_, _, language) if language:
+            return Form(Kind.TAGGED, language)
+        case Literal(_, datatype, _):
+            return Form(Kind.LITERAL, datatype)
+        case Blank(_, document):
+            return Form(Kind.BLANK, document)
+
+
+IRI_FORM = Form(Kind.IRI)
+
+
+def terms_of(form: Form, texts: list[str]) -> Iterator[Term]:
+    """The terms of one form with these texts."""
+    made: type[Term]
+    fields: Any
+    match form.kind:
+        case Kind.IRI:
+            made, fields = Iri, zip(texts)
+        case Kind.LITERAL:
+            made, fields = Literal, zip(texts, repeat(form.shared), repeat(""))
+        case Kind.TAGGED:
+            made, fields = Literal, zip(texts, repeat(LANG_STRING), repeat(form.shared))
+        case Kind.BLANK:
+            made, fields = Blank, zip(texts, repeat(form.shared))
+    # Half the time of calling the class, which would only do the same in Python.
+    return cast(Iterator[Term], map(tuple.__new__, repeat(made), fields))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No search for cycles while very many small objects without any are made: it would take most of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

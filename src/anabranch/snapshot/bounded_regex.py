@@ -1,0 +1,117 @@
+"""Regular expressions that cannot run away.
+
+Python's matcher goes back on every choice: `(a+)+b` over forty letters takes longer than anybody waits. The number of
+ways through a pattern is counted beforehand, from above: a repetition may stop at any of its counts, any alternative
+may be taken, and what is repeated chooses anew each time. Where there are too many ways for the length of the text, the
+pattern is given to the Rust engine of polars, whose time is linear in the text; what that does not know (references
+back, look-around) is refused.
+
+Law: the answer is that of Python's `re`, or an error with a code. Work: at most about a million steps of Python's
+matcher, or O(text) of Rust's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from re import _constants as kinds
+from re import _parser
+from typing import Any
+
+from anabranch.errors import EvaluationError
+
+_MOST = 6.0  # the logarithm of the ways that Python's matcher may try
+_ENDLESS = 1e6
+_REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
+
+
+def fits(pattern: re.Pattern[str], text: str, *, whole: bool) -> bool:
+    """Whether the pattern fits the whole text, or some part of it."""
+    if is_bounded(pattern, text):
+        return (pattern.fullmatch(text) if whole else pattern.search(text)) is not None
+    return _linear(pattern, text, whole)
+
+
+def refuse_unbounded(pattern: re.Pattern[str], text: str) -> None:
+    """For what the linear engine is not asked: replacing."""
+    if not is_bounded(pattern, text):
+        raise _too_costly(pattern, text)
+
+
+def is_bounded(pattern: re.Pattern[str], text: str) -> bool:
+    return _ways(pattern.pattern, pattern.flags, len(text).bit_length()) <= _MOST
+
+
+@lru_cache(maxsize=256)
+def is_always_answered(pattern: str) -> bool:
+    """Whether no text makes `fits` refuse the pattern, which is a legal one."""
+    try:
+        _linear(re.compile(pattern), "", whole=True)
+    except EvaluationError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _ways(pattern: str, flags: int, bits: int) -> float:
+    """The logarithm of the ways from all beginnings through a text of fewer than 2 ** bits characters."""
+    length = 2**bits
+    return math.log10(length) + _choices(_parser.parse(pattern, flags), length)
+
+
+def _choices(parts: Any, length: int) -> float:
+    """The logarithm of the ways through a sequence."""
+    return min(_ENDLESS, sum(_choice(kind, given, length) for kind, given in parts))
+
+
+def _choice(kind: Any, given: Any, length: int) -> float:
+    if kind in _REPEATS:
+        low, high, body = given
+        high = min(int(high), max(length, int(low)))
+        return math.log10(high - low + 1) + high * _choices(body, length)
+    if kind is kinds.BRANCH:
+        return _either([_choices(one, length) for one in given[1]])
+    if kind is kinds.SUBPATTERN:
+        return _choices(given[3], length)
+    if kind is kinds.ATOMIC_GROUP:
+        return _choices(given, length)
+    if kind in (kinds.ASSERT, kinds.ASSERT_NOT):
+        return _choices(given[1], length)
+    if kind is kinds.GROUPREF_EXISTS:
+        return _either([_choices(one, length) for one in given[1:] if one is not None])
+    return 0.0
+
+
+def _either(ways: list[float]) -> float:
+    most = max(ways, default=0.0)
+    return most + math.log10(sum(10 ** (one - most) for one in ways) or 1.0)
+
+
+def _linear(pattern: re.Pattern[str], text: str, whole: bool) -> bool:
+    import polars
+
+    try:
+        found = polars.Series([text]).str.contains(_for_rust(pattern, whole), literal=False, strict=True)[0]
+    except polars.exceptions.ComputeError:
+        raise _too_costly(pattern, text) from None
+    return bool(found)
+
+
+def _for_rust(pattern: re.Pattern[str], whole: bool) -> str:
+    """The pattern as Rust writes it: the end of the text is `\\z`, and flags stand inside."""
+    tokens = re.findall(r"\\.|[^\\]", pattern.pattern, re.DOTALL)
+    body = "".join(r"\z" if token == r"\Z" else token for token in tokens)
+    letters = ((re.IGNORECASE, "i"), (re.DOTALL, "s"), (re.MULTILINE, "m"), (re.VERBOSE, "x"))
+    flags = "".join(letter for flag, letter in letters if pattern.flags & flag)
+    inside = f"(?{flags}:{body})" if flags else f"(?:{body})"
+    return rf"\A{inside}\z" if whole else inside
+
+
+def _too_costly(pattern: re.Pattern[str], text: str) -> EvaluationError:
+    shown = pattern.pattern if len(pattern.pattern) <= 60 else f"{pattern.pattern[:57]}..."
+    return EvaluationError(
+        "SER-309",
+        f"the regular expression `{shown}` could take for ever on a text of {len(text):,} characters",
+        "do not repeat what repeats or chooses already; leave out references back and look-around",
+    )
