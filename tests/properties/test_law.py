@@ -13,9 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from anabranch.optimizer import optimize
+from anabranch.optimizer.rules import GRAPH_RULES
+from anabranch.syntax import languages
 from anabranch.syntax.seraph.parser import parse_script
 from anabranch.syntax.seraph.printer import print_script
-from anabranch.testing.cases import agreed
+from anabranch.testing.cases import Case, agreed, new_session
 from anabranch.testing.draws import draw_case
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
@@ -49,7 +52,6 @@ def test_a_random_query_survives_printing(random: Random) -> None:
 @given(st.randoms(use_true_random=False), st.integers(min_value=0, max_value=12))
 def test_a_restart_anywhere_changes_nothing(random: Random, stop: int) -> None:
     from anabranch.engine.session import Session
-    from anabranch.testing.cases import new_session
 
     case = draw_case(random)
     if len(case.streams) > 1:
@@ -68,3 +70,25 @@ def test_a_restart_anywhere_changes_nothing(random: Random, stop: int) -> None:
         return [repr(answer.to_dict()) for query in queries for answer in session.query(query).poll()]
 
     assert play(restarts=True) == play(restarts=False)
+
+
+@pytest.mark.parametrize("rule", [rule.__name__ for rule in GRAPH_RULES])
+def test_a_rule_alone_changes_no_answer(rule: str) -> None:
+    fired = 0
+    for number in range(250):
+        case = draw_case(Random(f"rules/{number}"), number)
+        plans = [one.plan for one in languages.registrations(case.query)]
+        if not any(optimize(plan, rules=(one,)).fired for plan in plans for one in GRAPH_RULES if one.__name__ == rule):
+            continue
+        fired += 1
+        assert told(case, rules=[rule]) == told(case, rules="none"), case.query
+    assert fired, "draws on which a rule does nothing prove nothing"
+
+
+def told(case: Case, rules: str | list[str]) -> list[str]:
+    session = new_session(case, rules)
+    queries = session.register_all(case.query, parameters=case.parameters)
+    for name, events in case.streams.items():
+        session.push(name, events)
+    session.finish()
+    return [repr(answer.to_dict()) for query in queries for answer in query.poll()]

@@ -4,6 +4,10 @@
 and sameness in an answer (what ON ENTERING compares by) are coarser: each id knows the ids of its two classes. An
 element of a property graph is one id per content; its class is its identity.
 
+Terms that come as texts in a row (`TermTexts`) are told apart by their bytes, in a table beside the values
+(`texts.TextTable`), and are made into values when somebody asks for them. Terms that came as values are put into that
+table before the next texts are looked up in it, so that a term has one id whichever way it came.
+
 Invariant: an id means the same value as long as the dictionary lives; it only grows. Whoever has it grown too large
 takes a new one and builds all state anew. Id 0 is null.
 """
@@ -13,18 +17,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count, repeat
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.delta.batch import NULL, Ids
+from anabranch.delta.batch import NULL, Ids, Mask
+from anabranch.delta.texts import PADDING, TextTable
 from anabranch.model.compare import content_key, identity_key
+from anabranch.model.term_texts import Form, Kind, TermTexts, form_of, terms_of
 from anabranch.model.terms import Blank, Iri, Literal, Term
 from anabranch.model.values import Node, Path, Relationship, Value
 
 _PLAIN = frozenset((Iri, Literal, Blank))  # kinds whose equality is the sameness that a user sees
 _ELEMENTS = frozenset((Node, Relationship))
 _SELF = frozenset((str, Iri, Literal, Blank))  # kinds that are their own class in both senses
+_FEW = 64  # terms that are sooner made than looked up as texts
+
+
+class _Unmade:
+    """The place of a term that nobody has asked for."""
+
+
+_LATER: Any = _Unmade()
 
 
 class _Column:
@@ -48,12 +63,16 @@ class Dictionary:
     __slots__ = (
         "_classes",
         "_elements",
+        "_form_numbers",
+        "_forms",
         "_identities",
         "_ids",
         "_looks",
         "_number_of",
         "_numbers",
         "_numbers_known",
+        "_texts",
+        "_texts_known",
         "_values",
     )
 
@@ -67,6 +86,10 @@ class Dictionary:
         self._looks = _Column()
         self._numbers: npt.NDArray[np.float64] = np.full(1024, np.nan)
         self._numbers_known = 1
+        self._texts: TextTable | None = None  # once there are terms that came as texts
+        self._texts_known = 1  # values below it are in there if they are terms
+        self._forms: list[Form] = []
+        self._form_numbers: dict[Form, int] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -79,15 +102,26 @@ class Dictionary:
         key: Hashable = value if value.__class__ in _PLAIN else self._key(value)
         found = self._ids.get(key)
         if found is None:
-            found = self._ids[key] = len(self._values)
-            self._values.append(value)
+            found = self._found_as_text(value)
+            if found is None:
+                found = len(self._values)
+                self._values.append(value)
+            self._ids[key] = found
         return found
 
     def find(self, value: Value) -> int | None:
         """The id of a value that was met before."""
         if value is None:
             return NULL
-        return self._ids.get(value if value.__class__ in _PLAIN else self._key(value))
+        found = self._ids.get(value if value.__class__ in _PLAIN else self._key(value))
+        return self._found_as_text(value) if found is None else found
+
+    def _found_as_text(self, value: Value) -> int | None:
+        if self._texts is None or not isinstance(value, Iri | Literal | Blank):
+            return None
+        form = self._form_numbers.get(form_of(value))
+        found = -1 if form is None else self._texts.find(_text_of(value), form)
+        return None if found < 0 else found
 
     def _key(self, value: Value) -> Hashable:
         """What a value is found by. Paths, and lists of elements, are found by the ids of their elements: many share
@@ -111,25 +145,111 @@ class Dictionary:
 
     def encode_terms(self, terms: Sequence[Term]) -> Ids:
         """The same for very many RDF terms, most of them different; they are their own keys."""
+        if isinstance(terms, TermTexts):
+            if len(terms) > _FEW:
+                return self._encode_texts(terms)
+            terms = terms.terms()
         ids, values = self._ids, self._values
         found = np.fromiter(map(ids.get, terms, repeat(-1)), np.int64, len(terms))
         missing = np.flatnonzero(found < 0)
         if len(missing):
             wanted = [terms[place] for place in missing.tolist()]
             fresh = dict.fromkeys(wanted)
-            ids.update(zip(fresh, count(len(values))))
-            values.extend(fresh)
+            if self._texts is None:
+                ids.update(zip(fresh, count(len(values))))
+                values.extend(fresh)
+            else:
+                self._tell_texts(self._texts)
+                ids.update(zip(fresh, self._put_into(self._texts, list(fresh)), strict=True))
+                for term in fresh:
+                    values[ids[term]] = term
             found[missing] = np.fromiter(map(ids.__getitem__, wanted), np.int64, len(wanted))
         return found
 
+    def _encode_texts(self, terms: TermTexts) -> Ids:
+        table = self._texts = self._texts or TextTable()
+        self._tell_texts(table)
+        found = np.empty(len(terms), np.int64)
+        start = 0
+        for form, size in terms.forms:
+            starts, stops = terms.ends[start : start + size], terms.ends[start + 1 : start + size + 1]
+            found[start : start + size] = table.add(terms.data, starts, stops, self._form(form))
+            start += size
+        self._reach_texts(table)
+        return found
+
+    def _reach_texts(self, table: TextTable) -> None:
+        self._values += repeat(_LATER, table.next_id - len(self._values))
+        self._texts_known = len(self._values)
+
+    def _tell_texts(self, table: TextTable) -> None:
+        """Let the table know the terms that came as values since it was last told."""
+        new = range(self._texts_known, len(self._values))
+        came = [one for one in new if self._values[one].__class__ in _PLAIN]
+        self._put_into(table, [self._values[one] for one in came], came)
+        table.next_id = self._texts_known = len(self._values)
+
+    def _put_into(self, table: TextTable, terms: Sequence[Any], given: Sequence[int] | None = None) -> list[int]:
+        """The ids of terms by the table; new ones get the next ids, or those that are given."""
+        found = np.array([0] * len(terms) if given is None else given, np.int64)
+        groups: dict[int, list[int]] = {}
+        for place, term in enumerate(terms):
+            groups.setdefault(self._form(form_of(term)), []).append(place)
+        for form, places in groups.items():
+            texts = [_text_of(terms[place]) for place in places]
+            ends = np.zeros(len(texts) + 1, np.int64)
+            np.cumsum([len(text) for text in texts], out=ends[1:])
+            data = np.frombuffer(b"".join(texts) + bytes(PADDING), np.uint8).copy()
+            found[places] = table.add(data, ends[:-1], ends[1:], form, None if given is None else found[places])
+        if given is None:
+            self._reach_texts(table)
+        ids: list[int] = found.tolist()
+        return ids
+
+    def _form(self, form: Form) -> int:
+        found = self._form_numbers.get(form)
+        if found is None:
+            found = self._form_numbers[form] = len(self._forms)
+            self._forms.append(form)
+        return found
+
+    def _made(self, identifier: int) -> Value:
+        """The term of an id that came as a text."""
+        assert self._texts is not None
+        number, text = self._texts.text(identifier)
+        (term,) = terms_of(self._forms[number], [text.decode("utf-8", "surrogatepass")])
+        self._values[identifier] = term
+        return term
+
+    def are_resources(self, ids: Ids) -> Mask:
+        """Which values are IRIs or blank nodes."""
+        unmade = self._unmade(ids)
+        found = np.zeros(len(ids), np.bool_)
+        if unmade.any():
+            assert self._texts is not None
+            kinds = np.array([form.kind in (Kind.IRI, Kind.BLANK) for form in self._forms], np.bool_)
+            found[unmade] = kinds[self._texts.forms(ids[unmade])]
+        for place in np.flatnonzero(~unmade).tolist():
+            found[place] = isinstance(self._values[ids[place]], Iri | Blank)
+        return found
+
+    def _unmade(self, ids: Ids) -> Mask:
+        """Which ids may be those of terms that were not made: all that the table of texts has."""
+        return np.zeros(ids.shape, np.bool_) if self._texts is None else self._texts.has(ids)
+
     def decode(self, identifier: int) -> Value:
-        return self._values[identifier]
+        value = self._values[identifier]
+        return self._made(identifier) if value is _LATER else value
 
     def rows(self, ids: Ids) -> list[tuple[Value, ...]]:
         """A matrix of ids as rows of values."""
         values = self._values
         if not ids.shape[1]:
             return [()] * len(ids)
+        if self._texts is not None:
+            for one in np.unique(ids[self._unmade(ids)]).tolist():
+                if values[one] is _LATER:
+                    self._made(one)
         columns = [[values[one] for one in column] for column in ids.T.tolist()]
         return list(zip(*columns, strict=True))
 
@@ -147,6 +267,10 @@ class Dictionary:
         column.reach(len(self._values))
         found: Ids = column.values[ids]
         if found.size and found.min() < 0:
+            if self._texts is not None:  # terms are their own classes
+                terms = ids[(found < 0) & self._unmade(ids)]
+                column.values[terms] = terms
+                found = column.values[ids]
             for one in np.unique(ids[found < 0]).tolist():
                 column.values[one] = self._class_of(one, identity)
             found = column.values[ids]
@@ -169,8 +293,9 @@ class Dictionary:
             grown = np.full(max(size, 2 * len(self._numbers)), np.nan)
             grown[: len(self._numbers)] = self._numbers
             self._numbers = grown
-        for one in range(self._numbers_known, size):
-            self._numbers[one] = self._number_of(self._values[one])
+        new = np.arange(self._numbers_known, size)
+        for one in new[~self._unmade(new) | ~self.are_resources(new)].tolist():
+            self._numbers[one] = self._number_of(self.decode(one))
         self._numbers_known = size
         return self._numbers
 
@@ -201,6 +326,12 @@ def exact_key(value: Value) -> Hashable:
         case Hashable():
             return (kind, value)
     raise TypeError(f"{type(value).__name__} is not a value of the model")
+
+
+def _text_of(term: Any) -> bytes:
+    """What of a term is not its form: its first field."""
+    text: bytes = term[0].encode("utf-8", "surrogatepass")
+    return text
 
 
 def exact_key_of_id(element_id: object) -> Hashable:

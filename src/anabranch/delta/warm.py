@@ -69,6 +69,7 @@ def _traces() -> None:
 def _connectivity() -> None:
     from anabranch.delta.connectivity.bic import BicIndex
     from anabranch.delta.connectivity.recency import RecencyTree, spanning_forest
+    from anabranch.delta.connectivity.slides import spanning_forests
     from anabranch.delta.connectivity.vertices import Windowed
 
     one, other = np.array([1, 2, 5], np.int64), np.array([2, 3, 5], np.int64)
@@ -88,11 +89,17 @@ def _connectivity() -> None:
         tree.insert(edges, np.full(2, tick, np.int64), priorities)
     tree.all_roots(3, 1 << 31)
     spanning_forest(edges, np.zeros(2, np.int64))
+    lefts, rights = np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
+    spanning_forests(lefts, rights, np.arange(2), np.zeros(2, np.int64), 3, np.ones(2, np.bool_))
 
 
 def _paths() -> None:
     from anabranch.delta.paths.automaton import Repeated, Step, automaton
+    from anabranch.delta.paths.components import ComponentPairs
     from anabranch.delta.paths.matcher import PathMatcher
+
+    everyone = np.array([1, 2], np.int64)
+    ComponentPairs(standing=False).change([], [(0, 1, 2)], everyone, everyone)
 
     matcher = PathMatcher(automaton(Repeated(Step(frozenset({9})), 1)))
     matcher.lay(_FACTS)
@@ -104,6 +111,27 @@ def _paths() -> None:
         matcher.slide(np.empty((0, 3), np.int64), left)
 
 
+def _texts() -> None:
+    from anabranch.delta.texts import PADDING, TextTable, plain_iris
+
+    text = b"http://a/b"
+    count = 2000  # enough for the table to grow
+    data = np.frombuffer(text * count + bytes(PADDING), np.uint8).copy()
+    found = plain_iris(data, np.arange(count + 1) * len(text))
+    assert found is not None
+    table = TextTable()
+    table.add(data, *found, 0)
+    table.find(text, 0)
+
+
+def _shortest() -> None:
+    from anabranch.delta.paths.shortest import Edge, ShortestPaths
+
+    paths = ShortestPaths(backwards=False, both_ways=False, every=False, is_open=True, maximum=None)
+    paths.change((), [Edge(1, 1, 2), Edge(2, 2, 3)], (), [1])
+    paths.change([2])
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "slides": _slides,
     "changes": _changes,
@@ -111,6 +139,8 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "traces": _traces,
     "connectivity": _connectivity,
     "paths": _paths,
+    "shortest": _shortest,
+    "texts": _texts,
 }
 
 

@@ -35,6 +35,7 @@ from anabranch.model.mapping import Mapping
 from anabranch.model.temporal import Duration
 from anabranch.model.triples import TripleGraph
 from anabranch.model.windows import first_multiple
+from anabranch.planner.flow import Clock
 from anabranch.snapshot.plugin import Plugin
 
 __all__ = ["Engine", "LatePolicy", "Pushed", "Reconciled"]
@@ -59,7 +60,7 @@ class Engine:
 
     `mapping` says how events and graphs of one model are read by queries of the other; `plugin` may answer what plain
     SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo; `running` says how
-    queries are run.
+    queries are run. `clock`, where somebody gives one, times their operators and changes nothing else.
     """
 
     lateness: Duration | None = None
@@ -69,6 +70,7 @@ class Engine:
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ALL_RULES
     running: Running = field(default_factory=Running)
+    clock: Clock | None = None
     _schedule: Schedule = field(default_factory=Schedule)
     _registered: int = 0
 
@@ -77,6 +79,7 @@ class Engine:
         self._around.plugin = self.plugin
         self._around.rules = self.rules
         self._around.running = self.running
+        self._around.clock = self.clock
 
     @property
     def _around(self) -> Surroundings:

@@ -17,6 +17,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import View
 from anabranch.model.block import TripleBlock
+from anabranch.model.event import Event
 from anabranch.model.mapping import Mapping
 from anabranch.model.terms import Term
 from anabranch.model.values import ElementId
@@ -61,36 +62,47 @@ class EncodedStream:
     def _reach(self, stream: StreamBuffer, stop: int) -> None:
         assert self._base is not None
         self._forget(stream)
-        begin = self._base + self._count
-        if begin >= stop:
-            return
-        facts, sizes = self._encoded(stream, begin, stop)
-        filled = int(self._offsets[self._count])
-        self._facts = _reaching(self._facts, filled, filled + len(facts))
-        self._facts[filled : filled + len(facts)] = facts
-        count = self._count + len(sizes)
-        self._offsets = _reaching(self._offsets, self._count + 1, count + 1)
-        np.cumsum(sizes, out=self._offsets[self._count + 1 : count + 1])
-        self._offsets[self._count + 1 : count + 1] += filled
-        self._count = count
+        for run in stream.runs(self._base + self._count, stop):
+            filled = int(self._offsets[self._count])
+            count = self._count + len(run)
+            self._offsets = _reaching(self._offsets, self._count + 1, count + 1)
+            offsets = self._offsets[self._count + 1 : count + 1]
+            if isinstance(run, TripleBlock):
+                offsets[:] = np.arange(filled + 1, filled + len(run) + 1)
+                self._facts = _reaching(self._facts, filled, filled + len(run))
+                self._put(run, self._facts[filled : filled + len(run)])
+            else:
+                facts, sizes = self._of_events(run)
+                np.cumsum(sizes, out=offsets)
+                offsets += filled
+                self._facts = _reaching(self._facts, filled, filled + len(facts))
+                self._facts[filled : filled + len(facts)] = facts
+            self._count = count
 
     def _encoded(self, stream: StreamBuffer, first: int, stop: int) -> tuple[Ids, Ids]:
-        facts: list[Ids] = []
-        sizes: list[Ids] = []
+        facts, sizes = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)]
         for run in stream.runs(first, stop):
             if isinstance(run, TripleBlock):
-                ids = self._ids_of(run.terms)
-                facts.append(np.column_stack((ids[run.subjects], ids[run.predicates], ids[run.objects])))
-                sizes.append(np.ones(len(run), np.int64))
+                found, each = np.empty((len(run), 3), np.int64), np.ones(len(run), np.int64)
+                self._put(run, found)
             else:
-                triples = [self._mapping.triples_of(event) for event in run]
-                encode = self.dictionary.encode
-                flat = [encode(term) for some in triples for triple in some for term in triple]
-                facts.append(np.array(flat, np.int64).reshape(-1, 3))
-                sizes.append(np.fromiter(map(len, triples), np.int64, len(triples)))
-        if len(facts) == 1:
-            return facts[0], sizes[0]
-        return np.concatenate((np.empty((0, 3), np.int64), *facts)), np.concatenate((np.empty(0, np.int64), *sizes))
+                found, each = self._of_events(run)
+            facts.append(found)
+            sizes.append(each)
+        return np.concatenate(facts), np.concatenate(sizes)
+
+    def _put(self, block: TripleBlock, rows: Ids) -> None:
+        """Write the triples of a block into rows."""
+        ids = self._ids_of(block.terms)
+        for place, codes in enumerate((block.subjects, block.predicates, block.objects)):
+            rows[:, place] = ids[codes]
+
+    def _of_events(self, events: Sequence[Event]) -> tuple[Ids, Ids]:
+        """The triples of events, and how many each has."""
+        triples = [self._mapping.triples_of(event) for event in events]
+        encode = self.dictionary.encode
+        flat = [encode(term) for some in triples for triple in some for term in triple]
+        return np.array(flat, np.int64).reshape(-1, 3), np.fromiter(map(len, triples), np.int64, len(triples))
 
     def _ids_of(self, terms: Sequence[Term]) -> Ids:
         known, ids = self._table
@@ -106,7 +118,7 @@ class EncodedStream:
         if gone * 2 <= self._count + 1:
             return
         cut, filled = int(self._offsets[gone]), int(self._offsets[self._count])
-        self._facts[: filled - cut] = self._facts[cut:filled].copy()
+        self._facts[: filled - cut] = self._facts[cut:filled]
         self._offsets[: self._count - gone + 1] = self._offsets[gone : self._count + 1] - cut
         self._count -= gone
         self._base += gone

@@ -18,6 +18,7 @@ from anabranch.engine.views import View
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
 from anabranch.planner.feeds import RelationshipSlide, Tick, TripleSlide
+from anabranch.planner.flow import Clock
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.runtime import Runtime
 from anabranch.snapshot import Context
@@ -47,10 +48,33 @@ class WindowViews:
         )
 
 
+@dataclass(slots=True)
+class Passed:
+    """The events that a window has shown to operators so far: how many came, how many left, and where the rest is."""
+
+    first: int = 0
+    stop: int = 0
+    came: int = 0
+    left: int = 0
+
+    def follow(self, first: int, stop: int) -> None:
+        held = self.stop - self.first
+        self.came += stop - first if first >= self.stop else stop - self.stop
+        self.left += held if first >= self.stop else first - self.first
+        self.first, self.stop = first, max(first, stop)
+
+
 class QueryFlow:
     """One query's operators and their feeds."""
 
-    def __init__(self, planned: QueryPlan, options: QueryOptions, encoded: EncodedStreams, listed: bool) -> None:
+    def __init__(
+        self,
+        planned: QueryPlan,
+        options: QueryOptions,
+        encoded: EncodedStreams,
+        listed: bool,
+        clock: Clock | None = None,
+    ) -> None:
         self._planned = planned
         self._generation = encoded.generation
         self._conflicts = options.conflicts
@@ -58,15 +82,17 @@ class QueryFlow:
         self._graphs: dict[Window, SlidingGraph] = {}
         self._relationships: dict[Window, RelationshipFeed] = {}
         runtime = Runtime(encoded.dictionary, options.parameters)
-        self.maintained = Maintained(planned, runtime, listed)
+        self.maintained = Maintained(planned, runtime, listed, clock)
+        self.passed: dict[Window, Passed] = {}
         self.ticks = 0
 
     def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
         """Whether these operators are those of a plan, and their ids still mean what they meant."""
         return self._planned is planned and self._generation == encoded.generation
 
-    def advance(self, context: Context, views: WindowViews) -> Conflict | None:
-        """Go on to an instant; a disagreement between events that made a union empty is given back."""
+    def advance(self, context: Context, views: WindowViews, settled: bool = True) -> Conflict | None:
+        """Go on to an instant or, where windows are not `settled`, towards it; a disagreement between events that made
+        a union empty is given back."""
         slides: dict[Window, TripleSlide] = {}
         changes: dict[Window, ElementChanges] = {}
         carried: dict[Window, RelationshipSlide] = {}
@@ -104,6 +130,8 @@ class QueryFlow:
             return found
 
         self.ticks += 1
+        for window, view in views.views.items():
+            self.passed.setdefault(window, Passed()).follow(*view.positions)
         strict = self._conflicts == "strict"
-        self.maintained.advance(Tick(context, triples, elements, relationships, views.signature, strict))
+        self.maintained.advance(Tick(context, triples, elements, relationships, views.signature, strict, settled))
         return conflicts[0] if conflicts else None

@@ -20,7 +20,7 @@ from anabranch.delta.trace import Trace
 from anabranch.engine.answers import Row
 from anabranch.model.compare import row_order_key
 from anabranch.planner.feeds import Tick
-from anabranch.planner.flow import Flow
+from anabranch.planner.flow import Clock, Flow
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Spec
@@ -30,12 +30,12 @@ from anabranch.planner.values import canonical_order
 class Maintained:
     """One query's operators at work. `listed`: its answers are all rows, so these are kept in order."""
 
-    def __init__(self, plan: QueryPlan, runtime: Runtime, listed: bool) -> None:
+    def __init__(self, plan: QueryPlan, runtime: Runtime, listed: bool, clock: Clock | None = None) -> None:
         assert plan.root is not None, "a plan without operators is evaluated anew"
         self.plan = plan
         self._dictionary = runtime.dictionary
         self._terms = plan.terms
-        self.flow = Flow(plan.root, runtime)
+        self.flow = Flow(plan.root, runtime, clock)
         width = plan.root.width
         self._bag = Trace(width, tuple(range(width)))
         self._count = 0

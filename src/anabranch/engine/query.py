@@ -30,18 +30,21 @@ from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
 from anabranch.engine.views import Frame, View, needed_from
+from anabranch.engine.works import OperatorWork, operator_works
 from anabranch.errors import EvaluationError, InternalError, QueryError
 from anabranch.model.compare import row_order_key
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
-from anabranch.model.instants import add_duration
+from anabranch.model.instants import add_duration, format_instant
 from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict, ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
+from anabranch.planner.queries import QueryPlan
 from anabranch.planner.trails import TooManyTrails
 from anabranch.snapshot import Context
 
 MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
+MOST_ALIKE = 5_000_000  # instants in a row at which nothing comes or leaves, and each of which has something to tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +259,7 @@ class ContinuousQuery:
         instants = self._instants()
         index = self.next_index
         at = instants.instant(index)
-        views = {window: self._view(window, at, around) for window in self.windows}
+        views = self.views_at(at, around)
         quiet = all(view.is_empty for view in views.values())
         stable = not self.is_volatile or (quiet and self._empty_without_events)
         signature: Hashable = (
@@ -269,6 +272,9 @@ class ContinuousQuery:
                 self._kept.stay()
             else:
                 self._evaluate(at, index, views, around)
+            is_telling = not stable or (self.registration.output == "snapshot" and len(self._kept) > 0)
+            if is_telling and last_index - index > MOST_ALIKE and not instants.once:
+                self._refuse_silence(at, min([last_index, *(self.next_change(*item, index) for item in views.items())]))
             answer = self._tell(at, views)
         except QueryError as error:
             self.failure = _placed(error, self.options)
@@ -278,11 +284,21 @@ class ContinuousQuery:
         self.next_index = index + 1
         if instants.once:
             self.done = True
-        elif stable and (self.registration.output != "snapshot" or not len(self._kept)) and index < last_index:
-            self.next_index = min([last_index + 1, *(self._next_change(*item, index) for item in views.items())])
+        elif not is_telling and index < last_index:
+            self.next_index = min([last_index + 1, *(self.next_change(*item, index) for item in views.items())])
         self.passed = instants.instant(self.next_index - 1)
         self.instants_passed += self.next_index - index
         return answer
+
+    def _refuse_silence(self, at: int, until: int) -> None:
+        """One event whose time is far ahead would have the same answer told until the end of memory."""
+        alike = until - self.next_index
+        if alike > MOST_ALIKE:
+            raise EvaluationError(
+                "SER-310",
+                f"after {format_instant(at)} nothing comes for {alike:,} instants, each of which has an answer",
+                "is the time of an event wrong? Else tell what changes (ON ENTERING), or evaluate less often",
+            )
 
     def content_keys(self) -> list[ContentKey]:
         """The shared contents that this query reads."""
@@ -306,10 +322,18 @@ class ContinuousQuery:
             (instants.starting_at, instants.every) if formal else None,
         )
 
-    def _view(self, window: Window, at: int, around: Surroundings) -> View:
-        return View.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
+    def views_at(self, at: int, around: Surroundings) -> dict[Window, View]:
+        """What each of its windows holds at an instant."""
+        return {
+            window: View.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
+            for window in self.windows
+        }
 
-    def _next_change(self, window: Window, view: View, index: int) -> int:
+    def planned(self, around: Surroundings) -> QueryPlan:
+        """How it runs: which parts on changes, and which anew."""
+        return self._plans.planned(around, self.options.parameters)
+
+    def next_change(self, window: Window, view: View, index: int) -> int:
         """The first later index at which an event may enter or leave the window; far away when there is none."""
         first, stop = view.positions
         entering = view.stream.time_at(stop)
@@ -321,17 +345,18 @@ class ContinuousQuery:
         """Find the rows of this instant: by operators on changes where the plan has some, else anew."""
         self._keys = []
         self.evaluations += 1
-        planned = self._plans.planned(around, self.options.parameters) if self._on_changes else None
+        planned = self.planned(around) if self._on_changes else None
         if planned is None or planned.root is None:
             self._flow = None
             self._kept.replace(self._anew(at, index, views, around))
             return
         encoded = around.contents.encoded
         if self._flow is None or not self._flow.fits(planned, encoded):
-            self._flow = QueryFlow(planned, self.options, encoded, self.registration.output == "snapshot")
+            listed = self.registration.output == "snapshot"
+            self._flow = QueryFlow(planned, self.options, encoded, listed, around.clock)
         flow = self._flow
         try:
-            conflict = flow.advance(self._context(at, index, views, around), self._window_views(views, around))
+            conflict = flow.advance(self.context(at, index, views, around), self._window_views(views, around))
         except TooManyTrails:
             self._plans.without_trails()
             self._flow = None
@@ -343,12 +368,14 @@ class ContinuousQuery:
             self._verify(at, self._anew(at, index, views, around))
 
     def _anew(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
-        rows = list(self._plans.compiled(around).run(self._context(at, index, views, around)))
+        rows = list(self._plans.compiled(around).run(self.context(at, index, views, around)))
         if not self._is_listed_in_order:
             rows.sort(key=row_order_key)
         return rows
 
-    def _context(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> Context:
+    def context(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> Context:
+        """What the plain evaluator is given at an instant."""
+
         def graph(source: Source) -> PropertyGraph:
             if isinstance(source, Static):
                 return around.static(source.name).as_graph()
@@ -410,6 +437,10 @@ class ContinuousQuery:
         answer = Answer.told(self.name, at, output, widest, self.registration.columns, told)
         self.pending.append(answer)
         return answer
+
+    def operators(self) -> list[OperatorWork]:
+        """What its windows, graphs and operators have done since they began, in the order of their ids."""
+        return operator_works(self.windows, self.static_names, self._flow, self.evaluations, len(self._kept))
 
     @property
     def previous(self) -> list[Row]:

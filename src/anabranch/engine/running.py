@@ -20,8 +20,8 @@ INDEXES: tuple[Index, ...] = get_args(Index)
 class Running:
     """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
 
-    `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one log matcher
-    may take. `index` answers questions about connectivity.
+    `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one pattern,
+    path or index of connectivity may take. `index` answers questions about connectivity.
     """
 
     force: Force = "auto"

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
@@ -37,6 +38,9 @@ from anabranch.model.windows import WindowPolicy
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.syntax import languages
 from anabranch.syntax.languages import QueryText
+
+if TYPE_CHECKING:
+    import pyarrow
 
 InstantLike = int | str | datetime
 DurationLike = Duration | str | timedelta
@@ -95,6 +99,23 @@ class Query:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
         return self._engine.poll(self.name)
 
+    def to_arrow(self) -> pyarrow.Table:
+        """The answers that were not polled, as an Arrow table: they stay, so that who never polls has all answers so
+        far. Columns are `at`, `win_start`, `win_end` (timestamps in UTC), with late events that correct also
+        `correction`, and then the query's own."""
+        from anabranch.formats.arrow_tables import answers_table
+
+        pending = self._engine.query(self.name).pending
+        return answers_table(self.columns, (answer.parts() for answer in pending), self._engine.late.corrects)
+
+    def to_pandas(self) -> Any:
+        """The same as a DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_spark(self, spark: Any) -> Any:
+        """The same as a DataFrame of a Spark session."""
+        return spark.createDataFrame(self.to_arrow())
+
     def warnings(self) -> list[QueryWarning]:
         """What the strict conflict policy has to say, since the last call."""
         return self._engine.warnings(self.name)
@@ -142,7 +163,7 @@ class Session:
         `running` says how queries run: on changes or anew, within which limits."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
-            as_duration(lateness),
+            as_lateness(lateness),
             fixed_streams=streams is not None,
             late=policy,
             mapping=mapping or ModelMapping(),
@@ -153,7 +174,7 @@ class Session:
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
-                engine.declare_stream(name, as_duration(own))
+                engine.declare_stream(name, as_lateness(own))
         return cls(engine, windows, conflicts, evaluator)
 
     # --- queries ------------------------------------------------------------------------------------------------------
@@ -395,17 +416,20 @@ def parameter_values(parameters: Mapping[str, object]) -> dict[str, Value]:
         raise EngineError(f"parameter {error.reason}") from None
 
 
-def as_duration(duration: DurationLike | None) -> Duration | None:
-    """A duration from ISO 8601 text or a timedelta."""
-    if duration is None or isinstance(duration, Duration):
-        return duration
+def as_lateness(duration: DurationLike | None) -> Duration | None:
+    """How late events may be, from ISO 8601 text or a timedelta."""
     if isinstance(duration, timedelta):
-        nanoseconds = (duration // timedelta(microseconds=1)) * 1000
-        return Duration(0, 0, 0, nanoseconds)
-    try:
-        return parse_duration(duration)
-    except EvaluationError as error:
-        raise EngineError(error.diagnostic.message) from None
+        duration = Duration(0, 0, 0, (duration // timedelta(microseconds=1)) * 1000)
+    elif duration is not None and not isinstance(duration, Duration):
+        try:
+            duration = parse_duration(duration)
+        except EvaluationError as error:
+            raise EngineError(error.diagnostic.message) from None
+    if duration is not None and duration.is_negative:
+        raise EngineError(
+            f"events cannot be late by {duration}\nhint: a lateness such as PT5S holds answers back so long"
+        )
+    return duration
 
 
 def _names(streams: Iterable[str]) -> Iterable[str]:

@@ -16,6 +16,7 @@ what its events would mean, pushed one by one.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ __all__ = ["BEGINNING", "END", "StreamBuffer", "StreamState"]
 Origin = Literal["source", "named", "query"]
 """Who brings a stream's events: a source; nobody knows yet, for only queries have named it; or a query, INTO it."""
 
+_TIME = "q"  # microseconds, as arrays have them
 _FEW = 200  # insertions into the middle of a list cost less than a sort up to about here
 
 
@@ -78,7 +80,7 @@ class StreamBuffer:
         self.last_event_time: int | None = None
         self._progress = Progress(name, lateness, late_policy or LatePolicy())
         self._events = HeldEvents()
-        self._times: list[int] = []
+        self._times = array(_TIME)
         self._splits: list[str] = []
         self._start = 0  # events before this index are forgotten; the lists are cut now and then
         self._sums: list[int] = [0]  # how many triples stand before each index, as far as somebody asked
@@ -179,6 +181,10 @@ class StreamBuffer:
         self._insert_block(block, split)
         return True
 
+    def is_in_time(self, event_time: int, split: str = ONLY_SPLIT) -> bool:
+        """Whether an event that came now would not be late."""
+        return event_time >= self._progress.split(split).watermark
+
     def _all_in_time(self, block: TripleBlock, source: Split) -> bool:
         times = block.times
         if block.is_ordered:
@@ -214,7 +220,7 @@ class StreamBuffer:
         if self._waiting_blocks or not self._comes_last(int(block.times[0]), split):
             self._waiting_blocks.append((split, block))
         else:
-            self._times += block.times.tolist()
+            self._times.frombytes(block.times.tobytes())
             self._splits += [split] * len(block)
             self._events.append_block(block)
 
@@ -261,7 +267,7 @@ class StreamBuffer:
             place = earliest
             behind = zip(times[place:], splits[place:], events.listed(place, len(events)), strict=True)
             tail = sorted([*behind, *self._waiting], key=lambda item: (item[0], rank(item[1])))
-            times[place:] = [item[0] for item in tail]
+            times[place:] = array(_TIME, [item[0] for item in tail])
             splits[place:] = [item[1] for item in tail]
             events.cut_off(place, [item[2] for item in tail])
         self._waiting.clear()
@@ -286,7 +292,7 @@ class StreamBuffer:
         order = np.lexsort((of_split, merged.times))
         merged = merged.sorted_by(order)
         del self._sums[earliest + 1 :]
-        self._times[earliest:] = merged.times.tolist()
+        self._times[earliest:] = array(_TIME, merged.times.tobytes())
         self._splits[earliest:] = map(names.__getitem__, of_split[order].tolist())
         self._events.cut_off(earliest, merged)
 
@@ -416,7 +422,7 @@ class StreamBuffer:
             self._waiting.clear()
             self._waiting_blocks.clear()
             self._events = HeldEvents(state.events)
-            self._times = [event.event_time for event in state.events]
+            self._times = array(_TIME, [event.event_time for event in state.events])
             self._splits = list(state.event_splits)
             self._start = 0
             self._sums = [0]

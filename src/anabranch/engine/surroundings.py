@@ -18,6 +18,7 @@ from anabranch.model.event import Event
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.mapping import Mapping
 from anabranch.model.triples import TripleGraph
+from anabranch.planner.flow import Clock
 from anabranch.snapshot.plugin import Plugin
 
 
@@ -71,6 +72,7 @@ class Surroundings:
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ()
     running: Running = field(default_factory=Running)
+    clock: Clock | None = None  # for timing operators
 
     def static(self, name: str) -> StaticGraph:
         return static_graph(self.static_graphs, name)

@@ -26,7 +26,7 @@ def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) ->
     if spec.columns == columns:
         return spec
     picks = [spec.index(name) for name in columns]
-    return Spec(spec.name, lambda _: Picked(picks), columns, (spec,), about)
+    return Spec(spec.name, lambda _: Picked(picks), columns, (spec,), about, picks=True)
 
 
 def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
@@ -39,7 +39,7 @@ def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
     def make(runtime: Runtime) -> Part:
         return Filtered(spec.width, RowPasses(condition, spec.columns, runtime))
 
-    return Spec("Filtered", make, spec.columns, (spec,), about)
+    return Spec("Filtered", make, spec.columns, (spec,), about, says=(("", condition),))
 
 
 def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None) -> Spec:
@@ -49,7 +49,8 @@ def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.O
     def make(runtime: Runtime) -> Part:
         return Extended(spec.width, [RowValues(expression, spec.columns, runtime) for _, expression in items])
 
-    return Spec("Extended", make, (*spec.columns, *(name for name, _ in items)), (spec,), about)
+    columns = (*spec.columns, *(name for name, _ in items))
+    return Spec("Extended", make, columns, (spec,), about, says=tuple(items))
 
 
 def projected(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
@@ -59,7 +60,7 @@ def projected(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.
     def make(runtime: Runtime) -> Part:
         return Projected([RowValues(expression, spec.columns, runtime) for _, expression in items])
 
-    return Spec("Projected", make, tuple(name for name, _ in items), (spec,), about)
+    return Spec("Projected", make, tuple(name for name, _ in items), (spec,), about, says=tuple(items))
 
 
 def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Operator) -> Spec:
@@ -122,7 +123,7 @@ def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
         same = runtime.dictionary.identities
         return Filtered(spec.width, lambda rows: same(rows[:, left]) != same(rows[:, right]))
 
-    return Spec("Filtered", make, spec.columns, (spec,), about)
+    return Spec("Filtered", make, spec.columns, (spec,), about, says=_differ(one, other))
 
 
 def disjoint(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
@@ -131,11 +132,16 @@ def disjoint(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
     def make(runtime: Runtime) -> Part:
         return Filtered(spec.width, nothing_shared(spec.index(one), spec.index(other), runtime.dictionary))
 
-    return Spec("Filtered", make, spec.columns, (spec,), about)
+    return Spec("Filtered", make, spec.columns, (spec,), about, says=_differ(one, other))
+
+
+def _differ(one: str, other: str) -> tuple[tuple[str, ex.Expression], ...]:
+    return (("", ex.Compare("<>", ex.Variable(one), ex.Variable(other))),)
 
 
 def with_path(spec: Spec, path: NamedPath, about: op.Operator) -> Spec:
     def make(runtime: Runtime) -> Part:
         return Extended(spec.width, [path_values(path, spec.columns, runtime.dictionary)])
 
-    return Spec("Extended", make, (*spec.columns, path.name), (spec,), about)
+    says = ((path.name, ex.ListOf(tuple(map(ex.Variable, (*path.nodes, *path.relationships))))),)
+    return Spec("Extended", make, (*spec.columns, path.name), (spec,), about, says=says)

@@ -30,11 +30,12 @@ from anabranch.delta.operators.base import Size
 from anabranch.model.mapping import STATEMENT_ROLES
 from anabranch.model.scrambled import scrambled
 from anabranch.model.temporal import Duration
-from anabranch.model.terms import Blank, Iri
+from anabranch.model.terms import Iri
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Relationship, Value
 from anabranch.planner.feeds import Tick
-from anabranch.planner.leaves import Held
+from anabranch.planner.held import Held
+from anabranch.planner.leaves import Budgets
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf, Spec
 from anabranch.snapshot.rdf.values import integer
@@ -48,8 +49,9 @@ _NO_LINKS: Ids = np.empty((0, 3), np.int64)
 class Linked(Leaf):
     """The links of a source. Its one row is a number that changes whenever they do."""
 
-    def __init__(self, links: ex.Links, slides: Slides | None, runtime: Runtime) -> None:
+    def __init__(self, links: ex.Links, slides: Slides | None, budgets: Budgets, runtime: Runtime) -> None:
         self._links = links
+        self._budgets = budgets
         self._slides = slides
         self._ends: deque[tuple[int, int]] = deque()  # of slides: their ticks, and the number of the arrival after them
         self._dictionary = runtime.dictionary
@@ -60,6 +62,7 @@ class Linked(Leaf):
         self._version = 0
         self._sizes: tuple[int, Ids, Ids] | None = None  # of which version, roots rising, and the sizes of theirs
         self._counted = len(self._windows) != 1  # anew at each change
+        self._names_matter = False
         self._index = self._new_index()
         self._opens = 0
         self._arrived = 0
@@ -71,7 +74,8 @@ class Linked(Leaf):
     def _new_index(self) -> Windowed:
         slides = None if self._counted else self._slides
         index = RecencyTree() if slides is None else BicIndex(slides.number)
-        return Windowed(index, Vertices(self._priorities))
+        # What a component is called follows from a number per node, of which only names need the costly one.
+        return Windowed(index, Vertices(self._priorities if self._names_matter else None))
 
     def _priorities(self, ids: Ids) -> Ids:
         decode = self._dictionary.decode
@@ -87,6 +91,7 @@ class Linked(Leaf):
             changed = self._slide_relationships(tick, changed)
         if not changed:
             return Batch.empty(1)
+        self._budgets.check(self.size())
         self._version += 1
         now = Batch.entering(np.array([[self._version]], np.int64))
         if self._version == 1:
@@ -207,6 +212,10 @@ class Linked(Leaf):
         """From vertices (a column, or two) to what is asked of them; null of null."""
         encode = self._dictionary.encode
         yes, no = encode(True), encode(False)
+        if asked == "name" and not self._names_matter:
+            assert not self._version, "who asks for names asks before there are links"
+            self._names_matter = True
+            self._index = self._new_index()
 
         def connected(rows: Ids) -> Ids:
             left, right = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
@@ -266,15 +275,17 @@ def _microseconds(duration: Duration) -> int | None:
     return duration.seconds * 1_000_000 + duration.nanoseconds // 1000
 
 
-def linked_spec(links: ex.Links, index: Index, slide: Duration | None) -> Spec:
+def linked_spec(links: ex.Links, index: Index, slide: Duration | None, max_bytes: int | None = None) -> Spec:
     """The index of some links, which all who ask about them share: BIC only over windows made of whole slides."""
     slides = _slides_of(links, slide) if index == "bic" else None
+    along = "" if links.kinds is None else f" along {', '.join(links.kinds)}"
+    budgets = Budgets(None, max_bytes, f"connected(){along}", None, what="the index of")
 
     def make(runtime: Runtime) -> Linked:
-        runtime.shared[links] = found = Linked(links, slides, runtime)
+        runtime.shared[links] = found = Linked(links, slides, budgets, runtime)
         return found
 
-    return Spec("RecencyTree" if slides is None else "Bic", make, (" links",))
+    return Spec("RecencyTree" if slides is None else "Bic", make, (" links",), reads=parts_of(links.source))
 
 
 def linked_of(links: ex.Links, runtime: Runtime) -> Linked:
@@ -311,9 +322,8 @@ class _Fits:
     def _is_resource(self, ids: Ids) -> Mask:
         known = len(self._resources)
         if len(ids) and ids.max() >= known:
-            decode = self._dictionary.decode
-            new = [isinstance(decode(one), Iri | Blank) for one in range(known, len(self._dictionary))]
-            self._resources = np.concatenate((self._resources, np.array(new, np.bool_)))
+            new = self._dictionary.are_resources(np.arange(known, len(self._dictionary)))
+            self._resources = np.concatenate((self._resources, new))
         found: Mask = self._resources[ids]
         return found
 

@@ -36,7 +36,8 @@ class RelationshipSlide(NamedTuple):
 class Tick:
     """One instant. `triples`, `elements` and `relationships` say what a window's slide brought. `signature` differs
     when what a source holds may differ. `strict`: events that disagree make the union empty. `context` is that of the
-    plain evaluator."""
+    plain evaluator. `settled`: windows are as the instant has them; while they are on the way there, what is computed
+    anew waits."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]
@@ -44,3 +45,4 @@ class Tick:
     relationships: Callable[[Window], RelationshipSlide]
     signature: Callable[[Sequence[Source]], Hashable]
     strict: bool = False
+    settled: bool = True

@@ -3,13 +3,14 @@
 Law: after any number of ticks the bag of rows is what the plan has over the windows and graphs as they are.
 
 Work per tick: that of the operators whose inputs changed; an operator all of whose inputs are empty is passed over, but
-for the first tick.
+for the first tick. Counting what each does takes a few additions per operator that works.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import Size
@@ -17,30 +18,39 @@ from anabranch.planner.feeds import Tick
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf, Part, Spec
 
+Clock: TypeAlias = Callable[[], int]
+"""Nanoseconds from some beginning; only differences mean anything."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What one operator has done so far: changes taken and given, how often it was asked, and for how long."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    calls: int = 0
+    nanoseconds: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     part: Part
     inputs: tuple[int, ...]
     spec: Spec
+    work: Work = field(default_factory=Work)
 
 
 class Flow:
-    def __init__(self, root: Spec, runtime: Runtime) -> None:
-        self.runtime = runtime
-        self._steps: list[_Step] = []
-        self._places: dict[int, int] = {}
-        self._place(root)
-        self._began = False
+    """`clock`, where somebody gives one, times the operators. `watch` sees each change that an operator gives, with the
+    operator's place, in the order of places."""
 
-    def _place(self, spec: Spec) -> int:
-        """Put an operator behind its inputs; one that several others read stands once."""
-        place = self._places.get(id(spec))
-        if place is None:
-            inputs = tuple(self._place(one) for one in spec.inputs)
-            place = self._places[id(spec)] = len(self._steps)
-            self._steps.append(_Step(spec.make(self.runtime), inputs, spec))
-        return place
+    def __init__(self, root: Spec, runtime: Runtime, clock: Clock | None = None) -> None:
+        self.runtime = runtime
+        self.watch: Callable[[int, Batch], None] | None = None
+        self._clock = clock
+        self._steps = [_Step(spec.make(runtime), inputs, spec) for spec, inputs in placed(root)]
+        self._places = {id(step.spec): place for place, step in enumerate(self._steps)}
+        self._began = False
 
     def part(self, spec: Spec) -> Part:
         """The operator that a spec has become."""
@@ -49,20 +59,55 @@ class Flow:
     def advance(self, tick: Tick) -> Batch:
         """The root's change."""
         self.runtime.context = tick.context
+        clock, watch = self._clock, self.watch
+        began = clock() if clock is not None else 0
         found: list[Batch] = []
         for step in self._steps:
-            part = step.part
+            part, work = step.part, step.work
             if isinstance(part, Leaf):
-                found.append(part.advance(tick))
-                continue
-            inputs = [found[one] for one in step.inputs]
-            if self._began and not any(map(len, inputs)):
-                found.append(Batch.empty(part.width))
+                batch = part.advance(tick)
             else:
-                found.append(part.apply(*inputs))
+                inputs = [found[one] for one in step.inputs]
+                came = sum(map(len, inputs))
+                if self._began and not came:
+                    found.append(Batch.empty(part.width))
+                    continue
+                batch = part.apply(*inputs)
+                work.rows_in += came
+            found.append(batch)
+            work.calls += 1
+            work.rows_out += len(batch)
+            if clock is not None:
+                now = clock()
+                work.nanoseconds += now - began
+                began = now
+            if watch is not None:
+                watch(len(found) - 1, batch)
         self._began = True
         return found[-1]
 
     def sizes(self) -> Sequence[tuple[Spec, Size]]:
         """What each operator keeps."""
         return [(step.spec, step.part.size()) for step in self._steps]
+
+    def works(self) -> Sequence[tuple[Spec, Work, Size]]:
+        """What each operator has done, and what it keeps, in the order of places."""
+        return [(step.spec, step.work, step.part.size()) for step in self._steps]
+
+
+def placed(root: Spec) -> list[tuple[Spec, tuple[int, ...]]]:
+    """The operators of a flow in their order: each behind its inputs, with the places of these; one that several others
+    read stands once."""
+    places: dict[int, int] = {}
+    found: list[tuple[Spec, tuple[int, ...]]] = []
+
+    def place(spec: Spec) -> int:
+        known = places.get(id(spec))
+        if known is None:
+            inputs = tuple(place(one) for one in spec.inputs)
+            known = places[id(spec)] = len(found)
+            found.append((spec, inputs))
+        return known
+
+    place(root)
+    return found

@@ -9,7 +9,7 @@ what trails take. Numbers are never given twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import TypeAlias
@@ -23,6 +23,8 @@ from anabranch.errors import EvaluationError
 from anabranch.model.compare import identity_key
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Path, Relationship
+from anabranch.planner.asked_pairs import AskedPairs, Columns
+from anabranch.planner.feeds import RelationshipSlide
 from anabranch.planner.graph_patterns import (
     WIDTH,
     Component,
@@ -30,8 +32,11 @@ from anabranch.planner.graph_patterns import (
     NamedPath,
     NodeKind,
     RelationshipKind,
+    ShortestKind,
     TrailKind,
 )
+from anabranch.planner.shortest_paths import ShortestMaker
+from anabranch.planner.trail_ends import JoinedEnds, ReachedEnds
 from anabranch.planner.trails import TrailKey, TrailMaker
 from anabranch.snapshot.compiled import Evaluator
 from anabranch.snapshot.context import Context
@@ -42,6 +47,7 @@ Fact: TypeAlias = tuple[int, int, int, int, int]
 Facts: TypeAlias = tuple[Fact, ...]
 Element: TypeAlias = Node | Relationship
 
+NOBODY: Mapping[Columns, AskedPairs] = {}
 _NO_FACTS: Facts = ()
 _MOST_REMEMBERED = 1 << 18  # paths of one name; past it they are made again
 
@@ -77,10 +83,17 @@ def _may_pass(conditions: Iterable[Evaluator], element: Element, context: Contex
 
 
 class FactMaker:
-    """The facts of one pattern, or of one component of it alone, over one window or static graph."""
+    """The facts of one pattern, or of one component of it alone, over one window or static graph. `asked` are those who
+    know which shortest paths are asked for, `most_bytes` is how much their distances may take."""
 
     def __init__(
-        self, match: GraphMatch, dictionary: Dictionary, context: Context, component: Component | None = None
+        self,
+        match: GraphMatch,
+        dictionary: Dictionary,
+        context: Context,
+        component: Component | None = None,
+        asked: Mapping[Columns, AskedPairs] = NOBODY,
+        most_bytes: int | None = None,
     ) -> None:
         kinds = [kind for kind in match.kinds if component is None or kind.number in component.kinds]
         self._dictionary = dictionary
@@ -94,35 +107,60 @@ class FactMaker:
         self._relationship_numbers: dict[ElementId | None, int] = {}
         self._node_facts: dict[ElementId, Facts] = {}
         self._relationship_facts: dict[ElementId | None, Facts] = {}
-        self._trails = [self._trail_maker(kind) for kind in kinds if isinstance(kind, TrailKind)]
+        self._trails: list[TrailMaker | ShortestMaker] = [
+            self._trail_maker(kind) for kind in kinds if isinstance(kind, TrailKind) and not kind.once
+        ]
+        self._trails += [
+            self._shortest_maker(kind, asked.get(kind.asked), most_bytes)
+            for kind in kinds
+            if isinstance(kind, ShortestKind)
+        ]
+        self._ends = [self._end_maker(kind) for kind in kinds if isinstance(kind, TrailKind) and kind.once]
+
+    def _end_maker(self, kind: TrailKind) -> JoinedEnds | ReachedEnds:
+        if kind.direction == "both":
+            return JoinedEnds(kind, self._node_number, self._is_of)
+        return ReachedEnds(kind, self._dictionary, self._node_number, self._is_of)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it makes use of what events carried."""
+        return any(isinstance(one, ReachedEnds) for one in self._ends)
+
+    def _allows(self, kind: TrailKind | ShortestKind) -> Callable[[Relationship], bool]:
+        conditions = [compile_expression(condition, (name,)) for name, condition in kind.each]
+        return lambda relationship: _may_pass(conditions, relationship, self._context)
+
+    def _shortest_maker(self, kind: ShortestKind, asked: AskedPairs | None, most_bytes: int | None) -> ShortestMaker:
+        number, is_of, allows = self._node_number, self._is_of, self._allows(kind)
+        return ShortestMaker(kind, self._dictionary, number, is_of, allows, asked, most_bytes=most_bytes)
 
     def _trail_maker(self, kind: TrailKind) -> TrailMaker:
-        conditions = [compile_expression(condition, (name,)) for name, condition in kind.each]
-
-        def allows(relationship: Relationship) -> bool:
-            return _may_pass(conditions, relationship, self._context)
-
         values = [compile_expression(value, (name,)) for name, value in kind.same]
 
         def key_of(relationship: Relationship) -> TrailKey | None:
             found = [value((relationship,), self._context) for value in values]
             return None if None in found else tuple(map(identity_key, found))
 
-        return TrailMaker(kind, self._dictionary, self._node_number, self._is_of, allows, key_of)
+        return TrailMaker(kind, self._dictionary, self._node_number, self._is_of, self._allows(kind), key_of)
 
     def _is_of(self, node_id: ElementId, kind: int) -> bool:
         return any(fact[1] == kind for fact in self._node_facts.get(node_id, _NO_FACTS))
 
     def __len__(self) -> int:
         """How many elements and trails it remembers."""
-        return len(self._node_numbers) + len(self._relationship_numbers) + sum(map(len, self._trails))
+        elements = len(self._node_numbers) + len(self._relationship_numbers)
+        return elements + sum(map(len, self._trails)) + sum(map(len, self._ends))
 
     def size(self) -> Size:
         """The trails that it keeps, and about how much they take."""
-        return Size(sum(one.living for one in self._trails), sum(one.nbytes for one in self._trails))
+        ends = [one.size() for one in self._ends]
+        rows = sum(one.living for one in self._trails) + sum(one.rows for one in ends)
+        return Size(rows, sum(one.nbytes for one in self._trails) + sum(one.bytes for one in ends))
 
-    def facts(self, changes: ElementChanges) -> tuple[Ids, Ids]:
-        """The facts that the changes take away, and those that they bring; none is in both."""
+    def facts(self, changes: ElementChanges, carried: RelationshipSlide | None = None) -> tuple[Ids, Ids]:
+        """The facts that the changes take away, and those that they bring; none is in both. `carried` is what events
+        brought of relationships, where that says which of them there are."""
         removed: list[Fact] = []
         added: list[Fact] = []
         gone: list[ElementId] = []
@@ -142,10 +180,14 @@ class FactMaker:
             gone_trails, new_trails = trails.facts(changes)
             removed += gone_trails
             added += new_trails
+        joined = [ends.facts(changes, carried) for ends in self._ends]
         # A node leaves only when no relationship needs it any more: nothing can ask for its number now.
         for node_id in gone:
             self._node_numbers.pop(node_id, None)
-        return _matrix(removed), _matrix(added)
+        if not joined:
+            return _matrix(removed), _matrix(added)
+        gone_ends, new_ends = zip(*joined, strict=True)
+        return np.concatenate((_matrix(removed), *gone_ends)), np.concatenate((_matrix(added), *new_ends))
 
     def _of_node(self, node: Node) -> Facts:
         tests = self._tests_of_labels.get(node.labels)

@@ -5,6 +5,7 @@ A fact has five columns: an end, its kind, the other end, the relationship, the 
     of a node            (node, kind, content, 0, 0)
     of a relationship    (source, kind, target, relationship, content)      and turned around, where it has no direction
     of a trail           (start, kind, end, trail, nodes between)           one for each way to walk it
+    of a shortest path   (start, kind, end, path, nodes between)
 
 A kind is a number for what a place of the pattern asks: there is a fact of it for exactly the elements with these
 labels, or of one of these types, for which these conditions hold. So each element is tested once, when it comes, and
@@ -23,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction, Pattern, RelationshipPattern
@@ -65,7 +67,8 @@ class TrailKind:
     `each`, which call a relationship by the variable they come with. They are read from the left: `direction` is how
     relationships are walked on the way. `same` are values that all relationships of a trail have in common, none of
     them null. `starts` and `ends` are the kinds of nodes at which they may begin and end, None: any; `between`: the
-    nodes on the way are shown."""
+    nodes on the way are shown. `once`: there is one fact for each pair of ends, with no trail in it; `circle`: trails
+    that end where they began are all that is asked for then."""
 
     number: int
     types: tuple[str, ...]
@@ -78,9 +81,37 @@ class TrailKind:
     same: tuple[tuple[str, ex.Expression], ...] = ()
     starts: int | None = None
     ends: int | None = None
+    once: bool = False
+    circle: bool = False
 
 
-Kind = NodeKind | RelationshipKind | TrailKind
+@dataclass(frozen=True, slots=True)
+class ShortestKind:
+    """The shortest paths of these lengths, or one for each two ends (unless `every`); the rest is as with trails.
+    `single`: they are shown as their only relationship. `asked` are the columns, of rows that the pattern is joined
+    with, that say where they begin and end; None: nobody says."""
+
+    number: int
+    types: tuple[str, ...]
+    direction: Direction
+    minimum: int
+    maximum: int | None
+    every: bool
+    single: bool
+    shown: bool
+    between: bool
+    each: tuple[tuple[str, ex.Expression], ...] = ()
+    starts: int | None = None
+    ends: int | None = None
+    asked: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def is_walked(self) -> bool:
+        """Whether any but the empty path is long enough and not too long."""
+        return self.maximum is None or self.maximum >= max(self.minimum, 1)
+
+
+Kind = NodeKind | RelationshipKind | TrailKind | ShortestKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,29 +177,47 @@ def plan_pattern(
     needed: frozenset[str] | None = None,
     parameters: Mapping[str, Value] = NO_PARAMETERS,
     trails: bool = True,
+    asked: frozenset[str] = frozenset(),
 ) -> GraphMatch | str:
     """How the pattern and the conditions on its matches (all must be true) are matched, or why it cannot be done.
 
     `needed` are the columns that somebody reads of the rows that pass; those that the kept conditions read come along.
     None: all. `parameters` are those of the query, as far as they are known. `trails`: whether these may be kept.
+    `asked` are node variables that the rows say something about with which the matches will be joined.
     """
-    return _reason_against(pattern, trails) or _Planning(pattern, conditions, needed, parameters).match()
+    reason = _reason_against(pattern, trails, parameters)
+    return reason or _Planning(pattern, conditions, needed, parameters, asked).match()
 
 
-def _reason_against(pattern: Pattern, trails: bool) -> str | None:
+def _reason_against(pattern: Pattern, trails: bool, parameters: Mapping[str, Value]) -> str | None:
     nodes = {node.variable for path in pattern.paths for node in path.nodes}
     relationships: set[str] = set()
     for path in pattern.paths:
-        if path.kind != "trail":
-            return "shortest paths are searched for anew"
         for one in path.relationships:
+            if path.kind != "trail":
+                reason = _reason_against_shortest(one, trails, parameters)
+                if reason is not None:
+                    return reason
             if one.length is not None and not trails:
                 return "relationships of variable length are searched for anew: too many of them to be kept"
-            if one.where is not None and one.length is None:
+            if one.where is not None and one.length is None and path.kind == "trail":
                 return "conditions inside of a relationship pattern are tested anew"
             if one.variable in relationships or one.variable in nodes:
                 return f"`{one.variable}` stands for two elements of one pattern"
             relationships.add(one.variable)
+    return None
+
+
+def _reason_against_shortest(one: RelationshipPattern, trails: bool, parameters: Mapping[str, Value]) -> str | None:
+    if not trails:
+        return "shortest paths are searched for anew: too many of them to be kept"
+    if one.length is not None and one.length[0] > 1:
+        return f"shortest paths of {one.length[0]} relationships and more are searched for anew"
+    for part in conjuncts(one.where):
+        if free_variables(part) != {one.variable} or not is_about_the_row_alone(part):
+            return "conditions on each relationship of a shortest path read the rest of the row"
+        if not never_fails(part, frozenset({one.variable}), parameters):
+            return "conditions on each relationship of a shortest path may fail"
     return None
 
 
@@ -179,10 +228,15 @@ class _Hop:
     pattern: RelationshipPattern
     source: str
     target: str
+    kind: Literal["trail", "shortest", "all-shortest"] = "trail"
+
+    @property
+    def is_shortest(self) -> bool:
+        return self.kind != "trail"
 
     @property
     def is_trail(self) -> bool:
-        return self.pattern.length is not None
+        return self.pattern.length is not None and not self.is_shortest
 
     @property
     def variable(self) -> str:
@@ -198,9 +252,11 @@ class _Planning:
         conditions: Sequence[ex.Expression],
         needed: frozenset[str] | None,
         parameters: Mapping[str, Value],
+        asked: frozenset[str],
     ) -> None:
         self._pattern = pattern
         self._parameters = parameters
+        self._asked = asked
         self._labels: dict[str, dict[str, None]] = {}
         self._hops: list[_Hop] = []
         for path in pattern.paths:
@@ -208,10 +264,12 @@ class _Planning:
                 self._labels.setdefault(node.variable, {}).update(dict.fromkeys(node.labels))
             for at, one in enumerate(path.relationships):
                 ends = (path.nodes[at].variable, path.nodes[at + 1].variable)
-                turned = one.direction == "in" and one.length is None
-                self._hops.append(_Hop(one, *(ends[::-1] if turned else ends)))
+                turned = one.direction == "in" and one.length is None and path.kind == "trail"
+                self._hops.append(_Hop(one, *(ends[::-1] if turned else ends), path.kind))
         self._trails = frozenset(hop.variable for hop in self._hops if hop.is_trail)
-        self._elements = frozenset(self._labels) | {hop.variable for hop in self._hops if not hop.is_trail}
+        self._shortest = frozenset(hop.variable for hop in self._hops if hop.is_shortest)
+        walked = self._trails | self._shortest
+        self._elements = frozenset(self._labels) | {hop.variable for hop in self._hops if hop.variable not in walked}
         self._early: dict[str, list[ex.Expression]] = {name: [] for name in self._elements}
         self._each: dict[str, list[tuple[str, ex.Expression]]] = {name: [] for name in self._trails}
         self._same: dict[str, list[tuple[str, ex.Expression]]] = {name: [] for name in self._trails}
@@ -227,7 +285,9 @@ class _Planning:
                 self._take(part)
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._groups = self._connected()
-        pairs = [pair for pair in combinations(self._hops, 2) if _may_be_the_same(*pair)]
+        # Shortest paths may pass what others pass: they are what the graph says.
+        others = [hop for hop in self._hops if not hop.is_shortest]
+        pairs = [pair for pair in combinations(others, 2) if _may_be_the_same(*pair)]
         self._disjoint = [pair for pair in pairs if any(hop.is_trail for hop in pair)]
         self._pairs = [pair for pair in pairs if pair not in self._disjoint]
         self._apart = [pair for pair in self._pairs if self._groups[pair[0].source] != self._groups[pair[1].source]]
@@ -318,10 +378,15 @@ class _Planning:
         for path in self._named:
             wanted.update(node.variable for node in path.nodes)
             wanted.update(one.variable for one in path.relationships)
-        self._between = self._trails & {one.variable for path in self._named for one in path.relationships}
+        self._between = frozenset(
+            one.variable
+            for path in self._named
+            for one in path.relationships
+            if one.length is not None and one.variable in self._trails | self._shortest
+        )
         for one, other in (*self._apart, *self._disjoint):
             wanted |= {one.variable, other.variable}
-        return frozenset(wanted & (self._elements | self._trails))
+        return frozenset(wanted & (self._elements | self._trails | self._shortest))
 
     def _paths(self) -> tuple[NamedPath, ...]:
         return tuple(
@@ -357,8 +422,29 @@ class _Planning:
         types, direction = tuple(sorted(hop.pattern.types)), hop.pattern.direction
         each, same = tuple(self._each[name]), tuple(self._same[name])
         shown, between = name in self._shown, name in self._between
-        asked = (types, direction, *hop.pattern.length, shown, between, each, same, starts, ends)
+        once, circle = hop.pattern.once, hop.pattern.once and hop.source == hop.target
+        asked = (types, direction, *hop.pattern.length, shown, between, each, same, starts, ends, once, circle)
         return self._kinds.setdefault(("trail", *asked), TrailKind(len(self._kinds) + 1, *asked)).number
+
+    def _shortest_kind(self, hop: _Hop) -> int:
+        name, length = hop.variable, hop.pattern.length
+        starts, ends = (
+            self._node_kind(end) if self._labels[end] or self._early[end] else None for end in (hop.source, hop.target)
+        )
+        types, direction = tuple(sorted(hop.pattern.types)), hop.pattern.direction
+        every, single = hop.kind == "all-shortest", length is None
+        minimum, maximum = (1, 1) if length is None else length
+        each = tuple((name, part) for part in conjuncts(hop.pattern.where))
+        shown, between = name in self._shown, name in self._between
+        columns = tuple(end if end in self._asked else None for end in (hop.source, hop.target))
+        asked = (types, direction, minimum, maximum, every, single, shown, between, each, starts, ends, columns)
+        kind = ShortestKind(len(self._kinds) + 1, *asked)  # type: ignore[arg-type]
+        return self._kinds.setdefault(("shortest", *asked), kind).number
+
+    def _kind_of(self, hop: _Hop) -> int:
+        if hop.is_shortest:
+            return self._shortest_kind(hop)
+        return self._trail_kind(hop) if hop.is_trail else self._relationship_kind(hop)
 
     # --- components ---
 
@@ -386,10 +472,10 @@ class _Planning:
             # The content says which relationship it is, unless others are compared with it that are not shown.
             identity: Place = free("identity", name) if not shown or name in compared else None
             content: Place = free("content", name) if shown else None
-            if hop.is_trail:
+            if hop.is_trail or hop.is_shortest:
                 identity = content or identity
                 content = free("between", name) if name in self._between else None
-            kind = Fixed(self._trail_kind(hop) if hop.is_trail else self._relationship_kind(hop))
+            kind = Fixed(self._kind_of(hop))
             ends = (free("identity", hop.source), free("identity", hop.target))
             patterns.append(FactPattern((ends[0], kind, ends[1], identity, content)))
         for name in (name for name, its_group in self._groups.items() if its_group == group):
@@ -419,6 +505,8 @@ def _column(what: str, name: str) -> str | None:
 
 
 def _may_be_the_same(one: _Hop, other: _Hop) -> bool:
-    """A relationship has one type."""
+    """A relationship has one type; a trail that is found once takes none from others."""
+    if one.pattern.once or other.pattern.once:
+        return False
     types, others = one.pattern.types, other.pattern.types
     return not types or not others or not frozenset(types).isdisjoint(others)

@@ -5,6 +5,8 @@ Law: as the plain evaluator: its accumulators are the ones that are fed and, whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import depends_on_order, keeps_order
@@ -15,17 +17,23 @@ from anabranch.planner.spec import NotIncremental, Part, Spec
 from anabranch.snapshot.grouping import Aggregation
 
 
-def aggregate_spec(operator: op.Aggregate, source: Spec, terms: bool) -> Spec:
-    """One row per group of the source's rows."""
-    _require_usable(operator, [call for _, call in operator.aggregates])
-    for _, expression in operator.keys:
+def aggregate_spec(
+    operator: op.Aggregate,
+    source: Spec,
+    keys: Sequence[ex.Expression],
+    aggregates: Sequence[ex.AggregateCall],
+    terms: bool,
+) -> Spec:
+    """One row per group of the source's rows; `keys` and `aggregates` are the operator's, as they read the source."""
+    _require_usable(operator, aggregates)
+    for expression in keys:
         require_pure(expression)
 
     def make(runtime: Runtime) -> Part:
-        keys = [RowValues(expression, source.columns, runtime) for _, expression in operator.keys]
-        calls = [_call(call, source, runtime) for _, call in operator.aggregates]
+        values = [RowValues(expression, source.columns, runtime) for expression in keys]
+        calls = [_call(call, source, runtime) for call in aggregates]
         same = None if terms else runtime.dictionary.identities
-        return GroupedAggregates(keys, calls, runtime.dictionary, same, always_one=not keys)
+        return GroupedAggregates(values, calls, runtime.dictionary, same, always_one=not values)
 
     return Spec("GroupedAggregates", make, operator.columns, (source,), operator)
 
@@ -45,7 +53,7 @@ def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
     )
 
 
-def _require_usable(operator: op.Aggregate | op.Annotate, calls: list[ex.AggregateCall]) -> None:
+def _require_usable(operator: op.Aggregate | op.Annotate, calls: Sequence[ex.AggregateCall]) -> None:
     for call in calls:
         for argument in call.arguments:
             require_pure(argument)

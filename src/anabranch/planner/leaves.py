@@ -6,8 +6,7 @@ windows and graphs hold now.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,9 +21,11 @@ from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
 from anabranch.delta.trace import Trace
 from anabranch.errors import EvaluationError, Span
 from anabranch.model.values import Value
+from anabranch.planner.asked_pairs import AskedPairs, Columns
 from anabranch.planner.feeds import Tick
-from anabranch.planner.graph_facts import FactMaker
+from anabranch.planner.graph_facts import NOBODY, FactMaker
 from anabranch.planner.graph_patterns import Component, GraphMatch
+from anabranch.planner.held import Held
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf
 from anabranch.snapshot import compile_plan
@@ -63,6 +64,8 @@ class Recomputed(Leaf):
         self._rows = Batch.empty(self._width)
 
     def advance(self, tick: Tick) -> Batch:
+        if not tick.settled and self._signature is not _NEVER:
+            return Batch.empty(self._width)
         signature = tick.signature(self._sources)
         if signature == self._signature and not self._volatile:
             return Batch.empty(self._width)
@@ -77,19 +80,26 @@ class Recomputed(Leaf):
 
 
 class Budgets:
-    """How much a matcher may keep, and what to call the pattern when it would be more."""
+    """How much a leaf may keep, and what to call it when it would be more: a pattern, unless `what` says otherwise."""
 
-    def __init__(self, max_matches: int | None, max_bytes: int | None, pattern: str, span: Span | None) -> None:
+    def __init__(
+        self, max_matches: int | None, max_bytes: int | None, said: str, span: Span | None, what: str = "the pattern"
+    ) -> None:
         self.max_matches = max_matches
         self.max_bytes = max_bytes
-        self._pattern = pattern
+        self._called = f"{what} {said}"
         self._span = span
+
+    def check(self, kept: Size) -> None:
+        """Refuse what takes more bytes than it may."""
+        if self.max_bytes is not None and kept.bytes > self.max_bytes:
+            raise self.refusal(BudgetExceeded("bytes", self.max_bytes))
 
     def refusal(self, error: BudgetExceeded) -> EvaluationError:
         option = "--max-matches" if error.what == "matches" else "--max-state"
         return EvaluationError(
             "SER-308",
-            f"the pattern {self._pattern} needs {error}",
+            f"{self._called} needs {error}",
             f"name more labels, types or constants, narrow the window, or allow more by {option}",
             self._span,
         )
@@ -147,50 +157,11 @@ class WindowMatch(Leaf):
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
         before, self._rows = self._rows, Batch.entering(rows)
+        self._budgets.check(self.size())
         return concatenated([-before, self._rows], self._conjunction.variables)
 
     def size(self) -> Size:
         return Size(len(self._rows), self._rows.rows.nbytes + self._held.nbytes)
-
-
-class Held:
-    """The arrivals that a window holds, oldest first, as blocks."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._blocks: deque[Ids] = deque()
-        self._first = 0  # the number of the first arrival in the blocks
-        self._arrived = 0
-
-    def slide(self, arrived: Ids, left: int) -> Ids:
-        """Take in what came and give back what went."""
-        if len(arrived):
-            self._blocks.append(arrived)
-            self._arrived += len(arrived)
-        gone = []
-        while self._blocks and self._first < left:
-            block = self._blocks[0]
-            leaving = min(len(block), left - self._first)
-            gone.append(block[:leaving])
-            self._first += leaving
-            if leaving == len(block):
-                self._blocks.popleft()
-            else:
-                self._blocks[0] = block[leaving:]
-        return np.concatenate(gone) if gone else np.empty((0, self._width), np.int64)
-
-    def facts(self) -> Ids:
-        if not self._blocks:
-            return np.empty((0, self._width), np.int64)
-        if len(self._blocks) > 1:
-            whole = np.concatenate(self._blocks)
-            self._blocks.clear()
-            self._blocks.append(whole)
-        return self._blocks[0]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(block.nbytes for block in self._blocks)
 
 
 class MergedMatch(Leaf):
@@ -230,9 +201,11 @@ class MergedMatch(Leaf):
         added = touched.rows[(touched.before == 0) & (touched.after > 0)]
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         try:
-            return self.matcher.change(removed, added, numbers)
+            batch = self.matcher.change(removed, added, numbers)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
+        self._budgets.check(self.size())
+        return batch
 
     def _refresh(self, part: Static, tick: Tick, came: list[Ids], went: list[Ids]) -> None:
         signature = tick.signature((part,))
@@ -259,21 +232,31 @@ class ElementMatch(Leaf):
     Work: O(elements that changed) to make facts of them, then what their matches take."""
 
     def __init__(
-        self, window: Window, match: GraphMatch, component: Component, budgets: Budgets, runtime: Runtime
+        self,
+        window: Window,
+        match: GraphMatch,
+        component: Component,
+        budgets: Budgets,
+        runtime: Runtime,
+        asked: Mapping[Columns, AskedPairs] = NOBODY,
     ) -> None:
         self._window = window
         self._picks = component.picks
         self._budgets = budgets
-        self._facts = FactMaker(match, runtime.dictionary, runtime.context, component)
+        dictionary, context = runtime.dictionary, runtime.context
+        self._facts = FactMaker(match, dictionary, context, component, asked, budgets.max_bytes)
         conjunction = component.conjunction
         self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
 
     def advance(self, tick: Tick) -> Batch:
-        removed, added = self._facts.facts(tick.elements(self._window))
+        carried = tick.relationships(self._window) if self._facts.follows and not tick.strict else None
         try:
-            return self.matcher.change(removed, added).picked(self._picks)
+            removed, added = self._facts.facts(tick.elements(self._window), carried)
+            batch = self.matcher.change(removed, added).picked(self._picks)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
+        self._budgets.check(self.size())
+        return batch
 
     def size(self) -> Size:
         kept, trails = self.matcher.size(), self._facts.size()

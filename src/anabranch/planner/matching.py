@@ -15,7 +15,8 @@ from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import parts_of
-from anabranch.planner.graph_patterns import Component, GraphMatch
+from anabranch.planner.asked_pairs import AskedPairs, Columns
+from anabranch.planner.graph_patterns import Component, GraphMatch, ShortestKind, TrailKind
 from anabranch.planner.leaves import Budgets, ElementMatch, Given, Joiner, MergedMatch, SlidingMatch, WindowMatch
 from anabranch.planner.questions import seconds
 from anabranch.planner.runtime import Runtime
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from anabranch.planner.plan import Choices
 
 _MOST_PATTERNS = 64
+_ENDS = {"both": "ComponentPairs", "out": "PathTrees", "in": "PathTrees"}  # of trails that are found once
 _REPLACED = 0.5  # the share of a window that a slide replaces, from which on evaluating all of it costs less
 
 
@@ -79,22 +81,50 @@ def _chosen(window: op.Window, choices: Choices) -> tuple[str, Joiner | None]:
     return "LogMatcher", None
 
 
-def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices) -> list[Spec]:
-    """The matchers of a property-graph pattern, one for each part that shares no node with the others."""
+def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices, asking: Spec | None = None) -> list[Spec]:
+    """The matchers of a property-graph pattern, one for each part that shares no node with the others. `asking` are the
+    rows that say which shortest paths are asked for."""
     if not isinstance(operator.source, op.Window):
         raise NotIncremental("a graph that does not move")
     said = ", ".join(Speller().path(path) for path in operator.paths)
     budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span)
-    return [_element_spec(operator, operator.source, one, match, budgets) for one in match.components]
+    return [_element_spec(operator, operator.source, one, match, budgets, asking) for one in match.components]
 
 
 def _element_spec(
-    operator: op.Pattern, window: op.Window, component: Component, match: GraphMatch, budgets: Budgets
+    operator: op.Pattern,
+    window: op.Window,
+    component: Component,
+    match: GraphMatch,
+    budgets: Budgets,
+    asking: Spec | None,
 ) -> Spec:
     if len(component.conjunction.patterns) > _MOST_PATTERNS:
         raise NotIncremental(f"more than {_MOST_PATTERNS} patterns hang together")
+    shortest = [kind for kind in match.kinds if isinstance(kind, ShortestKind) and kind.number in component.kinds]
+    asks = {} if asking is None else {one.asked: _asks(asking, one.asked) for one in shortest if any(one.asked)}
 
     def make(runtime: Runtime) -> Part:
-        return ElementMatch(window, match, component, budgets, runtime)
+        asked = {columns: runtime.shared[spec] for columns, spec in asks.items()}
+        return ElementMatch(window, match, component, budgets, runtime, asked)
 
-    return Spec("LogMatcher", make, component.names, about=operator)
+    ends = {_ENDS[kind.direction] for kind in match.kinds if isinstance(kind, TrailKind) and _is_once(kind, component)}
+    names = ("LogMatcher", *sorted(ends), *(("ShortestPaths",) if shortest else ()))
+    return Spec(", ".join(names), make, component.names, tuple(asks.values()), operator)
+
+
+def _asks(asking: Spec, columns: Columns) -> Spec:
+    """Whoever counts which ends of shortest paths rows ask about: found by its spec among what operators share."""
+    places = [None if name is None else asking.index(name) for name in columns]
+
+    def make(runtime: Runtime) -> Part:
+        found = AskedPairs(columns, places, runtime.dictionary)
+        runtime.shared[spec] = found
+        return found
+
+    spec = Spec("AskedPairs", make, (), (asking,))
+    return spec
+
+
+def _is_once(kind: TrailKind, component: Component) -> bool:
+    return kind.once and kind.number in component.kinds

@@ -43,15 +43,20 @@ from anabranch.planner.graph_patterns import plan_pattern
 from anabranch.planner.groups import aggregate_spec, annotate_spec
 from anabranch.planner.leaves import Given, Recomputed
 from anabranch.planner.matching import elements_spec, triples_spec
+from anabranch.planner.parted_patterns import Parted, parted
 from anabranch.planner.property_paths import path_spec
 from anabranch.planner.questions import (
+    asks_for_shortest,
     bare,
+    binds_shortest,
     has_argument,
     is_volatile_itself,
+    meets_others,
     path_meets_others,
     reads_static,
     reads_windows_itself,
     says_the_same,
+    shortest_reads_others,
 )
 from anabranch.planner.results import ask_spec, construct_spec
 from anabranch.planner.runtime import Runtime
@@ -109,6 +114,8 @@ class Planner:
     streaming: dict[int, bool] = field(default_factory=dict)
     marks: int = 0
     links: dict[ex.Links, Spec] = field(default_factory=dict)  # indexes of connectivity, each once
+    parts: list[Parted] = field(default_factory=list)  # kept, for `needed` knows them by their ids
+    asking: Spec | None = None  # the rows that say which shortest paths the next pattern is asked for
 
     def build(self, operator: op.Operator, scope: Scope) -> Spec:
         """The operators for a part of the plan: on changes where there are any, else on the plain evaluator."""
@@ -176,11 +183,11 @@ class Planner:
             case op.Aggregate(input_):
                 if scope.over(operator):
                     raise NotIncremental("it groups the rows of a subquery for each row outside")
-                return aggregate_spec(operator, self._dressed(operator, scope), self.terms)
+                return aggregate_spec(operator, *self._grouped(operator, scope), self.terms)
             case op.Annotate(input_):
                 if scope.over(operator):
                     raise NotIncremental("it groups the rows of a subquery for each row outside")
-                return annotate_spec(operator, self._dressed(operator, scope), self.terms)
+                return annotate_spec(operator, self.build(input_, scope), self.terms)
             case op.Distinct(input_):
                 return distinct(self.build(input_, scope), operator, self.terms)
             case op.Order(input_, keys):
@@ -207,14 +214,13 @@ class Planner:
                 raise NotIncremental("DESCRIBE follows blank nodes through the graph")
         raise NotIncremental(f"{type(operator).__name__} has no operator on changes")
 
-    def _dressed(self, operator: op.Aggregate | op.Annotate, scope: Scope) -> Spec:
-        for node in walk(operator):
-            if isinstance(node, ex.AggregateCall):
-                for argument in node.arguments:
-                    require_pure(argument)
-        for _, key in operator.keys if isinstance(operator, op.Aggregate) else ():
-            require_pure(key)
-        return self.build(operator.input, scope)
+    def _grouped(
+        self, operator: op.Aggregate, scope: Scope
+    ) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
+        """The rows to be grouped, with what keys and aggregates read of them."""
+        keys, calls = [one for _, one in operator.keys], [one for _, one in operator.aggregates]
+        source, shown = self._marked(self.build(operator.input, scope), [*keys, *calls], scope)
+        return source, shown[: len(keys)], [one for one in shown[len(keys) :] if isinstance(one, ex.AggregateCall)]
 
     # --- conditions ---
 
@@ -302,7 +308,7 @@ class Planner:
         inside = extended(inside, [(key, ex.ListOf(tuple(map(ex.Variable, hidden))))], plan)
         item = ex.AggregateCall("collect", (ex.ListOf((collected.result,)),), span=collected.span)
         lists = op.Aggregate(plan, ((key, ex.Variable(key)),), ((name, item),))
-        grouped = aggregate_spec(lists, inside, self.terms)
+        grouped = aggregate_spec(lists, inside, [ex.Variable(key)], [item], self.terms)
         asking = extended(outer, [(key, ex.ListOf(tuple(map(ex.Variable, names))))], plan)
         joined = hash_join(asking, grouped, True, (), ({key}, {key}), plan, outer=True)
         return flattened(joined, name, (*outer.columns, name), plan)
@@ -326,7 +332,8 @@ class Planner:
             subjects = tuple(ex.Call("node_id", (one,), span=asked.span) for one in subjects)
         linked = self.links.get(links)
         if linked is None:
-            linked = self.links[links] = linked_spec(links, self.choices.index, self.choices.slide)
+            choices = self.choices
+            linked = self.links[links] = linked_spec(links, choices.index, choices.slide, choices.max_bytes)
         names = tuple(f"{name} node {place}" for place in range(len(subjects)))
         asking = extended(outer, tuple(zip(names, subjects, strict=True)), None)
         arguments = [asking.index(one) for one in names]
@@ -349,10 +356,15 @@ class Planner:
             self.modes[id(operator)] = Mode("incremental", parts[0].name)
             return arranged(self._combined(parts, conditions, operator), operator.columns, operator), conditions
         wanted = self.needed.get(id(operator))
-        match = plan_pattern(operator, conditions, wanted, self.choices.parameters, self.choices.trails)
+        asking, self.asking = self.asking, None
+        asked = frozenset() if asking is None else frozenset(asking.columns)
+        match = plan_pattern(operator, conditions, wanted, self.choices.parameters, self.choices.trails, asked)
         if isinstance(match, str):
             raise NotIncremental(match)
-        matchers = elements_spec(operator, match, self.choices)
+        two = parted(operator, conditions, wanted)
+        if two is not None:
+            return self._parted(operator, two)
+        matchers = elements_spec(operator, match, self.choices, asking)
         self.modes[id(operator)] = Mode("incremental", matchers[0].name)
         spec = self._combined(matchers, match.kept, operator, match.alike)
         for one, other in match.different:
@@ -362,6 +374,18 @@ class Planner:
         for path in match.paths:
             spec = with_path(spec, path, operator)
         return arranged(filled(spec, operator.columns, operator), operator.columns, operator), match.kept
+
+    def _parted(self, operator: op.Pattern, parts: Parted) -> tuple[Spec, Sequence[ex.Expression]]:
+        """Shortest paths joined with what stands beside them in a pattern, which asks for them."""
+        self.parts.append(parts)
+        self.needed = {**self.needed, **dict(zip((id(parts.others), id(parts.shortest)), parts.needed, strict=True))}
+        others, left = self._pattern(parts.others, parts.own[0])
+        self.asking = others
+        shortest, more = self._pattern(parts.shortest, parts.own[1])
+        joined = hash_join(others, shortest, False, (), None, operator, outer=False)
+        self.modes[id(operator)] = self.modes[id(parts.shortest)]
+        spec = arranged(filled(joined, operator.columns, operator), operator.columns, operator)
+        return spec, (*left, *more, *parts.conditions)
 
     def _combined(
         self,
@@ -406,7 +430,15 @@ class Planner:
         if path_meets_others(operator.left, operator.right, self.needed, self.several):
             raise NotIncremental("a named path passes elements that were met in another window")
         left = self.build(operator.left, scope)
-        right, moved = self._right(operator, scope)
+        if binds_shortest(operator.left, operator.right):
+            raise NotIncremental("the relationships of a shortest path were met before")
+        if shortest_reads_others(operator.left, operator.right):
+            raise NotIncremental("conditions on each relationship of a shortest path read the rest of the row")
+        self.asking = left if asks_for_shortest(operator.left, operator.right) else None
+        try:
+            right, moved = self._right(operator, scope)
+        finally:
+            self.asking = None
         for condition in moved:
             require_pure(condition)
         hidden = [name for name in scope.hidden if name in left.columns and name in right.columns]
@@ -435,11 +467,18 @@ class Planner:
         return arranged(joined, names, operator)
 
     def _right(self, operator: op.Join | op.LeftJoin, scope: Scope) -> tuple[Spec, tuple[ex.Expression, ...]]:
-        """The right side, and those of its conditions that read columns of the left: `(b {id: a.id})`."""
+        """The right side, and those of its conditions that read columns of the left: `(b {id: a.id})`. An element of
+        another source is what both say of it, as soon as there is something to compare it with."""
         right = operator.right
         if isinstance(right, op.Pattern) and right.where is not None:
             parts = conjuncts(right.where)
-            own = [part for part in parts if free_variables(part) <= frozenset(right.columns)]
+            met = frozenset(right.columns) & frozenset(operator.left.columns)
+            united = met if meets_others(operator.left, right, self.several) else frozenset()
+            own = [
+                part
+                for part in parts
+                if (read := free_variables(part)) <= frozenset(right.columns) and (read <= met or not read & united)
+            ]
             if len(own) < len(parts):
                 moved = tuple(part for part in parts if part not in own)
                 where = None if not own else own[0] if len(own) == 1 else ex.And(tuple(own))

@@ -4,9 +4,10 @@ A path is walked from the end that is a term, else from every node that a path c
 term of the query to itself, always, and between two variables every node of the graph to itself (`snapshot.rdf.paths`
 is the law).
 
-Static graphs beside the one window are laid first and never leave; when one changes, everything is built anew from what
-the window holds. Of several windows each has its own order in which triples leave, and no number tells which of two is
-better: there the path is computed anew.
+Static graphs beside windows are laid first and never leave; when one changes, everything is built anew from what the
+windows hold. Several windows are followed as if they were one (`held.HeldTogether`), in which the trees know by its
+place what leaves first. Where it does not tell (windows of different widths, or whose widths are no whole slides), they
+are built anew at the instants at which something leaves out of order, and what differs is told.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import Triples
 from anabranch.planner.feeds import Tick
-from anabranch.planner.leaves import Budgets, Held
+from anabranch.planner.held import HeldTogether
+from anabranch.planner.leaves import Budgets
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf, NotIncremental, Spec
 from anabranch.planner.trails import TooManyTrails
@@ -49,8 +51,6 @@ def path_spec(operator: tr.Path, choices: Choices) -> Spec:
     """The trees of a path."""
     parts = tuple(dict.fromkeys(parts_of(operator.source)))
     windows = [part for part in parts if isinstance(part, Window)]
-    if len(windows) != 1:
-        raise NotIncremental("a path of any length through several windows")
     if not choices.trails:
         raise NotIncremental("paths of any length: too many nodes to be kept")
     try:
@@ -61,17 +61,23 @@ def path_spec(operator: tr.Path, choices: Choices) -> Spec:
     said = f"{speller.place(operator.subject)} {speller.property_path(operator.path)} {speller.place(operator.object)}"
     budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span)
     static = tuple(part for part in parts if isinstance(part, Static))
-    make = partial(PathTrees, operator, windows[0], static, budgets)
+    make = partial(PathTrees, operator, tuple(windows), static, budgets)
     return Spec("PathTrees", make, operator.columns, about=operator)
 
 
 class PathTrees(Leaf):
-    """The pairs that a path joins. Work: see `delta.paths.matcher`; O(window) when a static graph changes."""
+    """The pairs that a path joins. Work: see `delta.paths.matcher`; that of building all trees when a static graph
+    changes, or when something leaves out of order."""
 
     def __init__(
-        self, operator: tr.Path, window: Window, static: tuple[Static, ...], budgets: Budgets, runtime: Runtime
+        self,
+        operator: tr.Path,
+        windows: tuple[Window, ...],
+        static: tuple[Static, ...],
+        budgets: Budgets,
+        runtime: Runtime,
     ) -> None:
-        self._window = window
+        self._windows = windows
         self._static = static
         self._budgets = budgets
         self._dictionary = runtime.dictionary
@@ -86,7 +92,7 @@ class PathTrees(Leaf):
         # Which of where a walk begins and ends are columns.
         columns = [1, 0] if is_turned else [0, 1]
         self._picks = [0] if self._is_loop else [at for at, free in zip(columns, is_free, strict=True) if free]
-        self._held = Held(3) if static else None
+        self._held = HeldTogether(len(windows)) if static or len(windows) > 1 else None
         self._signature: Hashable = _NEVER
         self._begun = 0  # how many arrivals had left when the matcher was new
         self.matcher = self._new_matcher()
@@ -96,24 +102,25 @@ class PathTrees(Leaf):
         return PathMatcher(self._automaton, self._source, self._target, self._is_loop, most, self._budgets.max_bytes)
 
     def advance(self, tick: Tick) -> Batch:
-        arrived, left = tick.triples(self._window)
-        if self._held is not None:
-            self._held.slide(arrived, left)
         try:
-            return self._changes(tick, arrived, left).picked(self._picks)
+            batch = self._changes(tick).picked(self._picks)
         except BudgetExceeded as error:
             if error.what == "matches" and self._budgets.max_matches is None:
                 raise TooManyTrails(error.limit) from None
             raise self._budgets.refusal(error) from None
+        self._budgets.check(self.size())
+        return batch
 
-    def _changes(self, tick: Tick, arrived: Ids, left: int) -> Batch:
+    def _changes(self, tick: Tick) -> Batch:
+        slides = [tick.triples(window) for window in self._windows]
         if self._held is None:
-            return self.matcher.slide(arrived, left)
+            return self.matcher.slide(*slides[0])
+        together = self._held.slide(slides)
         signature = tick.signature(self._static)
-        if signature == self._signature:
-            return self.matcher.slide(arrived, left - self._begun)
+        if signature == self._signature and together is not None:
+            return self.matcher.slide(together.arrived, together.left - self._begun)
         before = -Batch.entering(self.matcher.pairs())
-        self._signature, self._begun = signature, left
+        self._signature, self._begun = signature, self._held.left
         self.matcher = self._new_matcher()
         for part in self._static:
             self.matcher.lay(self._encoded(tick.context.triples(part)))

@@ -90,9 +90,37 @@ def path_meets_others(
     named = [path for path in right.paths if path.variable in wanted]
     passed = {node.variable for path in named for node in path.nodes}
     passed |= {one.variable for path in named for one in path.relationships}
-    if passed.isdisjoint(left.columns):
-        return False
+    return not passed.isdisjoint(left.columns) and meets_others(left, right, several)
+
+
+def meets_others(left: op.Operator, right: op.Pattern, several: bool) -> bool:
+    """Whether elements of the left may look different to the pattern on the right: it is from another source."""
     return bool(set(sources(left)) - {right.source}) or (several and has_argument(left))
+
+
+def binds_shortest(left: op.Operator, right: op.Operator) -> bool:
+    """Whether the left has columns for the relationships of a shortest path on the right."""
+    named = {one.variable for path in _shortest(right) for one in path.relationships}
+    return not named.isdisjoint(left.columns)
+
+
+def shortest_reads_others(left: op.Operator, right: op.Operator) -> bool:
+    """Whether the conditions along a shortest path on the right read columns of the left."""
+    steps = [one for path in _shortest(right) for one in path.relationships]
+    read = _read(one.where for one in steps if one.where is not None)
+    return not read.isdisjoint(left.columns)
+
+
+def asks_for_shortest(left: op.Operator, right: op.Operator) -> bool:
+    """Whether the left says where a shortest path on the right begins or ends."""
+    ends = {node.variable for path in _shortest(right) for node in path.nodes}
+    return not ends.isdisjoint(left.columns)
+
+
+def _shortest(pattern: op.Operator) -> list[op.PathPattern]:
+    while isinstance(pattern, op.Filter):
+        pattern = pattern.input
+    return [path for path in pattern.paths if path.kind != "trail"] if isinstance(pattern, op.Pattern) else []
 
 
 def needed_columns(plan: op.Operator, wanted: frozenset[str] | None = None) -> dict[int, frozenset[str]]:

@@ -16,6 +16,7 @@ from anabranch.algebra.walk import is_volatile, walk
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Value
+from anabranch.snapshot.bounded_regex import is_always_answered
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.variables import free_variables
@@ -68,7 +69,10 @@ class _Certainty:
                 return self.of_value(item) and self._is_list(container)
             case ex.Call("matches", (whole, pattern)):
                 tried = self._known(ex.Call("matches", (ex.Constant(""), pattern)))
-                return self.of_value(whole) and tried is not None
+                given = self._known(pattern)
+                if tried is None or given is None or not self.of_value(whole):
+                    return False
+                return not isinstance(given[0], str) or is_always_answered(given[0])
             case ex.Call(function, arguments) if function in _TRUTHS:
                 return all(map(self.of_value, arguments))
             case ex.Case(branches, default):

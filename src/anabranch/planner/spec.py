@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from anabranch.algebra.operators import Operator
+from anabranch.algebra.expressions import Expression
+from anabranch.algebra.operators import Operator, Source
+from anabranch.algebra.walk import read_by, sources
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import NOTHING_KEPT, DeltaOperator, Size
 from anabranch.planner.feeds import Tick
@@ -33,13 +35,18 @@ Part: TypeAlias = Leaf | DeltaOperator
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """One operator to be. `name` is its algorithm; `about` the operator of the plan that it belongs to."""
+    """One operator to be. `name` is its algorithm; `about` the operator of the plan that it belongs to, from which one
+    reads what a leaf reads, unless `reads` says so. `picks`: it only chooses columns of its input. `says` are the
+    conditions that it tests, or the columns that it computes: what is its own of what `about` does."""
 
     name: str
     make: Callable[[Runtime], Part]
     columns: tuple[str, ...]
     inputs: tuple[Spec, ...] = ()
     about: Operator | None = field(default=None, repr=False)
+    reads: tuple[Source, ...] = ()
+    picks: bool = False
+    says: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def width(self) -> int:
@@ -47,6 +54,14 @@ class Spec:
 
     def index(self, name: str) -> int:
         return self.columns.index(name)
+
+    def asks(self) -> tuple[Source, ...]:
+        """The windows and graphs that a leaf asks itself."""
+        if self.inputs or self.reads:
+            return () if self.inputs else self.reads
+        if self.about is None:
+            return ()
+        return sources(self.about) if self.name == "Recomputed" else read_by(self.about)
 
 
 class NotIncremental(Exception):

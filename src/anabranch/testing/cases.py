@@ -117,13 +117,14 @@ def _run(case: Case, push: Any) -> Outcome:
     return dict(outcome)
 
 
-def new_session(case: Case) -> Session:
+def new_session(case: Case, rules: str | Sequence[str] = "all") -> Session:
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else None
     session = Session.local(
         streams=names,
         lateness=case.lateness,
         windows=case.options.get("windows", "trailing"),  # type: ignore[arg-type]
         conflicts=case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
+        rules=rules,
     )
     for name, graph in case.graphs.items():
         session.graph(name, graph)

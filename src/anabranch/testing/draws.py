@@ -27,6 +27,7 @@ _MINUTE = 60_000_000
 _LABELS = ("A", "B", "C")
 _TYPES = ("R", "S")
 _WIDTHS = ("PT2M", "PT3M", "PT5M", "PT10M", "PT90S")
+_DEEPEST = 6  # conditions within conditions
 _RHYTHMS = ("PT1M", "PT2M", "PT3M", "PT150S", "PT7M")
 
 
@@ -40,25 +41,31 @@ def draw_case(random: Random, number: int = 0) -> Case:
     if random.random() < 0.3:
         options["drain"] = ""
     options["streams"] = ", ".join(streams)
-    queries = [_Query(random, streams, f"q{index}").text() for index in range(random.choice((1, 1, 1, 2, 3)))]
+    # Of trails without bound there may be so many that only small graphs let the plain evaluator find them all.
+    endless = random.random() < 0.2
+    queries = [_Query(random, streams, f"q{index}", endless).text() for index in range(random.choice((1, 1, 1, 2, 3)))]
     return Case(
         Path(f"draw-{number}.case"),
         options=options,
         parameters={"p": random.randint(0, 3)},
         query="\n".join(queries),
-        streams={name: _events(random, "lateness" in options or random.random() < 0.1) for name in streams},
+        streams={name: _events(random, "lateness" in options or random.random() < 0.1, endless) for name in streams},
     )
 
 
-def _events(random: Random, disordered: bool) -> list[Event]:
+def _events(random: Random, disordered: bool, few: bool) -> list[Event]:
+    """Events with up to four relationships each and 16 in all; `few`: with up to two each and six in all."""
     events = []
+    left = 6 if few else 16
     at = _START + random.randint(-5, 5) * _MINUTE
     for _ in range(random.choice((0, 2, 4, 6, 8, 12))):
         at += random.choice((0, 15, 30, 60, 60, 90, 120, 420)) * 1_000_000
         shift = random.choice((0, 0, 30, 120)) * 1_000_000 if disordered else 0
         nodes = {node_id: _node(random, node_id) for node_id in random.sample(range(4), random.randint(1, 3))}
         relationships = []
-        for index in range(random.randint(0, 4)):
+        count = min(left, random.choice((0, 0, 1, 1, 2)) if few else random.randint(0, 4))
+        left -= count
+        for index in range(count):
             source, target = random.randrange(4), random.randrange(4)
             kind = random.choice(_TYPES)
             identity = None if random.random() < 0.3 else f"{kind}{source}{target}"
@@ -81,8 +88,9 @@ def _properties(random: Random) -> dict[str, Value]:
 class _Query:
     """One random REGISTER QUERY; `scope` holds the variables by kind as the clauses bind them."""
 
-    def __init__(self, random: Random, streams: list[str], name: str) -> None:
+    def __init__(self, random: Random, streams: list[str], name: str, endless: bool) -> None:
         self.random = random
+        self.endless = endless  # whether trails have no bound
         self.streams = streams
         self.name = name
         self.nodes: list[str] = []
@@ -90,7 +98,7 @@ class _Query:
         self.values: list[str] = []
         self.paths: list[str] = []
         self.made = 0
-        self.budget = 5  # relationships that may still be drawn, so that no draw explodes
+        self.budget = 4  # relationships that may still be drawn, so that no draw explodes
 
     def text(self) -> str:
         random = self.random
@@ -98,7 +106,7 @@ class _Query:
         body = self._part()
         if random.random() < 0.1:
             columns = random.choice(("1 AS c", "count(*) AS c"))
-            sides = [f"{_Query(random, self.streams, '')._clauses()} EMIT {columns}" for _ in range(2)]
+            sides = [f"{_Query(random, self.streams, '', self.endless)._clauses()} EMIT {columns}" for _ in range(2)]
             body = random.choice((" UNION ", " UNION ALL ")).join(sides)
         if random.random() < 0.1:
             return f"REGISTER QUERY {self.name} STARTING AT {start} {{ {body.replace('EMIT', 'RETURN')} }}"
@@ -136,7 +144,7 @@ class _Query:
         text = ("OPTIONAL MATCH " if optional else "MATCH ") + ", ".join(paths) + f" WITHIN {random.choice(_WIDTHS)}"
         if len(self.streams) > 1:
             text += f" ON STREAM {random.choice(self.streams)}"
-        if random.random() < 0.35:
+        if random.random() < (0.6 if self.endless else 0.35):
             text += f" WHERE {self._condition()}"
         return text
 
@@ -177,11 +185,11 @@ class _Query:
     def _relationship(self) -> tuple[str, bool]:
         random = self.random
         kind = f":{random.choice(('R', 'S', 'R|S'))}" if random.random() < 0.6 else ""
-        many = self.budget >= 3 and random.random() < 0.3
+        many = self.budget >= 3 and random.random() < (0.6 if self.endless else 0.3)
         self.budget -= 3 if many else 1
         name = ""
         if many:
-            kind += random.choice(("*1..2", "*0..2", "*2", "*..3"))
+            kind += random.choice(("*", "*", "*0..") if self.endless else ("*1..2", "*0..2", "*2", "*..3"))
         elif random.random() < 0.5:
             name = self._fresh("r")
             self.relationships.append(name)
@@ -206,13 +214,18 @@ class _Query:
         one = random.choice(choices)
         return one if random.random() < 0.8 else f"coalesce({one}, {self._literal()})"
 
-    def _condition(self) -> str:
+    def _condition(self, depth: int = 0) -> str:
         random = self.random
-        kind = random.random()
+        if self.endless and self.nodes and random.random() < 0.5:
+            return self._trail_exists()
+        if self.paths and random.random() < 0.4:
+            return self._along()
+        kind = random.random() if depth < _DEEPEST else random.uniform(0.3, 1)
         if kind < 0.15:
-            return f"NOT ({self._condition()})"
+            return f"NOT ({self._condition(depth + 1)})"
         if kind < 0.3:
-            return f"({self._condition()} {random.choice(('AND', 'OR', 'XOR'))} {self._condition()})"
+            operator = random.choice(("AND", "OR", "XOR"))
+            return f"({self._condition(depth + 1)} {operator} {self._condition(depth + 1)})"
         if kind < 0.45 and self.nodes:
             return f"({random.choice(self.nodes)})-[:{random.choice(_TYPES)}]->(:{random.choice(_LABELS)})"
         if kind < 0.55 and self.nodes:
@@ -224,6 +237,23 @@ class _Query:
         if kind < 0.85:
             return f"{self._value()} IN [{self._literal()}, {self._literal()}]"
         return f"{self._value()} {random.choice(('=', '<>', '<', '<=', '>'))} {self._value()}"
+
+    def _along(self) -> str:
+        """A condition on what a path goes through."""
+        random = self.random
+        quantifier = random.choice(("ALL", "ALL", "ALL", "NONE", "ANY", "SINGLE"))
+        what = random.choice(("relationships", "relationships", "nodes"))
+        test = f"e.{random.choice('xy')} {random.choice(('=', '<>', '<', '>='))} {self._value()}"
+        return f"{quantifier}(e IN {what}({random.choice(self.paths)}) WHERE {test})"
+
+    def _trail_exists(self) -> str:
+        random = self.random
+        left, right = random.choice((("-", "->"), ("<-", "-"), ("-", "-"), ("-", "-")))
+        one, other = random.choice(self.nodes), random.choice((*self.nodes, f":{random.choice(_LABELS)}"))
+        text = f"({one}){left}[{random.choice(('*', '*', ':R*', '*0..', '*..3'))}]{right}({other})"
+        if random.random() < 0.3:
+            return f"({one} <> {random.choice(self.nodes)} AND {text})"
+        return text if random.random() < 0.7 else f"NOT {text}"
 
     def _with(self) -> str:
         random = self.random
@@ -240,8 +270,9 @@ class _Query:
     def _grouped_with(self) -> str:
         random = self.random
         key, total = self._fresh("k"), self._fresh("a")
+        value = self._value()
         aggregate = random.choice(
-            (f"count({self._value()})", "count(*)", f"min({self._value()})", f"max({self._value()})")
+            (f"count({value})", f"count(DISTINCT {value})", "count(*)", f"min({value})", f"max({value})")
         )
         if random.random() < 0.3:
             aggregate = f"size(collect(DISTINCT {self._value()}))"
@@ -258,7 +289,7 @@ class _Query:
         columns = [f"{self._value()} AS c{index}" for index in range(random.choice((1, 2, 2, 3)))]
         if self.nodes and random.random() < 0.3:
             columns.append(f"{random.choice(self.nodes)} AS c9")
-        text = ("DISTINCT " if random.random() < 0.2 else "") + ", ".join(columns)
+        text = ("DISTINCT " if random.random() < (0.7 if self.endless else 0.2) else "") + ", ".join(columns)
         if random.random() < 0.2:
             names = [column.rsplit(" AS ", 1)[1] for column in columns]
             random.shuffle(names)

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 import pyoxigraph as ox
 
-from anabranch.algebra.spell_terms import Terms
 from anabranch.formats.rdf.terms import BlankNames, syntax_reason
+from anabranch.model.spelling import Terms
 from anabranch.model.terms import RDF, RDFS, XSD, Blank, Term, Triple
 from anabranch.testing.notation import NotationError
 

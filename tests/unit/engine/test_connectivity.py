@@ -38,6 +38,12 @@ REGISTER QUERY apart STARTING AT '1970-01-01T00:00:00Z'
 { MATCH (a:P), (b:P) WITHIN PT6S WHERE id(a) < id(b) AND NOT connected(a, b)
   EMIT id(a) AS a, id(b) AS b, [x IN [a, b] WHERE x.v > 1 | component(x)] AS c ON EXIT EVERY PT2S }
 """
+GROUPED = """
+REGISTER QUERY grouped STARTING AT '1970-01-01T00:00:00Z'
+{ MATCH (a:P) WITHIN PT8S
+  WITH component(a, ['KNOWS']) AS c, collect(id(a)) AS members, max(componentSize(a)) AS m
+  WHERE size(members) > 1 EMIT c, members, m SNAPSHOT EVERY PT2S }
+"""
 COUNTED = """
 REGISTER QUERY linked AS PREFIX : <http://e/>
 SELECT ?a ?b (anb:componentSize(?b, :p, :q) AS ?n) FROM STREAM <http://s> [RANGE TRIPLES 25 STEP 4]
@@ -99,7 +105,7 @@ def both_ways(text: str, events: list[Event], conflicts: ConflictPolicy = "lates
     return found
 
 
-@pytest.mark.parametrize("text", [ALL_KINDS, ONE_KIND, WHOLE_SLIDES, TWO_WINDOWS, NEGATED])
+@pytest.mark.parametrize("text", [ALL_KINDS, ONE_KIND, WHOLE_SLIDES, TWO_WINDOWS, NEGATED, GROUPED])
 @pytest.mark.parametrize("seed", range(6))
 def test_relationships_that_come_again_and_leave(text: str, seed: int) -> None:
     assert both_ways(text, meetings(seed))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from anabranch.engine.plans import planned
 from anabranch.engine.running import MATCHERS, Running
 from anabranch.engine.session import Session
-from anabranch.errors import QueryError
+from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.values import Node, Relationship
@@ -111,6 +113,43 @@ def test_a_pattern_with_too_many_matches_is_refused_by_name_and_the_stream_goes_
     assert modest.poll()
 
 
+SERAPH = "REGISTER QUERY q STARTING AT '1970-01-01T00:00:00Z' { %s SNAPSHOT EVERY PT2S }"
+KEEPING_STATE = [
+    (
+        SERAPH % "MATCH (a:Nobody) WITHIN PT60S EMIT id(a) AS a, componentSize(a) AS size",
+        "the index of connected()",
+    ),
+    (SERAPH % "MATCH (a)-[*]->(b) WITHIN PT60S EMIT DISTINCT id(a) AS a", "the pattern (a)-[_r1*1.. once]->(b)"),
+    (SERAPH % "MATCH (a)-[*]-(b) WITHIN PT60S EMIT DISTINCT id(a) AS a", "the pattern (a)-[_r1*1.. once]-(b)"),
+    (SERAPH % "MATCH (a)-[*]->(b) WITHIN PT60S EMIT id(a) AS a", "the pattern (a)-[_r1*1..]->(b)"),
+    (TWO_STEPS.replace("?a :p ?b . ?b :p ?c", "?a :p+ ?c").replace("5s", "60s"), "the pattern ?a :p+ ?c"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), KEEPING_STATE)
+def test_whatever_keeps_more_than_allowed_is_refused_by_name(text: str, said: str) -> None:
+    session = Session.local(running=Running(max_state=60_000))
+    query = session.register(text)
+    stream, event = ("s", meeting) if text.startswith("REGISTER QUERY q") else ("http://s", step)
+    events = [event(at // 100, at, at + 1) for at in range(3000 if "Nobody" in text else 150)]
+    session.push(stream, [*events, event(60, 0, 1)])
+    session.finish()
+    [(name, failure)] = session.failures()
+    assert (name, failure.diagnostics[0].code) == (query.name, "SER-308")
+    assert said in str(failure)
+    assert "--max-state" in str(failure)
+
+
+def test_a_window_that_is_matched_as_a_whole_counts_what_it_holds() -> None:
+    session = Session.local(running=Running(matcher="semijoin", max_state=2_000))
+    query = session.register(TWO_STEPS)
+    for at in range(200):
+        session.push("http://s", [step(at // 50, at, at + 1)])
+    session.finish()
+    with pytest.raises(QueryError, match="SER-308"):
+        query.poll()
+
+
 def test_a_dictionary_full_of_what_has_left_is_begun_anew_and_nobody_notices() -> None:
     session = Session.local(running=Running(verify=1))
     encoded = session._engine._around.contents.encoded
@@ -126,3 +165,34 @@ def test_a_dictionary_full_of_what_has_left_is_begun_anew_and_nobody_notices() -
     for one in (query, friends):
         assert one.verified > 150
         assert one.differing == 0
+
+
+def test_a_query_that_would_tell_the_same_for_thousands_of_years_is_refused_and_others_pass_over_it() -> None:
+    session = Session.local()
+    counted, listed, entering, clock = (
+        session.register(f"REGISTER QUERY q{number} STARTING AT 1970-01-01T00:00 {{ MATCH (a) WITHIN PT60S {rest} }}")
+        for number, rest in enumerate(
+            (
+                "EMIT count(a) AS n SNAPSHOT EVERY PT1S",
+                "EMIT id(a) AS a SNAPSHOT EVERY PT20S",
+                "EMIT count(a) AS n ON ENTERING EVERY PT1S",
+                "WITH count(a) AS n EMIT n, datetime() AS now ON ENTERING EVERY PT1S",
+            )
+        )
+    )
+    session.push("s", [meeting(0, 1, 2), meeting(250_000_000_000, 1, 2)])
+    session.finish()
+    failures = dict(session.failures())
+    assert list(failures) == [counted.name, clock.name]
+    for failure in failures.values():
+        assert failure.diagnostics[0].code == "SER-310"
+        assert "instants, each of which has an answer" in str(failure)
+    assert len(counted.poll()) == 60
+    assert len(listed.poll()) == 4
+    assert [answer.rows for answer in entering.poll()] == [[(2,)], [(0,)], [(2,)]]
+
+
+@pytest.mark.parametrize("lateness", ["PT-5S", "P-1D", timedelta(seconds=-1), "-PT1S"])
+def test_events_are_not_late_by_less_than_nothing(lateness: str | timedelta) -> None:
+    with pytest.raises(EngineError, match="cannot be late by"):
+        Session.local(lateness=lateness)

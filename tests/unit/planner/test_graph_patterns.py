@@ -246,6 +246,10 @@ def node(name: str, *labels: str) -> op.NodePattern:
     return op.NodePattern(name, labels)
 
 
+def shortest(one: op.RelationshipPattern) -> op.PathPattern:
+    return op.PathPattern((node("a"), node("b")), (one,), None, "shortest")
+
+
 def relationship(name: str, *types: str, **options: Any) -> op.RelationshipPattern:
     return op.RelationshipPattern(name, types, **{"direction": "out", **options})
 
@@ -429,6 +433,9 @@ def test_trails_that_may_not_be_kept_are_searched_for_anew() -> None:
     assert isinstance(answer, str)
     assert "variable length" in answer
     assert isinstance(plan_pattern(ONE_HOP, trails=False), GraphMatch)
+    answer = plan_pattern(op.Pattern(SOURCE, (shortest(relationship("r")),)), trails=False)
+    assert isinstance(answer, str)
+    assert "shortest paths" in answer
 
 
 # --- what cannot be done ----------------------------------------------------------------------------------------------
@@ -438,7 +445,9 @@ def test_trails_that_may_not_be_kept_are_searched_for_anew() -> None:
     ("pattern", "reason"),
     [
         (path(node("a"), relationship("r", where=ex.Constant(True)), node("b")), "inside of a relationship"),
-        (op.PathPattern((node("a"), node("b")), (relationship("r"),), None, "shortest"), "shortest"),
+        (shortest(relationship("r", length=(2, None))), "shortest paths of 2 relationships and more"),
+        (shortest(relationship("r", where=ex.Compare("=", x_of("r"), x_of("a")))), "the rest of the row"),
+        (shortest(relationship("r", where=ex.Call("abs", (x_of("r"),)))), "may fail"),
         (path(node("a"), relationship("r"), node("b"), relationship("r"), node("c")), "`r` stands for two"),
         (path(node("r"), relationship("r"), node("b")), "`r` stands for two"),
     ],

@@ -53,4 +53,9 @@ class ConnectivityIndex(ABC):
 
     @abstractmethod
     def size(self) -> Size:
-        """How many vertices have a living link, and the bytes of all arrays."""
+        """How many vertices have a living link, and the bytes of all arrays. Work: O(vertices)."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """The bytes alone, which cost nothing to tell."""

@@ -321,15 +321,19 @@ class BicIndex(ConnectivityIndex):
         return mask[:count]
 
     def size(self) -> Size:
+        in_use = self._seen >= self._snapshot()
+        in_use[self._members[: self._count]] = True
+        return Size(int(in_use.sum()), self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
         arrays: list[npt.NDArray[Any]] = [
             self._parents, self._members, self._links, self._seen, self._near, self._merged, self._best,
             self._bridges, self._instants,
         ]  # fmt: skip
         for chunk in self._chunks.values():
             arrays += [chunk.pairs, chunk.ticks]
-        in_use = self._seen >= self._snapshot()
-        in_use[self._members[: self._count]] = True
-        return Size(int(in_use.sum()), sum(array.nbytes for array in arrays))
+        return sum(array.nbytes for array in arrays)
 
 
 def _with_length(array: npt.NDArray[Kind], length: int) -> npt.NDArray[Kind]:

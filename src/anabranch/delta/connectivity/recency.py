@@ -154,7 +154,11 @@ class RecencyTree(ConnectivityIndex):
     def size(self) -> Size:
         marks = np.zeros(len(self._words) // 2, np.bool_)
         links = kernels.mark(self._words, self._floor() << 32, marks)
-        return Size(links, self._words.nbytes)
+        return Size(links, self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        return self._words.nbytes
 
 
 def last_set(marks: Mask) -> int:

@@ -270,4 +270,4 @@ class Windowed:
     def size(self) -> Size:
         """How many vertices have a number, and the bytes of all arrays."""
         kept = self.vertices.size()
-        return Size(kept.rows, kept.bytes + self.index.size().bytes + self._loops.nbytes)
+        return Size(kept.rows, kept.bytes + self.index.nbytes + self._loops.nbytes)

@@ -1,8 +1,8 @@
-"""A spanning forest of a batch of edges by union-find."""
+"""Spanning forests of batches of edges by union-find."""
 
 from __future__ import annotations
 
-from anabranch.delta.batch import Ids
+from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.kernels.log_store import inlined, kernel
 
 
@@ -26,3 +26,25 @@ def forest(edges: Ids, order: Ids, parents: Ids, chosen: Ids) -> int:
             chosen[count] = edge
             count += 1
     return count
+
+
+@kernel
+def forests(
+    lefts: Ids, rights: Ids, order: Ids, slides: Ids, wanted: Mask, parents: Ids, met: Ids, chosen: Mask
+) -> None:
+    """Mark, slide by slide, the wanted edges that join what was not joined before in their slide. Edges are taken in
+    this order, which has those of one slide side by side; `met` is the slide in which a vertex was last met, and
+    anything that is no slide before."""
+    for edge in order:
+        if not wanted[edge]:
+            continue
+        slide = slides[edge]
+        left, right = lefts[edge], rights[edge]
+        if met[left] != slide:
+            met[left], parents[left] = slide, left
+        if met[right] != slide:
+            met[right], parents[right] = slide, right
+        left, right = _found(parents, left), _found(parents, right)
+        if left != right:
+            parents[max(left, right)] = min(left, right)
+            chosen[edge] = True

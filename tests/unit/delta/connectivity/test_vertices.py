@@ -179,6 +179,10 @@ class PlainIndex(ConnectivityIndex):
     def size(self) -> Size:
         return Size(len(self._naive.edges), 0)
 
+    @property
+    def nbytes(self) -> int:
+        return 0
+
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,133 @@
+"""Texts as ids: an exact table of very many texts, without an object for each.
+
+State: the bytes of each distinct text once, and eight int64 for each. Work: O(bytes) per text that is looked up.
+
+Law: two texts of one form have one id exactly when they are the same; `text` gives back what was put in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import texts as kernels
+
+Bytes = npt.NDArray[np.uint8]
+
+PADDING = kernels.PADDING
+_SLOTS = 1024
+_AT_ONCE = 1 << 14  # texts
+_LENGTH = (1 << kernels.LENGTH_BITS) - 1
+
+
+class TextTable:
+    """Texts come in runs of one form, which is a small number: `data` in UTF-8 with PADDING bytes behind, and where in
+    it each text starts and stops."""
+
+    __slots__ = ("_seed", "_spots", "_state", "_store", "_table")
+
+    def __init__(self, next_id: int = 0, room: int = 0) -> None:
+        """An empty table, with `room` for so many texts before it grows."""
+        slots = _slots(max(room, _SLOTS // 2))
+        self._seed = hash("texts")  # another one in each process, where Python's own hashes are
+        self._table: Ids = np.zeros(slots * kernels.SLOT, np.int64)
+        self._store: Bytes = np.zeros(1 << 14, np.uint8)
+        self._spots: Ids = np.full(slots, -1, np.int64)
+        self._state: Ids = np.zeros(kernels.STATE_SIZE, np.int64)
+        self._state[kernels.NEXT] = next_id
+
+    def __len__(self) -> int:
+        return int(self._state[kernels.TAKEN])
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next new text gets."""
+        return int(self._state[kernels.NEXT])
+
+    @next_id.setter
+    def next_id(self, value: int) -> None:
+        self._state[kernels.NEXT] = value
+
+    def add(self, data: Bytes, starts: Ids, stops: Ids, form: int, ids: Ids | None = None) -> Ids:
+        """The ids of texts; new ones get the next ids, or those that are given."""
+        found = np.empty(len(starts), np.int64) if ids is None else ids.copy()
+        # In parts, so that room is made for texts that differ and not for all that might.
+        for first in range(0, len(found), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            self._add(data, starts[part], stops[part], form, found[part], ids is not None)
+        return found
+
+    def _add(self, data: Bytes, starts: Ids, stops: Ids, form: int, ids: Ids, given: bool) -> None:
+        hashed = self._hashes(data, starts, stops)
+        self._make_room(len(ids), int((stops - starts).sum()), int(ids.max()) + 1 if given else 0)
+        kernels.add(
+            data, starts, stops, hashed, form, int(given), self._table, self._store, self._spots, self._state, ids
+        )
+
+    def find(self, text: bytes, form: int) -> int:
+        """The id of a text, -1 where it has none."""
+        data = np.frombuffer(text + bytes(PADDING), np.uint8).copy()
+        starts, stops = np.zeros(1, np.int64), np.full(1, len(text), np.int64)
+        found = np.empty(1, np.int64)
+        hashed = self._hashes(data, starts, stops)
+        kernels.find(data, starts, stops, hashed, form, self._table, self._store, found)
+        return int(found[0])
+
+    def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which ids are those of texts here."""
+        known = ids < len(self._spots) // 2
+        known[known] = self._spots[2 * ids[known]] >= 0
+        return known
+
+    def forms(self, ids: Ids) -> Ids:
+        """The forms of the texts of ids that are here."""
+        return self._spots[2 * ids + 1] >> kernels.LENGTH_BITS
+
+    def text(self, identifier: int) -> tuple[int, bytes]:
+        """The form and the text of an id."""
+        place, said = self._spots[2 * identifier : 2 * identifier + 2].tolist()
+        return said >> kernels.LENGTH_BITS, self._store[place : place + (said & _LENGTH)].tobytes()
+
+    def stored(self) -> tuple[Bytes, Ids]:
+        """All bytes with some behind them, and the length of each text, in the order in which they came; for a table
+        from id 0 on."""
+        count = len(self)
+        return self._store[: self._state[kernels.FILLED] + PADDING], self._spots[1 : 2 * count : 2] & _LENGTH
+
+    def _hashes(self, data: Bytes, starts: Ids, stops: Ids) -> Ids:
+        hashed = np.empty(len(starts), np.int64)
+        kernels.hashes(data, starts, stops, self._seed, hashed)
+        return hashed
+
+    def _make_room(self, texts: int, size: int, ids: int) -> None:
+        wanted = _slots(len(self) + texts) * kernels.SLOT
+        if wanted > len(self._table):
+            grown = np.zeros(wanted, np.int64)
+            kernels.plant(self._table, grown)
+            self._table = grown
+        filled = int(self._state[kernels.FILLED])
+        if filled + size + PADDING > len(self._store):
+            bytes_grown = np.zeros(max(2 * len(self._store), filled + size + PADDING), np.uint8)
+            bytes_grown[:filled] = self._store[:filled]
+            self._store = bytes_grown
+        spots = 2 * max(self.next_id + texts, ids)
+        if spots > len(self._spots):
+            more = np.full(max(2 * len(self._spots), spots), -1, np.int64)
+            more[: len(self._spots)] = self._spots
+            self._spots = more
+
+
+def _slots(texts: int) -> int:
+    """How many slots a table of so many texts has."""
+    return 1 << (2 * texts - 1).bit_length()
+
+
+_CLASSES = kernels.byte_classes()
+
+
+def plain_iris(data: Bytes, ends: Ids) -> tuple[Ids, Ids] | None:
+    """Where IRIs start and stop in texts that stand side by side, each an IRI or one in brackets; None when there is a
+    text that may be something else. Plain are IRIs of ASCII with a host and neither user nor port."""
+    starts, stops = np.empty(len(ends) - 1, np.int64), np.empty(len(ends) - 1, np.int64)
+    return (starts, stops) if kernels.plain_iris(data, ends, _CLASSES, starts, stops) else None

@@ -1,0 +1,86 @@
+"""Which nodes the rest of a query asks shortest paths about: so that nobody searches for pairs that nobody wants.
+
+Rows that a shortest path is joined with bind one of its ends, or both. They are counted on their way to the join, and
+who searches looks here before he does.
+
+Law: a pair is asked about while at least one row of the other side has its nodes in these columns.
+State: per pair the number of rows. Work per batch: O(changes).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from anabranch.delta.batch import Batch
+from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.operators.base import DeltaOperator, Size
+from anabranch.model.values import ElementId, Node
+
+Asked: TypeAlias = tuple[ElementId | None, ElementId | None]
+"""Where a path begins and where it ends; None: at any node."""
+Columns: TypeAlias = tuple[str | None, str | None]
+
+_BYTES_PER_PAIR = 300
+
+
+class AskedPairs(DeltaOperator):
+    """Counts the nodes of rows. `columns` are those of where paths begin and end, `places` where these are in the rows;
+    None: any node. Gives nothing: whoever has it looks into it."""
+
+    width = 0
+
+    def __init__(self, columns: Columns, places: Sequence[int | None], dictionary: Dictionary) -> None:
+        self.columns = columns
+        self._places = tuple(places)
+        self._dictionary = dictionary
+        self._counts: Counter[Asked] = Counter()
+        self._each: tuple[Counter[ElementId | None], ...] = (Counter(), Counter())
+        self._before: dict[Asked, bool] = {}  # of pairs touched since `take`: whether they were asked about then
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        for row, weight in zip(batch.rows.tolist(), batch.weights.tolist(), strict=True):
+            nodes = [None if place is None else self._node(row[place]) for place in self._places]
+            if any(place is not None and node is None for place, node in zip(self._places, nodes, strict=True)):
+                continue
+            pair = (nodes[0], nodes[1])
+            before = self._counts[pair]
+            self._before.setdefault(pair, before > 0)
+            self._counts[pair] = before + weight
+        return Batch.empty(0)
+
+    def _node(self, value: int) -> ElementId | None:
+        node = self._dictionary.decode(value)
+        return node.id if isinstance(node, Node) else None
+
+    def take(self) -> list[Asked]:
+        """The pairs that are asked about since this was last asked, or are no more."""
+        turned = []
+        for pair, before in self._before.items():
+            now = self._counts[pair] > 0
+            if not now:
+                del self._counts[pair]
+            if now != before:
+                turned.append(pair)
+                for at, node_id in enumerate(pair):
+                    self._each[at][node_id] += 1 if now else -1
+                    if not self._each[at][node_id]:
+                        del self._each[at][node_id]
+        self._before = {}
+        return turned
+
+    def is_asked(self, node_id: ElementId, at: int) -> bool:
+        """Whether a node is asked about at the beginning (0) or the end (1) of paths."""
+        return node_id in self._each[at]
+
+    def has(self, left: ElementId, right: ElementId) -> bool:
+        return (left, right) in self._counts
+
+    def pairs(self) -> Iterator[tuple[ElementId, ElementId]]:
+        """All pairs of two nodes that are asked about."""
+        return ((left, right) for left, right in self._counts if left is not None and right is not None)
+
+    def size(self) -> Size:
+        return Size(len(self._counts), _BYTES_PER_PAIR * len(self._counts))

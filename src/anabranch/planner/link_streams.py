@@ -1,0 +1,89 @@
+"""Streams of which queries ask nothing but who hangs together: what of them must be there for that.
+
+Where every use of a stream is in connected(), component() or componentSize() over its triples, a window may hold fewer
+triples than came: of the links between two borders that no window ever cuts between, a spanning forest. Borders are
+where the windows of all instants of all queries begin and end. Windows by count, instants that hang on what comes or on
+the first event, and durations by the calendar have no such borders that are known before anything runs.
+
+Law: with the links that `LinkStream` keeps, each query answers at each instant as with all triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra.operators import Registration, Window
+from anabranch.algebra.walk import read_by, walk
+from anabranch.model.link_stream import LinkStream
+from anabranch.model.temporal import Duration
+from anabranch.model.windows import WindowPolicy
+
+_DAY = 86_400_000_000  # microseconds; days are those of UTC
+
+
+def link_streams(
+    queries: Iterable[tuple[Registration, WindowPolicy]], lateness_of: Callable[[str], Duration | None]
+) -> dict[str, LinkStream]:
+    """The streams that are asked for links alone, by name; `lateness_of` says how late their events may be."""
+    kinds: dict[str, dict[tuple[str, ...] | None, None]] = {}
+    borders: dict[str, set[tuple[int, int]]] = {}
+    whole: set[str] = set()
+    for registration, policy in queries:
+        for window, links in _uses(registration):
+            name = window.stream.name
+            if name is None:  # whichever stream there is
+                return {}
+            ends = _borders(registration, policy, window)
+            if links is None or not links.of_triples or ends is None:
+                whole.add(name)
+            else:
+                kinds.setdefault(name, {})[links.kinds] = None
+                borders.setdefault(name, set()).update(ends)
+    found: dict[str, LinkStream] = {}
+    for name, asked in kinds.items():
+        lateness = lateness_of(name)
+        allowed = 0 if lateness is None else _micros(lateness)
+        if name not in whole and allowed is not None:
+            found[name] = LinkStream(tuple(sorted(asked, key=repr)), tuple(sorted(borders[name])), allowed)
+    return found
+
+
+def _uses(registration: Registration) -> Iterator[tuple[Window, ex.Links | None]]:
+    for node in walk(registration.plan):
+        links = node.links if isinstance(node, ex.Connected | ex.Component) else None
+        for source in read_by(node):
+            if isinstance(source, Window):
+                yield source, links
+
+
+def _borders(registration: Registration, policy: WindowPolicy, window: Window) -> set[tuple[int, int]] | None:
+    """Where the ends of a window lie at the instants of a query; None when nobody knows before it runs."""
+    width = None if window.width is None else _micros(window.width)
+    every = None if registration.every is None else _micros(registration.every)
+    begin = registration.starting_at
+    if begin is None and registration.aligned:
+        begin = 0
+    if not width or not every or begin is None or registration.arrivals is not None:
+        return None
+    period, at = every, begin
+    if window.step is not None:
+        step = _micros(window.step)
+        if not step:
+            return None
+        period, at = step, registration.starting_at or 0
+    match policy:
+        case "trailing":
+            ends = {(period, at - width + 1), (period, at + 1)}
+        case "right-open":
+            ends = {(period, at - width), (period, at)}
+        case "formal":
+            ends = {(every, begin), (period, at + 1)}
+    return {(each, place % each) for each, place in ends}
+
+
+def _micros(duration: Duration) -> int | None:
+    """How long it is in whole microseconds, whatever the calendar."""
+    if duration.months or duration.nanoseconds % 1000:
+        return None
+    return duration.days * _DAY + duration.seconds * 1_000_000 + duration.nanoseconds // 1000

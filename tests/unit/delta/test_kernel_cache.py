@@ -1,0 +1,54 @@
+"""Compiled kernels of sources that are gone do not stay on the disk for ever."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from anabranch.delta.kernels import cache
+
+DAY = 86_400
+
+
+def folder(base: Path, name: str, age_in_days: float, now: float) -> Path:
+    made = base / name
+    made.mkdir()
+    (made / "kernel.nbc").write_text("compiled")
+    os.utime(made, (now - age_in_days * DAY,) * 2)
+    return made
+
+
+def test_a_new_folder_removes_those_that_nobody_used_for_a_month(tmp_path: Path) -> None:
+    now = tmp_path.stat().st_mtime
+    old = folder(tmp_path, "kernels-0123456789ab", 31, now)
+    young = folder(tmp_path, "kernels-ba9876543210", 29, now)
+    other = folder(tmp_path, "kernels-of-somebody", 400, now)
+    cache._remove_unused(str(tmp_path), now)
+    assert [one.exists() for one in (old, young, other)] == [False, True, True]
+
+
+def test_a_folder_that_is_used_is_young_again(tmp_path: Path) -> None:
+    now = tmp_path.stat().st_mtime
+    used = folder(tmp_path, "kernels-0123456789ab", 31, now)
+    cache._say_in_use(str(used))
+    cache._remove_unused(str(tmp_path), now)
+    assert used.exists()
+
+
+def test_the_folder_of_these_sources_is_made_and_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = folder(tmp_path, "kernels-0123456789ab", 31, tmp_path.stat().st_mtime)
+    monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path))
+    made = cache._folder()
+    assert Path(made).parent == tmp_path
+    assert Path(made).is_dir()
+    assert not old.exists()
+
+
+def test_a_folder_that_is_there_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path))
+    cache._folder()
+    old = folder(tmp_path, "kernels-0123456789ab", 31, tmp_path.stat().st_mtime)
+    cache._folder()
+    assert old.exists()
