@@ -67,3 +67,19 @@ def test_rentals_become_a_graph_and_the_record_without_a_bike_is_set_aside(tmp_p
     ]
     (letter,) = [json.loads(line) for line in (tmp_path / "rentals.dead.ndjson").read_text().splitlines()]
     assert (letter["line"], letter["reason"]) == (5, "MERGE needs a value for `id` of Bike, and it is null")
+
+
+def test_the_parcels_of_each_hub_are_those_scanned_there_in_the_last_half_hour(tmp_path: Path) -> None:
+    folder = ROOT / "examples" / "parcels"
+    found = rows(tmp_path, str(folder / "busy_hubs.seraph"), "--stream", f"scans={folder / 'scans.ndjson'}")
+    scans = [json.loads(line) for line in (folder / "scans.ndjson").read_text().splitlines()]
+    last = {one["at"] for one in found if one["at"] <= "2026-05-04T09:45:00Z"}
+    assert len(last) == 21  # from 8:05 to 9:45
+    for one in found:
+        here = {
+            scan["nodes"][0]["id"]: scan["nodes"][0]["properties"]["kg"]
+            for scan in scans
+            if one["win_start"] < scan["at"] <= one["win_end"]
+            and scan["nodes"][1]["properties"]["name"] == one["row"]["hub"]
+        }
+        assert (one["row"]["parcels"], one["row"]["heaviest"]) == (len(here), max(here.values()))

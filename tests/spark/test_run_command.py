@@ -105,7 +105,9 @@ def test_an_old_java_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_other_options_is_refused_before_spark_starts(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
+    begun = tmp_path / "run" / "spark" / "offsets" / "0"
+    begun.parent.mkdir(parents=True)
+    begun.write_text("v1\n{}\n" + json.dumps({"streams": {"rides": {}}}))
     options = {"streams": {"rides": "elsewhere.ndjson"}, "ingestion": {}, "lateness": None, "late": "drop"}
     (tmp_path / "run" / "anabranch.json").write_text(json.dumps({"format": FORMAT, "options": options}))
     process = anabranch("run", *BIKES, "--checkpoint", str(tmp_path / "run"), tmp=tmp_path)

@@ -16,8 +16,9 @@ from anabranch.sources.files import FileSource
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job
 from anabranch.spark.letters import LetterFiles
-from anabranch.spark.run import Observers, SparkRun
+from anabranch.spark.run import SparkRun
 from anabranch.spark.session import RunningSpark
+from anabranch.spark.telling import Observers
 from anabranch.syntax import languages
 
 

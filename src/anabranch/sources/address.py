@@ -4,6 +4,7 @@
     gen:bikes?seed=7&rate=1000                                                 a generator
     kafka://host[:port][,host2[:port]]/topic?from=latest                       a Kafka topic
     http+poll://host/path  https+poll://  http+sse://  https+sse://            a web service, asked or listened to
+    http+items://host/path?keywords=camera  https+items://                     a service that finds items for sale
     ws://host/path  wss://host/path                                            a WebSocket
     mqtt://[user:password@]host[:port]/topic/with/slashes?qos=1  mqtts://      an MQTT broker
     socket://host:port  -                                                      lines of a TCP connection, of stdin
@@ -22,13 +23,13 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from anabranch.errors import StreamError, closest
-from anabranch.sources.filesystems import REMOTE_SCHEMES
+from anabranch.sources.filesystems import REMOTE_SCHEMES, without_password
 
 STDIN = "-"
 FILE = "file"
 GENERATOR = "gen"
 KAFKA = "kafka"
-WEB_SCHEMES = ("http+poll", "https+poll", "http+sse", "https+sse", "ws", "wss")
+WEB_SCHEMES = ("http+poll", "https+poll", "http+items", "https+items", "http+sse", "https+sse", "ws", "wss")
 TOPIC_SCHEMES = (KAFKA, "mqtt", "mqtts")
 PUSH_SCHEMES = (*WEB_SCHEMES, "mqtt", "mqtts", "socket")
 
@@ -64,7 +65,7 @@ class Address:
     @property
     def shown(self) -> str:
         """The address without its password, for messages."""
-        return _without_password(self.text)
+        return without_password(self.text)
 
     @property
     def is_pushed(self) -> bool:
@@ -183,9 +184,4 @@ def _options(query: str, text: str) -> dict[str, str]:
 
 
 def _refusal(text: str, reason: str, hint: str) -> StreamError:
-    return StreamError(f"{_without_password(text)}: {reason}\nhint: {hint}")
-
-
-def _without_password(text: str) -> str:
-    hidden = re.sub(r"^([A-Za-z][\w+.-]*://[^/?@]*?:)[^/?]*@", r"\1***@", text)
-    return re.sub(r"([?&](?:[^=&]*[.])?password=)[^&]*", r"\1***", hidden)
+    return StreamError(f"{without_password(text)}: {reason}\nhint: {hint}")

@@ -20,6 +20,8 @@ from anabranch.model.event import Event
 
 if TYPE_CHECKING:
     from anabranch.engine.ingestion import RecordMapping
+    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.model.link_stream import LinkStream
 
 Offset: TypeAlias = dict[str, Any]
 Decode: TypeAlias = Callable[[Any, str], Event | None]
@@ -81,8 +83,11 @@ class Source(ABC):
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         """The events of a piece, in order; a record that cannot be read comes out as a MalformedRecord in its place."""
 
-    def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
-        """The same, where runs of events may come as chunks (formats.chunks) that were never events."""
+    def read_packed(
+        self, piece: Piece, decode: Decode, links: LinkStream | None = None
+    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+        """The same, where runs of events may come as chunks (formats.chunks) that were never events; of a stream that
+        is asked for `links` alone, as chunks of those that are needed."""
         return self.read(piece, decode)
 
     def ended(self, offset: Offset) -> bool:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
+
+if TYPE_CHECKING:
+    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.model.link_stream import LinkStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,11 @@ class ChainSource(Source):
         index: int = piece.where["link"]
         return self.links[index].read(_inner(piece), _in_link(decode, index))
 
-    def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
+    def read_packed(
+        self, piece: Piece, decode: Decode, links: LinkStream | None = None
+    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
         index: int = piece.where["link"]
-        return self.links[index].read_packed(_inner(piece), _in_link(decode, index))
+        return self.links[index].read_packed(_inner(piece), _in_link(decode, index), links)
 
     def ended(self, offset: Offset) -> bool:
         return bool(offset["link"] == len(self.links) - 1 and self.links[-1].ended(offset["offset"]))

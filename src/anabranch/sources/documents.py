@@ -13,13 +13,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, cast
 from urllib.parse import quote
 
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.lines import Records, exactly, explained, unpacked
+
+if TYPE_CHECKING:
+    from anabranch.formats.rdf.tables import Reduced
 
 RdfKind: TypeAlias = Literal["timed", "timed-gzip", "triples-csv", "nquads", "trig", "jsonld"]
 
@@ -97,7 +100,7 @@ def pack_timed(file: BinaryIO, where: Mapping[str, Any], document: str) -> Itera
     return pack_lines(_part(file, where), document, where["from"][1] + 1)
 
 
-def pack_csv_triples(file: BinaryIO, document: str) -> Iterator[bytes | Event | MalformedRecord]:
+def pack_csv_triples(file: BinaryIO, document: str) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
     """The events of a table of triples in CSV, as chunks."""
     from anabranch.formats.rdf.tables import pack_csv
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar
 
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
@@ -28,6 +28,10 @@ from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples
 from anabranch.sources.filesystems import FileEntry, Place, entries, locate, opened
 from anabranch.sources.lines import Cut, Records, Whole, cut_lines, read_range, read_whole, whole_kind
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
+
+if TYPE_CHECKING:
+    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.model.link_stream import LinkStream
 
 FIRST_BATCH = 1 << 20
 """The first batch is small, so that the first answer comes fast."""
@@ -102,7 +106,9 @@ class FileSource(Source):
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         return _from_file(piece.where, lambda file: self._records(file, piece.where, decode))
 
-    def read_packed(self, piece: Piece, decode: Decode) -> Iterator[bytes | Event | MalformedRecord]:
+    def read_packed(
+        self, piece: Piece, decode: Decode, links: LinkStream | None = None
+    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
         where = piece.where
         if not self.records_are_events:
             return self.read(piece, decode)
@@ -114,7 +120,7 @@ class FileSource(Source):
                 return _from_file(where, lambda file: pack_csv_triples(file, document))
             case "parquet":
                 start, stop = Cut(*where["from"]), Cut(*where["to"])
-                return _from_file(where, lambda file: pack_row_groups(file, start, stop.at, document))
+                return _from_file(where, lambda file: pack_row_groups(file, start, stop.at, document, links))
         return self.read(piece, decode)
 
     def ended(self, offset: Offset) -> bool:
@@ -178,7 +184,7 @@ class FileSource(Source):
     # --- what is taken ------------------------------------------------------------------------------------------------
 
     def _take(self, place: Place, file: FileEntry, batch: _Batch, *, several: bool) -> bool:
-        """Add what fits of a file to the batch; False when nothing more fits."""
+        """Add what fits of a file to the batch; False when nothing more fits, and no other file before its rest."""
         shown = place.shown(file.name)
         grows = self.follow and place.kind == "file"
         begun = batch.begun(file.name)
@@ -192,7 +198,7 @@ class FileSource(Source):
         if not share.done and len(share.cuts) == 1:
             return False
         batch.add(file.name, kind, file.name if several and place.kind != "file" else "", share)
-        return True
+        return share.done
 
     def _kind(self, content: BinaryIO, name: str, shown: str) -> Kind:
         if name.endswith(".parquet"):

@@ -97,9 +97,16 @@ def entries(place: Place, suffixes: Sequence[str]) -> list[FileEntry]:
     return sorted(files, key=lambda file: file.name)
 
 
+def without_password(address: str) -> str:
+    """An address as it may be shown."""
+    hidden = re.sub(r"^([A-Za-z][\w+.-]*://[^/?@]*?:)[^/?]*@", r"\1***@", address)
+    return re.sub(r"([?&](?:[^=&]*[.])?password=)[^&]*", r"\1***", hidden)
+
+
 @contextmanager
 def opened(base: str, path: str, shown: str) -> Iterator[BinaryIO]:
     """A file for reading: the place's base tells the file system; a failure while reading names the file."""
+    shown = without_password(shown)
     with _explained(shown):
         try:
             file = _open(base)[0].open_input_file(path)
@@ -184,6 +191,7 @@ def _meant(system: Any, path: str, whole: str) -> str:
 @contextmanager
 def _explained(shown: str) -> Iterator[None]:
     """A failure of the file system, in the user's words."""
+    shown = without_password(shown)
     try:
         yield
     except UnicodeDecodeError as error:

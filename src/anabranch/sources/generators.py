@@ -2,6 +2,7 @@
 
     gen:bikes?seed=7&rate=1000     a thousand events a second, for ever
     gen:graph?count=1000000        a million events, as fast as they are read
+    gen:auctions?model=property    people who sell and bid
 
 Invariant: the settings and an event's number determine the event; the wall clock only says how many there are by now.
 """
@@ -20,8 +21,9 @@ from anabranch.model.instants import MICROS_PER_DAY, parse_instant
 from anabranch.model.temporal import parse_duration
 from anabranch.sources.address import refuse_unknown
 from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.chance import Clock, Generator, number, whole
 from anabranch.sources.lines import decoded
-from anabranch.sources.synthetic import GENERATORS, Clock, Generator, number, whole
+from anabranch.sources.synthetic import GENERATORS
 
 EVENTS_PER_PIECE = 20_000
 COMMON_OPTIONS: Mapping[str, str] = {
@@ -29,7 +31,7 @@ COMMON_OPTIONS: Mapping[str, str] = {
     "count": "how many events there are; without it they never end",
     "rate": "events per second of the wall clock; without it they come as fast as they are read",
     "start": "the instant of the first event (2022-10-14T14:45:00Z)",
-    "step": "the time between two events (PT1S)",
+    "step": "the time between two events",
 }
 
 _FIRST_BATCH = 4096
@@ -53,11 +55,12 @@ class GeneratorSource(Source):
             near = closest(name, GENERATORS, limit=1)
             meant = f"did you mean gen:{near[0]}?  " if near else ""
             raise StreamError(f"gen:{name}: there is no such generator\nhint: {meant}There are {', '.join(GENERATORS)}")
-        refuse_unknown(f"gen:{name}", self._options, {**COMMON_OPTIONS, **kind.options})
+        common = {**COMMON_OPTIONS, "step": f"{COMMON_OPTIONS['step']} ({kind.step})"}
+        refuse_unknown(f"gen:{name}", self._options, {**common, **kind.options})
         try:
             self._count = None if "count" not in self._options else whole(self._options, "count", 0, 0, 2**53)
             self._rate = None if "rate" not in self._options else number(self._options, "rate", 0, 1e-6, 1e9)
-            clock = Clock(_instant(self._options), _step(self._options))
+            clock = Clock(_instant(self._options), _step(self._options.get("step", kind.step)))
             if self._count is not None and clock.start + self._count * clock.step > _LATEST:
                 raise StreamError("the last event would come after the end of time\nhint: take a smaller step")
             seed = whole(self._options, "seed", 0, -(2**63), 2**63 - 1)
@@ -109,9 +112,8 @@ def _instant(options: Mapping[str, str]) -> int:
         raise StreamError(f"start: {error.diagnostic.message}\nhint: write it like 2022-10-14T14:45:00Z") from None
 
 
-def _step(options: Mapping[str, str]) -> int:
+def _step(text: str) -> int:
     """The step in microseconds."""
-    text = options.get("step", "PT1S")
     try:
         duration = parse_duration(text)
     except EvaluationError as error:

@@ -196,6 +196,12 @@ def unpacked(file: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if zipped else file
 
 
+def unpacked_pipe(file: BinaryIO) -> BinaryIO:
+    """A pipe from where it stands, seen through gzip when it goes on with that."""
+    zipped = isinstance(file, io.BufferedReader) and file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if zipped else file
+
+
 @contextmanager
 def explained() -> Iterator[None]:
     """Turns what the unpacking libraries raise into one error."""

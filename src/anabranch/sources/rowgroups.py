@@ -17,7 +17,8 @@ from anabranch.sources.base import Decode
 from anabranch.sources.lines import PIECE, Cut, Records, SequenceOf, decoded
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import Header
+    from anabranch.formats.rdf.tables import Header, Reduced
+    from anabranch.model.link_stream import LinkStream
 
 
 def cut_row_groups(file: BinaryIO, start: Cut, size: int, records: int | None) -> tuple[list[Cut], int, int]:
@@ -79,9 +80,10 @@ def read_row_groups(
 
 
 def pack_row_groups(
-    file: BinaryIO, start: Cut, stop: int, document: str = ""
-) -> Iterator[bytes | Event | MalformedRecord]:
-    """The events of row groups as chunks; those of a batch that cannot be packed by columns come one by one."""
+    file: BinaryIO, start: Cut, stop: int, document: str = "", links: LinkStream | None = None
+) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    """The events of row groups as chunks; those of a batch that cannot be packed by columns come one by one. Of a
+    stream that is asked for `links` alone, rows of triples become chunks of those that are needed."""
     from anabranch.formats.arrow_chunks import pack_arrow
     from anabranch.formats.parquet import event_batches, read_batch
 
@@ -89,11 +91,7 @@ def pack_row_groups(
     with _parquet(file) as parquet:
         header = _triples(parquet)
         if header is not None:
-            from anabranch.formats.rdf.tables import pack_batch, triple_batches
-
-            for batch in triple_batches(parquet, header, range(start.at, stop)):
-                yield from pack_batch(batch, header, rows, document)
-                rows += len(batch)
+            yield from _pack_triples(parquet, file, header, start, stop, document, links)
             return
         for batch in event_batches(parquet, range(start.at, stop)):
             chunk = pack_arrow(batch)
@@ -101,6 +99,21 @@ def pack_row_groups(
                 yield from read_batch(batch, rows)
             else:
                 yield chunk
+            rows += len(batch)
+
+
+def _pack_triples(
+    parquet: Any, file: BinaryIO, header: Header, start: Cut, stop: int, document: str, links: LinkStream | None
+) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    from anabranch.formats.parquet import opened_parquet
+    from anabranch.formats.rdf.tables import pack_batch, repeating, triple_batches
+    from anabranch.sources.linking import shaping
+
+    how, rows, groups = shaping(links), start.line, range(start.at, stop)
+    file.seek(0)
+    with opened_parquet(file, repeating(parquet, header, groups), parquet.metadata) as found:
+        for batch in triple_batches(found, header, groups):
+            yield from pack_batch(batch, header, rows, document, how)
             rows += len(batch)
 
 

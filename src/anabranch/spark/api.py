@@ -1,4 +1,4 @@
-"""A run on Spark from Python: what `anabranch run` does, for programs and notebooks.
+"""A run from Python, on Spark or in this process: what `anabranch run` does, for programs and notebooks.
 
     from anabranch import MemoryTable, run
 
@@ -6,19 +6,21 @@
     done = run(text, {"rides": "events/"}, sinks=[table])
     table.to_pandas("student_trick")
 
-Invariant: it adds no meaning to `SparkRun`; whatever ends the run, folder and receivers are closed.
+Invariant: it adds no meaning to `SparkRun` and `InProcessRun`; whatever ends the run, folder and receivers are closed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 from anabranch.engine.plans import rule_names
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
-from anabranch.engine.session import DurationLike, InstantLike, as_duration, micros, parameter_values
+from anabranch.engine.session import DurationLike, InstantLike, as_lateness, micros, parameter_values
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.events import GraphLike, any_graph_from
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -29,14 +31,18 @@ from anabranch.sinks.base import Sink
 from anabranch.sinks.open import open_sink
 from anabranch.sources.static import graph_files
 from anabranch.sources.wanted import open_stream, wanted_streams
-from anabranch.spark.folder import RunFolder
+from anabranch.spark.folder import Engine, RunFolder
+from anabranch.spark.inprocess import InProcessRun
 from anabranch.spark.job import make_job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.receiving import Receivers
-from anabranch.spark.run import Observers, SparkRun
-from anabranch.spark.session import SparkSettings
+from anabranch.spark.telling import Observers
 from anabranch.syntax import languages
 from anabranch.syntax.languages import QueryText
+
+if TYPE_CHECKING:  # a run in this process needs nothing of Spark
+    from anabranch.spark.run import SparkRun
+    from anabranch.spark.session import RunningSpark
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +79,12 @@ def run(
     checkpoint: str | None = None,
     dead_letter: str | None = None,
     batch_events: int | None = None,
+    engine: Engine = "spark",
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
+    spark: RunningSpark | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    observers: Observers | None = None,
     file_name: str = "<query>",
 ) -> Finished:
     """Run the queries of a text, or of several, over streams (names and addresses) until the input ends or
@@ -83,7 +92,8 @@ def run(
 
     `sinks` are sinks or their addresses. `graphs` are static graphs, or the paths and addresses of their files, at
     which `refresh` looks every so many seconds; what queries name by FROM is loaded from where it leads. A query that
-    is refused raises QueryError before Spark starts.
+    is refused raises QueryError before Spark starts. With the engine `local` it stays in this process; `spark` is one
+    that somebody has started and will stop.
     """
     texts = [QueryText(text, file_name)] if isinstance(text, str) else list(text)
     registrations = [(one, said) for said in texts for one in languages.registrations(*said)]
@@ -95,8 +105,7 @@ def run(
     files = graph_files([(name, one) for name, one in given.items() if isinstance(one, str)], texts)
     files = [file for file in files if isinstance(given.get(file.name, ""), str)]
     pairs = [(name, one) for name, said in streams.items() for one in ([said] if isinstance(said, str) else said)]
-    settings = SparkSettings(master, conf=conf or {})
-    if checkpoint is None and not settings.is_local:
+    if checkpoint is None and engine == "spark" and not master.startswith("local"):
         raise EngineError("a run on a cluster needs a checkpoint: a folder that all workers can reach")
     values = parameter_values(parameters or {})
     options = [QueryOptions(windows, conflicts, values, None, *said, one.name) for one, said in registrations]
@@ -112,7 +121,7 @@ def run(
                 **{file.name: file.load() for file in files},
                 **{name: any_graph_from(graph) for name, graph in given.items() if not isinstance(graph, str)},
             },
-            lateness=as_duration(lateness),
+            lateness=as_lateness(lateness),
             late=late,
             until=None if until is None else micros(until),
             drain=drain,
@@ -126,7 +135,17 @@ def run(
         )
         job.engine().reconcile(job.registrations())
         folder.check(job)
-        carried = SparkRun(job, folder, opened, LetterFiles(dead_letter), settings, Observers())
+        letters = LetterFiles(dead_letter)
+        carried: InProcessRun | SparkRun
+        if engine == "local":
+            carried = InProcessRun(job, folder, opened, letters, observers)
+            carry = carried.run
+        else:
+            from anabranch.spark.run import SparkRun
+            from anabranch.spark.session import SparkSettings
+
+            carried = SparkRun(job, folder, opened, letters, SparkSettings(master, conf=conf or {}), observers)
+            carry = partial(carried.run, running=spark)
         if not folder.finished(job.fingerprint):
             receivers.start()
 
@@ -134,7 +153,7 @@ def run(
                 receivers.raise_error()
                 return should_stop()
 
-            carried.run(stopping)
+            carry(stopping)
     finally:
         receivers.stop()
         folder.close()

@@ -13,24 +13,32 @@ found. What the window holds determines everything, so recovery is replay.
 from __future__ import annotations
 
 import json
+import math
+import time
 import uuid
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import rank
+from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.session import recompile
+from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
+from anabranch.model.link_stream import LinkStream
 from anabranch.spark.job import Job
+from anabranch.spark.linked import LinkedRows, unwrapped
 from anabranch.spark.refreshing import load_copy
 from anabranch.spark.rows import CellRow, Packed
 
@@ -38,6 +46,9 @@ FORMAT = 3
 _SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
 _SMALL_EVENTS = 4096
 _ANCESTORS = 16  # batches after which a cache that missed them is built anew
+_SECONDS_BETWEEN_LOOKS = 1.0  # at what operators do
+_WORTH_A_THREAD = 1 << 20  # bytes
+_AHEAD = 2  # chunks
 _ENGINE = "engine"
 _QUERY = "query:"
 
@@ -75,6 +86,15 @@ class _Entry:
     events: int
     last: int
     size: int
+    linked: LinkedRows | None = None  # what a chunk of links stands for
+
+
+class _Chunk(NamedTuple):
+    """A chunk that came: what it stands for if it is one of links, its bytes, and its events."""
+
+    linked: LinkedRows | None
+    data: bytes
+    events: Sequence[Event]
 
 
 @dataclass(slots=True)
@@ -94,10 +114,13 @@ class _Living:
     graphs: dict[str, str] = field(default_factory=dict)  # static graphs that came during the run: where they lie
     numbers: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
+    operators: dict[str, list[OperatorWork]] = field(default_factory=dict)  # as they were told last
+    operators_told: float = -math.inf
 
 
-_living: dict[str, _Living] = {}
+Cache: TypeAlias = dict[str, _Living]
 """By the cell's name in its run. A worker holds few cells, and forgets the oldest."""
+_living: Cache = {}
 _MOST_LIVING = 8
 
 
@@ -107,26 +130,30 @@ def forget_everything() -> None:
 
 
 class Cell:
-    """One cell at one batch."""
+    """One cell at one batch. `cache` is the process's own unless somebody keeps one for himself."""
 
-    def __init__(self, job: Job, name: str, state: CellState) -> None:
+    def __init__(self, job: Job, name: str, state: CellState, cache: Cache | None = None) -> None:
         self._job = job
         self._name = name
         self._state = state
+        self._cache = _living if cache is None else cache
+        self._links: dict[str, LinkStream] | None = None  # once somebody asks
+        self._new: dict[int, bytes] = {}  # chunks that this batch made or added to
         self.rebuilt = False  # whether the engine was built anew from the state
 
     def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
         """Take in a batch; the state is written when the first row comes out."""
         living = self._enliven()
+        stored = living.next_chunk
         told = [*self._reconcile(living), *self._take_in(living, rows)]
-        self._save(living)
+        self._save(living, stored)
         yield from told
 
     # --- the cache ------------------------------------------------------------------------------------------------
 
     def _enliven(self) -> _Living:
         """The engine that agrees with the state. It leaves the cache until the batch is through."""
-        cached = _living.pop(self._name, None)
+        cached = self._cache.pop(self._name, None)
         data = self._state.head()
         if data is None:
             return _Living(self._job.engine())
@@ -153,28 +180,62 @@ class Cell:
         living.parts = dict(self._state.parts())
         state = _unpack(living.parts[_ENGINE])
         state["queries"] = [_unpack(living.parts[_QUERY + name]) for name in state["queries"]]
+        is_whole = self._forget_dropped_streams(state)
         living.engine.load(state, recompile)
         living.engine.failures()  # told when they happened
         living.token = head["token"]
         living.ancestors = head["ancestors"]
-        living.queries = head["queries"]
+        living.queries = head["queries"] if is_whole else "some"
         living.next_chunk = head["next_chunk"]
         if self._job.refresh is not None:  # else the job's own graphs are those to be seen
             _see(living, head["graphs"])
         living.numbers = head["numbers"]
         living.totals = head["totals"]
 
+    def _forget_dropped_streams(self, state: dict[str, Any]) -> bool:
+        """A stream that the job has no more is forgotten. Queries that name it are about to go; one that was bound to
+        it without naming it goes here, and comes again as a new one. Whether none had to."""
+        streams = {stream.name for stream in self._job.streams}
+        state["streams"] = [one for one in state["streams"] if one["origin"] == "query" or one["name"] in streams]
+        bound = [one for one in state["queries"] if one["bound_stream"] is None or one["bound_stream"] in streams]
+        is_whole = len(bound) == len(state["queries"])
+        state["queries"] = bound
+        return is_whole
+
     def _refill(self, living: _Living, stored: Iterable[tuple[int, bytes]]) -> None:
         for number, data in stored:
             entry, packed = _open(number, data)
+            if entry.stream not in living.engine.streams:
+                self._state.remove_chunk(number)
+                continue
+            if entry.linked is not None and entry.linked.form != self._form_of_links(entry.stream):
+                entry, packed = self._made_whole(entry, entry.linked)
             known = living.entries.get(number)
             living.entries[number] = entry
             skipped = 0 if known is None else known.events
             if skipped < entry.events:
                 events = chunks.opened(packed)
                 living.engine.refill(entry.stream, entry.split, entry.first_sequence + skipped, events[skipped:])
-                if entry.size < _SMALL:
+                # Only the newest chunk may be added to: events stand in the order of their sequence.
+                living.tails.pop((entry.stream, entry.split), None)
+                if entry.size < _SMALL and entry.linked is None:
                     living.tails[entry.stream, entry.split] = (number, events)
+
+    def _form_of_links(self, stream: str) -> str | None:
+        if self._links is None:
+            self._links = self._job.link_streams()
+        found = self._links.get(stream)
+        return None if found is None else found.name
+
+    def _made_whole(self, entry: _Entry, linked: LinkedRows) -> tuple[_Entry, bytes]:
+        """A chunk of links that was made for other queries, with all that it stands for."""
+        data = chunks.pack(linked.whole(self._job.streams))
+        found = chunks.head(data)
+        whole = _Entry(
+            entry.number, entry.stream, entry.split, entry.first_sequence, found.events, found.last, len(data)
+        )
+        self._state.put_chunk(entry.number, _closed(whole, data))
+        return whole, data
 
     # --- one batch ------------------------------------------------------------------------------------------------
 
@@ -197,39 +258,42 @@ class Cell:
                 engine.set_splits(name, splits)
         arrived = [row for row in rows if row.kind != "control" and row.stream in streams]
         arrived.sort(key=lambda row: (streams[row.stream], rank(row.split), row.place, row.number))
-        for row in arrived:
-            if row.kind == "malformed":
+        for row, chunk in _opened_ahead(arrived):
+            if chunk is None:
                 _count(living, malformed=row.count)
                 yield CellRow("malformed", row.stream, rows=row.count, data=row.data)
             else:
-                yield from self._push(living, row)
+                yield from self._push(living, row, chunk)
         self._pass_over_silence(engine, control)
         for name in control["closed"]:
-            if not engine.stream(name).closed:
+            if name in streams and not engine.stream(name).closed:
                 engine.close_stream(name)
         if control["end"]:
             engine.finish(self._job.until, self._job.drain)
         yield from self._tell(living, bool(control["end"]))
 
-    def _push(self, living: _Living, row: Packed) -> Iterator[CellRow]:
+    def _push(self, living: _Living, row: Packed, chunk: _Chunk) -> Iterator[CellRow]:
         engine = living.engine
-        events: Sequence[Event] = chunks.opened(row.data)
         buffer = engine.stream(row.stream)
+        linked, data, events = chunk
+        if linked is not None and not buffer.is_in_time(chunks.head(data).first, row.split):
+            events = linked.whole(self._job.streams)  # some are late: all must be seen to tell which
+            linked, data = None, chunks.pack(events)
         first = buffer.sequences.get(row.split, 0)
         pushed = engine.push(row.stream, events, row.split)
-        data = row.data
         if pushed.late:
             events = _without(events, pushed.late_places)
             data = chunks.pack(events)
             letters = b"".join(deadletter.letter(deadletter.late(event)) for event in pushed.late)
             yield CellRow("late", row.stream, rows=len(pushed.late), data=letters)
-        _count(living, events=len(events), late=len(pushed.late), corrected=pushed.corrected)
+        came = len(events) if linked is None else linked.rows
+        _count(living, events=came, late=len(pushed.late), corrected=pushed.corrected)
         if events:
-            self._store(living, row.stream, row.split, first, events, data)
+            self._store(living, row.stream, row.split, first, events, data, linked)
 
     def _pass_over_silence(self, engine: Engine, control: dict[str, Any]) -> None:
         """A silent stream goes on with its fellows, and at the clock's pace when all are silent."""
-        idle = control["idle"]
+        idle = {name: silent for name, silent in control["idle"].items() if name in engine.streams}
         awake = [engine.stream(one.name) for one in self._job.streams if one.name not in idle]
         fellows = [stream.open_from for stream in awake if not stream.closed]
         for name, silent in idle.items():
@@ -276,9 +340,11 @@ class Cell:
                         "newest": engine.stream(name).last_event_time,
                         "held": len(engine.stream(name)),
                         "closed": engine.stream(name).closed,
+                        "events": sum(engine.stream(name).sequences.values()),
                     }
                     for name in engine.streams
                 },
+                "operators": _operators(living, queries, ended),
             }
         )
 
@@ -302,13 +368,21 @@ class Cell:
     # --- the state ------------------------------------------------------------------------------------------------
 
     def _store(
-        self, living: _Living, stream: str, split: str, first: int, events: Sequence[Event], data: bytes
+        self,
+        living: _Living,
+        stream: str,
+        split: str,
+        first: int,
+        events: Sequence[Event],
+        data: bytes,
+        linked: LinkedRows | None = None,
     ) -> None:
         """Put a chunk away; a small one is joined to the small one before it, so that few are many events."""
         key = (stream, split)
         number, tail = living.tails.pop(key, (-1, ()))
         entry = living.entries.get(number)
-        if entry is not None and entry.size + len(data) < _SMALL and entry.events + len(events) <= _SMALL_EVENTS:
+        is_small = entry is not None and entry.size + len(data) < _SMALL and entry.events + len(events) <= _SMALL_EVENTS
+        if entry is not None and is_small and linked is None:
             events = _joined(tail, events)
             data = chunks.pack(events)
             first = entry.first_sequence
@@ -316,18 +390,24 @@ class Cell:
             number = living.next_chunk
             living.next_chunk += 1
         found = chunks.head(data)
-        entry = _Entry(number, stream, split, first, found.events, found.last, len(data))
+        entry = _Entry(number, stream, split, first, found.events, found.last, len(data), linked)
         living.entries[number] = entry
-        self._state.put_chunk(number, _closed(entry, data))
-        if len(data) < _SMALL and len(events) < _SMALL_EVENTS:
+        self._new[number] = _closed(entry, data)
+        if linked is None and len(data) < _SMALL and len(events) < _SMALL_EVENTS:
             living.tails[key] = (number, events)
 
-    def _save(self, living: _Living) -> None:
+    def _save(self, living: _Living, stored: int) -> None:
+        """Write what changed. The state has no chunk from the number `stored` on, and never sees one that came and
+        went in this batch."""
         engine = living.engine
         for entry in list(living.entries.values()):
             if entry.last < engine.stream(entry.stream).complete_from:
                 del living.entries[entry.number]
-                self._state.remove_chunk(entry.number)
+                self._new.pop(entry.number, None)
+                if entry.number < stored:
+                    self._state.remove_chunk(entry.number)
+        for number, data in self._new.items():
+            self._state.put_chunk(number, data)
         state = engine.state(events=False)
         queries = {_QUERY + query["name"]: query for query in state["queries"]}
         state["queries"] = [query["name"] for query in state["queries"]]
@@ -352,13 +432,46 @@ class Cell:
             "totals": living.totals,
         }
         self._state.put_head(json.dumps(head).encode())
-        while len(_living) >= _MOST_LIVING:
-            del _living[next(iter(_living))]
-        _living[self._name] = living
+        while len(self._cache) >= _MOST_LIVING:
+            del self._cache[next(iter(self._cache))]
+        self._cache[self._name] = living
+
+
+def _opened_ahead(rows: Sequence[Packed]) -> Iterator[tuple[Packed, _Chunk | None]]:
+    """The rows with their chunks; None for rows of malformed records. While one is worked on, a thread opens the next:
+    most of that is decompression, which needs no Python."""
+    if sum(len(row.data) for row in rows) < _WORTH_A_THREAD:
+        yield from ((row, _opened(row)) for row in rows)
+        return
+    with ThreadPoolExecutor(1, "opening") as thread:
+        coming: deque[tuple[Packed, Future[_Chunk | None]]] = deque()
+        for row in rows:
+            coming.append((row, thread.submit(_opened, row)))
+            if len(coming) > _AHEAD:
+                first, chunk = coming.popleft()
+                yield first, chunk.result()
+        for row, chunk in coming:
+            yield row, chunk.result()
+
+
+def _opened(row: Packed) -> _Chunk | None:
+    if row.kind == "malformed":
+        return None
+    linked, data = unwrapped(row.data) if row.kind == "links" else (None, row.data)
+    return _Chunk(linked, data, chunks.opened(data))
 
 
 def _status(detail: dict[str, Any]) -> CellRow:
     return CellRow("status", data=json.dumps(detail).encode())
+
+
+def _operators(living: _Living, queries: Sequence[ContinuousQuery], ended: bool) -> dict[str, list[OperatorWork]]:
+    """What the operators of each query have done, looked at again once a second."""
+    now = time.monotonic()
+    if ended or now - living.operators_told >= _SECONDS_BETWEEN_LOOKS:
+        living.operators = {query.name: query.operators() for query in queries}
+        living.operators_told = now
+    return living.operators
 
 
 def _see(living: _Living, graphs: dict[str, str]) -> None:
@@ -406,13 +519,15 @@ def _unpack(data: bytes) -> Any:
 
 def _closed(entry: _Entry, data: bytes) -> bytes:
     """A chunk with what the catalogue must know of it, as it lies in the state."""
-    label = json.dumps([entry.stream, entry.split, entry.first_sequence]).encode()
+    linked = [] if entry.linked is None else [entry.linked.to_json()]
+    label = json.dumps([entry.stream, entry.split, entry.first_sequence, *linked]).encode()
     return len(label).to_bytes(4, "little") + label + data
 
 
 def _open(number: int, stored: bytes) -> tuple[_Entry, bytes]:
     length = int.from_bytes(stored[:4], "little")
-    stream, split, first_sequence = json.loads(stored[4 : 4 + length])
+    stream, split, first_sequence, *more = json.loads(stored[4 : 4 + length])
     data = stored[4 + length :]
     found = chunks.head(data)
-    return _Entry(number, stream, split, first_sequence, found.events, found.last, len(data)), data
+    linked = LinkedRows.from_json(more[0]) if more else None
+    return _Entry(number, stream, split, first_sequence, found.events, found.last, len(data), linked), data

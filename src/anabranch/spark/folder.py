@@ -3,6 +3,7 @@
     anabranch.json   format and options that a restart must repeat
     lock             who is running
     spark/           Spark's own checkpoint: offsets, commits, state
+    local.sqlite     the same of a run without Spark
     ledger/          how far each sink has got
     spool/           records of push sources that no batch has answered yet
     graphs/          static graphs as the last batches saw them, where they are refreshed
@@ -20,16 +21,22 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Set
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 from urllib.parse import quote
 
 from anabranch.errors import EngineError
 from anabranch.sinks.durable import replacing
 from anabranch.sinks.ledger import FileLedger
+from anabranch.sources.base import Offset
 from anabranch.spark.job import Job
+from anabranch.spark.local_state import local_offsets
+
+Engine = Literal["spark", "local"]
 
 FORMAT = 2
+_BY_STREAM = ("streams", "ingestion")  # options that say something of each stream
 _PATIENCE = 30.0  # seconds for the Java process of a killed run to end
 
 
@@ -51,6 +58,10 @@ class RunFolder:
     @property
     def spark(self) -> Path:
         return self.path / "spark"
+
+    @property
+    def local(self) -> Path:
+        return self.path / "local.sqlite"
 
     @property
     def scratch(self) -> Path:
@@ -113,8 +124,7 @@ class RunFolder:
         if not file.exists():
             if self.spark.exists():
                 raise EngineError(f"{self.path} holds a checkpoint of Spark that is not Anabranch's")
-            with replacing(file) as new:
-                new.write(json.dumps({"format": FORMAT, "options": options}, indent=1).encode())
+            self._note(file, options)
             return
         said = _said(file.read_text())
         if said.get("format") != FORMAT:
@@ -123,22 +133,58 @@ class RunFolder:
                 f"this version of Anabranch reads format {FORMAT}\n"
                 "hint: finish the run with the version that began it, or begin anew in another folder"
             )
+        before = said["options"]
+        begun = {name for offset in self.offsets() if offset is not None for name in offset["streams"]}
         for name, value in options.items():
-            before = said["options"].get(name)
-            if before != value:
+            old, new = before.get(name), value
+            if name in _BY_STREAM:  # streams may come and go; one that was read stays what it was
+                old, new = _of(old, begun & value.keys()), _of(new, begun & value.keys())
+            if old != new:
                 raise EngineError(
-                    f"the checkpoint {self.path} was made with other options: {_difference(name, before, value)}\n"
-                    "hint: repeat the options of the first run, or begin anew in another folder; queries may change"
+                    f"the checkpoint {self.path} was made with other options: {_difference(name, old, new)}\n"
+                    "hint: repeat the options of the first run, or begin anew in another folder; queries may change, "
+                    "and streams may be added and left out"
                 )
+        # What is left out now may come back before a batch has forgotten it.
+        kept = {name: _of(before[name], begun) | options[name] for name in _BY_STREAM}
+        if {**options, **kept} != before:
+            self._note(file, {**options, **kept})
+
+    def _note(self, file: Path, options: dict[str, Any]) -> None:
+        with replacing(file) as new:
+            new.write(json.dumps({"format": FORMAT, "options": options}, indent=1).encode())
+
+    def refuse_other_engine(self, engine: Engine) -> None:
+        """A checkpoint of Spark's and one of a run without it cannot go on from each other."""
+        other = self.local if engine == "spark" else self.spark
+        if other.exists():
+            made = "without Spark" if engine == "spark" else "on Spark"
+            raise EngineError(
+                f"the checkpoint {self.path} belongs to a run {made}\n"
+                "hint: go on as it was begun (--engine), or begin anew in another folder"
+            )
+
+    def offsets(self) -> tuple[Offset | None, Offset | None]:
+        """Where a run stands that goes on from here: the last committed offset, and the last that was planned."""
+        if self.local.exists():
+            return local_offsets(self.local)
+        planned = _numbers(self.spark / "offsets")
+        committed = _numbers(self.spark / "commits") & planned
+        return self._spark_offset(committed), self._spark_offset(planned)
+
+    def _spark_offset(self, batches: set[int]) -> Offset | None:
+        if not batches:
+            return None
+        lines = (self.spark / "offsets" / str(max(batches))).read_text().splitlines()
+        offset: Offset = json.loads(lines[-1])
+        return offset
 
     def finished(self, queries: str) -> bool:
         """Whether the run that the folder holds has answered the end of its input, for these queries."""
-        offsets = _numbers(self.spark / "offsets")
-        if not offsets or max(offsets) not in _numbers(self.spark / "commits"):
+        committed, planned = self.offsets()
+        if committed is None or committed != planned:
             return False
-        lines = (self.spark / "offsets" / str(max(offsets))).read_text().splitlines()
-        offset: dict[str, Any] = json.loads(lines[-1])
-        return bool(offset.get("end")) and offset.get("queries") == queries
+        return bool(committed.get("end")) and committed.get("queries") == queries
 
     # --- closing --------------------------------------------------------------------------------------------------
 
@@ -162,6 +208,10 @@ class RunFolder:
         shutil.rmtree(self.scratch, ignore_errors=True)
         for leftover in self.spark.glob("**/.*.tmp*") if self.spark.exists() else ():
             leftover.unlink(missing_ok=True)
+
+
+def _of(values: dict[str, Any], names: Set[str]) -> dict[str, Any]:
+    return {name: values[name] for name in values if name in names}
 
 
 def _said(text: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,8 +24,10 @@ from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import recompile
 from anabranch.formats.values import to_typed_json
+from anabranch.model.link_stream import LinkStream
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
+from anabranch.planner.link_streams import link_streams
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.sinks.base import Form, Sink
 from anabranch.sources.base import OpenedStream
@@ -38,6 +41,7 @@ class Job:
     queries: tuple[QueryOptions, ...]
     graphs: Mapping[str, AnyGraph] = field(default_factory=dict)
     lateness: Duration | None = None
+    own_lateness: Mapping[str, Duration] = field(default_factory=dict)  # of streams that have one of their own
     late: LatePolicy = field(default_factory=LatePolicy)
     until: int | None = None
     drain: bool = False
@@ -51,6 +55,7 @@ class Job:
     running: Running = field(default_factory=Running)
     graph_files: tuple[GraphFile, ...] = ()
     refresh: int | None = None  # microseconds between two looks at the static graphs' files
+    reduces_links: bool = True  # else all of a stream travels, though queries ask for links alone
 
     @property
     def fingerprint(self) -> str:
@@ -60,6 +65,13 @@ class Job:
             parameters = {key: to_typed_json(value) for key, value in one.parameters.items()}
             said.append([repr(recompile(one)), one.windows, one.conflicts, one.evaluator, parameters])
         return _digest(json.dumps(said, sort_keys=True))
+
+    def link_streams(self) -> dict[str, LinkStream]:
+        """The streams of which queries ask for links alone, which therefore travel as links."""
+        if not self.reduces_links or any(one.evaluator != "own" for one in self.queries):
+            return {}
+        asked = [(recompile(one), one.windows) for one in self.queries]
+        return link_streams(asked, lambda name: self.own_lateness.get(name) or self.lateness)
 
     def options(self) -> dict[str, object]:
         """What a checkpoint belongs to besides queries: a restart must say the same."""
@@ -89,9 +101,10 @@ class Job:
             plugin=Oxigraph(),
             rules=self.rules,
             running=self.running,
+            clock=time.perf_counter_ns,
         )
         for stream in self.streams:
-            engine.declare_stream(stream.name)
+            engine.declare_stream(stream.name, self.own_lateness.get(stream.name))
         engine.plan_end(self.until, self.drain)
         self.set_graphs(engine)
         return engine

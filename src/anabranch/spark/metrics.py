@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from anabranch.errors import EngineError
-from anabranch.spark.run import Progress
+from anabranch.spark.telling import Progress
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -18,6 +18,11 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def exposition(progress: Progress) -> str:
     """The figures in Prometheus' text format."""
     return "".join(f"{line}\n" for line in _lines(progress))
+
+
+def quoted(value: str) -> str:
+    """A label's value, between its quotes."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _lines(progress: Progress) -> Iterator[str]:
@@ -59,7 +64,7 @@ def _lines(progress: Progress) -> Iterator[str]:
         for stream, figures in streams.items():
             value = figures[key]
             if value is not None and abs(value) < 2**62:
-                yield f'anabranch_stream_{name}{{stream="{stream}"}} {value / scale:.6f}'
+                yield f'anabranch_stream_{name}{{stream="{quoted(stream)}"}} {value / scale:.6f}'
 
 
 class MetricsServer:

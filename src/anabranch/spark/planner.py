@@ -47,7 +47,7 @@ class Planner:
     def ahead(self, start: Offset) -> Offset:
         """The next offset, or `start` itself when there is nothing to do."""
         now = self._clock()
-        moved = start.get("queries") != self._queries
+        moved = start.get("queries") != self._queries or not start["streams"].keys() <= self._sources.keys()
         end: Offset = {"streams": {}, "queries": self._queries, "begun": {}, "splits": {}, "idle": {}, "closed": []}
         for name, source in self._sources.items():
             at = start["streams"].get(name)

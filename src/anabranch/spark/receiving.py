@@ -5,6 +5,8 @@ Invariant: a receiver starts when everything else is ready, and stops before the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from anabranch.errors import StreamError
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import Source
@@ -20,6 +22,7 @@ class Receivers:
         self._folder = folder
         self._follow = follow
         self._receivers: list[tuple[str, Receiver, Spool]] = []
+        self._troubles: dict[str, str] = {}
 
     def open(self, stream: str, address: str, records_are_events: bool) -> Source:
         """The source of an address; what is pushed is read from its spool."""
@@ -41,6 +44,14 @@ class Receivers:
         for stream, receiver, _ in self._receivers:
             if receiver.error is not None:
                 raise StreamError(f"stream {stream}: {receiver.error}")
+
+    def troubles(self) -> Iterator[str]:
+        """What keeps peers from answering and was not told before."""
+        for stream, receiver, _ in self._receivers:
+            trouble = receiver.trouble
+            if trouble and trouble != self._troubles.get(stream):
+                yield f"stream {stream}: {trouble}; trying again"
+            self._troubles[stream] = trouble
 
     def stop(self) -> None:
         for _, receiver, spool in self._receivers:

@@ -6,11 +6,11 @@ Invariant: the schemas are the same for every job, so that a restart with other 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PACKED_SCHEMA = (
     "cell string, kind string, stream string, split string, place long, number long, count long, data binary"
@@ -23,13 +23,14 @@ TOLD_SCHEMA = (
 CELL = "0"
 """The one cell that holds all streams and queries."""
 
-PackedKind = Literal["chunk", "malformed", "control"]
+PackedKind = Literal["chunk", "links", "malformed", "control"]
 ToldKind = Literal["answer", "malformed", "late", "warning", "failure", "status"]
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A row on its way to a cell: a chunk of events, dead letters of malformed records, or the planner's word.
+    """A row on its way to a cell: a chunk of events, one of links (see `linked`), dead letters of malformed records, or
+    the planner's word.
 
     `place` is the piece's order within its split, `number` the row's within the piece; of dead letters `count` is how
     many there are.
@@ -62,25 +63,6 @@ class CellRow:
     def detail(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.data)
         return found
-
-
-_PACKED_ARROW = pa.schema(
-    [
-        ("cell", pa.string()),
-        ("kind", pa.string()),
-        ("stream", pa.string()),
-        ("split", pa.string()),
-        ("place", pa.int64()),
-        ("number", pa.int64()),
-        ("count", pa.int64()),
-        ("data", pa.binary()),
-    ]
-)
-
-
-def packed_batch(rows: Sequence[Packed]) -> pa.RecordBatch:
-    columns = {name: [getattr(row, name) for row in rows] for name in _PACKED_ARROW.names}
-    return pa.RecordBatch.from_pydict(columns, schema=_PACKED_ARROW)
 
 
 TOLD_COLUMNS = ("kind", "place", "query", "number", "at", "rows", "json", "csv", "typed", "data")

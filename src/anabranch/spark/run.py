@@ -15,17 +15,14 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from anabranch.engine import checkpoint
 from anabranch.errors import AnabranchError, EngineError, InternalError, QueryError, StreamError
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import Sink
 from anabranch.sources.base import Limit
 from anabranch.spark import session as spark_session
 from anabranch.spark.folder import RunFolder
@@ -33,35 +30,15 @@ from anabranch.spark.job import Job, save_job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.processor import CellProcessor
 from anabranch.spark.refreshing import refresh_settings
-from anabranch.spark.rows import TOLD_SCHEMA, CellRow, told_rows
+from anabranch.spark.rows import TOLD_SCHEMA, told_rows
 from anabranch.spark.session import RunningSpark, SparkSettings
-from anabranch.spark.source import FORMAT, AnabranchSource, SourceSettings
+from anabranch.spark.settings import SourceSettings
+from anabranch.spark.source import FORMAT, AnabranchSource
+from anabranch.spark.telling import Observers, Progress, Telling
 
 _POLL = 0.05  # seconds between two looks at a running query
 _STARTS = 5  # in a row that bring no batch, for reasons that are not ours
 _PAUSE = 0.5
-
-
-@dataclass(slots=True)
-class Progress:
-    """How a run stands: the cell's last word, and Spark's own figures of the last batch."""
-
-    status: dict[str, Any] = field(default_factory=dict)
-    batch: int = -1
-    batch_seconds: float = 0.0
-    state_bytes: int = 0
-    offset: dict[str, Any] = field(default_factory=dict)
-    restarts: int = 0
-
-
-@dataclass(slots=True)
-class Observers:
-    """Whom a run tells what; each is called from the thread of the batch."""
-
-    on_warning: Callable[[str, int, str], None] = lambda query, at, text: None
-    on_failure: Callable[[QueryError], None] = lambda failure: None
-    on_note: Callable[[str], None] = lambda text: None
-    on_progress: Callable[[Progress], None] = lambda progress: None
 
 
 _RAISED = re.compile(r"^anabranch\.\S+\.(EngineError|StreamError|InternalError): (.*)(\nhint: .*)?", re.MULTILINE)
@@ -88,26 +65,26 @@ class SparkRun:
     ) -> None:
         self._job = job
         self._folder = folder
-        self._sinks = list(sinks)
-        self._letters = letters
         self._settings = settings or SparkSettings()
-        self._observers = observers or Observers()
-        self._over_at: int | None = None  # the batch after which there is nothing more to tell
+        self._telling = Telling(sinks, letters, observers)
         self._error: BaseException | None = None
-        self.progress = Progress()
-        self.failures: list[QueryError] = []
+
+    @property
+    def progress(self) -> Progress:
+        return self._telling.progress
+
+    @property
+    def failures(self) -> list[QueryError]:
+        return self._telling.failures
 
     # --- from outside ---------------------------------------------------------------------------------------------
 
     def run(self, should_stop: Callable[[], bool] = lambda: False, running: RunningSpark | None = None) -> None:
         """Run to the end of the input, or until told to stop, in a session of its own or in one that is running
         already. The folder is open."""
-        ledger = self._folder.ledger()
-        try:
-            # What a sink refuses is said before Spark takes its seconds to start.
-            for sink in self._sinks:
-                sink.open(ledger)
-            self._letters.open(ledger)
+        self._folder.refuse_other_engine("spark")
+        # What a sink refuses is said before Spark takes its seconds to start.
+        with self._telling.opened(self._folder.ledger()):
             if running is not None:
                 self._supervise(running, should_stop)
                 return
@@ -117,10 +94,6 @@ class SparkRun:
                 self._supervise(running, should_stop)
             finally:
                 spark_session.stop(running)
-        finally:
-            for sink in self._sinks:
-                sink.close()
-            self._letters.close()
 
     def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
         job_file = self._send_job(running)
@@ -144,7 +117,7 @@ class SparkRun:
                 if query is not None:
                     query.stop()
             self.progress.restarts += 1
-            self._observers.on_note("a batch failed for reasons of Spark's; going on from the checkpoint")
+            self._telling.observers.on_note("a batch failed for reasons of Spark's; going on from the checkpoint")
             time.sleep(_PAUSE * 2**vain)
 
     # --- the query ------------------------------------------------------------------------------------------------
@@ -161,7 +134,9 @@ class SparkRun:
         limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
         refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
         tasks = 2 * session.sparkContext.defaultParallelism
-        settings = SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout, refresh, tasks)
+        settings = SourceSettings(
+            job.streams, job.fingerprint, limit, job.idle_timeout, refresh, tasks, job.link_streams()
+        )
         packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(
             CellProcessor(job_file, f"{self._folder.path}#{job_file}"), TOLD_SCHEMA, "Update", "None"
@@ -176,8 +151,7 @@ class SparkRun:
     def _watch(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
         while not query.awaitTermination(_POLL):  # type: ignore[arg-type]  # seconds, also parts of one
             self._look_at(query)
-            over = self._over_at is not None and self.progress.batch >= self._over_at
-            if over or should_stop():
+            if self._telling.is_over or should_stop():
                 query.stop()
                 return
 
@@ -190,53 +164,17 @@ class SparkRun:
         offset = said["sources"][0]["endOffset"]
         self.progress.offset = json.loads(offset) if isinstance(offset, str) else offset or {}
         self.progress.state_bytes = sum(one["memoryUsedBytes"] for one in said["stateOperators"])
-        self._observers.on_progress(self.progress)
+        self._telling.observers.on_progress(self.progress)
 
     # --- one batch ------------------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         try:
-            self._take(frame.toArrow(), batch)
+            self._telling.take(told_rows(frame.toArrow()), batch)
         except BaseException as error:
             if isinstance(error, AnabranchError | OSError):
                 self._error = error
             raise
-
-    def _take(self, table: pa.Table, batch: int) -> None:
-        rows = told_rows(table)
-        told = [_told(row) for row in rows if row.kind == "answer"]
-        for row in rows:
-            self._note(row, batch)
-        for sink in self._sinks:
-            sink.write(batch, told)
-        self._letters.write_rows(batch, [row for row in rows if row.kind in ("malformed", "late")])
-        self._observers.on_progress(self.progress)
-
-    def _note(self, row: CellRow, batch: int) -> None:
-        match row.kind:
-            case "warning":
-                self._observers.on_warning(row.query, row.at, row.data.decode())
-            case "failure":
-                said = row.detail()
-                failure = checkpoint.unpack_error(said["diagnostics"], said["text"], said["file_name"])
-                if failure not in self.failures:
-                    self.failures.append(failure)
-                    self._observers.on_failure(failure)
-            case "status":
-                self._status(row.detail(), batch)
-
-    def _status(self, status: dict[str, Any], batch: int) -> None:
-        if "new" in status:
-            for name in status["dropped"]:
-                if name not in status["new"]:
-                    self._observers.on_note(f"query {name} is gone")
-            for name in status["new"]:
-                what = "has changed" if name in status["dropped"] else "is new"
-                self._observers.on_note(f"query {name} {what}: it starts from what the windows hold")
-            return
-        self.progress.status = status
-        if status["ended"] or status["done"]:
-            self._over_at = batch
 
     # --- failures -------------------------------------------------------------------------------------------------
 
@@ -251,7 +189,3 @@ class SparkRun:
         raised = [line for line in text.splitlines() if _PYTHON_ERROR.match(line)]
         what = raised[-1] if raised else text.strip().splitlines()[0]
         return _Failed(EngineError(f"Spark gave up: {what}\nhint: its log is {self._folder.log}"), is_ours=False)
-
-
-def _told(row: CellRow) -> Told:
-    return Told(row.query, row.number, row.at, row.rows, row.json, row.csv, row.typed)

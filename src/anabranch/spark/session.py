@@ -87,6 +87,10 @@ def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         # comes back to the worker that holds its engine, and is not dealt out among the readers.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
         "spark.task.maxFailures": str(_RETRIES),
+        # A worker uses the memory of one chunk for the next. Left to itself, glibc would give large arrays back and
+        # have them come in again page by page: a tenth of the time of reading.
+        "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+        "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 << 20),
     }
     found.update(settings.conf)
     return {key: value for key, value in found.items() if value}

@@ -8,11 +8,8 @@ Invariant: read(partition) depends on the partition alone.
 
 from __future__ import annotations
 
-import base64
 import json
-import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,38 +18,26 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from anabranch.formats import deadletter
-from anabranch.formats.chunks import ChunkWriter
-from anabranch.model.event import Event
-from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
+from anabranch.sources.base import Offset, Piece
 from anabranch.spark.planner import Planner
-from anabranch.spark.refreshing import Refresher, RefreshSettings
-from anabranch.spark.rows import CELL, PACKED_SCHEMA, Packed, packed_batch
+from anabranch.spark.refreshing import Refresher
+from anabranch.spark.rows import CELL, PACKED_SCHEMA, Packed
+from anabranch.spark.settings import SourceSettings
 
 FORMAT = "anabranch"
-_LETTERS_PER_ROW = 1000
 
-
-@dataclass(frozen=True, slots=True)
-class SourceSettings:
-    """What the source must know of a job."""
-
-    streams: tuple[OpenedStream, ...]
-    queries: str
-    limit: Limit
-    idle_timeout: int | None
-    refresh: RefreshSettings | None = None
-    tasks: int = 8
-    """How many tasks a batch is read by at most: each costs a tenth of a second, whatever it reads."""
-
-    def to_option(self) -> str:
-        return base64.b64encode(pickle.dumps(self)).decode()
-
-    @staticmethod
-    def from_option(text: str) -> SourceSettings:
-        settings = pickle.loads(base64.b64decode(text))
-        assert isinstance(settings, SourceSettings)
-        return settings
+_PACKED_ARROW = pa.schema(
+    [
+        ("cell", pa.string()),
+        ("kind", pa.string()),
+        ("stream", pa.string()),
+        ("split", pa.string()),
+        ("place", pa.int64()),
+        ("number", pa.int64()),
+        ("count", pa.int64()),
+        ("data", pa.binary()),
+    ]
+)
 
 
 class AnabranchSource(DataSource):
@@ -95,11 +80,13 @@ class StreamsReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition.value, bytes):
-            yield packed_batch([Packed(CELL, "control", partition.value)])
+            yield _batch([Packed(CELL, "control", partition.value)])
             return
+        from anabranch.spark.packing import pack_piece
+
         for piece in partition.value:
             for row in pack_piece(self._settings, piece):
-                yield packed_batch([row])
+                yield _batch([row])
 
     def commit(self, end: Offset) -> None:
         self.planner.commit(end)
@@ -119,43 +106,6 @@ def grouped(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
     return [list(pieces[first:stop]) for first, stop in pairwise(bounds)]
 
 
-def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[Packed]:
-    """A piece's events as chunks, and its malformed records as dead letters, in their order."""
-    stream = next(one for one in settings.streams if one.name == piece.stream)
-    decode = stream.decoding.decoder()
-    writer = ChunkWriter()
-    letters: list[bytes] = []
-    number = 0
-
-    def chunk(data: bytes) -> Packed:
-        return Packed(CELL, "chunk", data, piece.stream, piece.split, piece.order, number)
-
-    def malformed() -> Packed:
-        data = b"".join(letters)
-        return Packed(CELL, "malformed", data, piece.stream, piece.split, piece.order, number, len(letters))
-
-    for record in stream.source.read_packed(piece, decode):
-        if isinstance(record, Event):
-            writer.add(record)
-        elif isinstance(record, bytes):
-            if len(writer):
-                yield chunk(writer.pack())
-                number += 1
-                writer = ChunkWriter()
-            yield chunk(record)
-            number += 1
-        else:
-            letters.append(deadletter.letter(record))
-            if len(letters) >= _LETTERS_PER_ROW:
-                yield malformed()
-                number += 1
-                letters = []
-        if writer.is_full:
-            yield chunk(writer.pack())
-            number += 1
-            writer = ChunkWriter()
-    if len(writer):
-        yield chunk(writer.pack())
-        number += 1
-    if letters:
-        yield malformed()
+def _batch(rows: Sequence[Packed]) -> pa.RecordBatch:
+    columns = {name: [getattr(row, name) for row in rows] for name in _PACKED_ARROW.names}
+    return pa.RecordBatch.from_pydict(columns, schema=_PACKED_ARROW)

@@ -66,6 +66,7 @@ SERVERS = [
     ("mqtts://h/t", "mqtts", "h", None, "t", {}),
     ("ws://h:80/live?subscribe=%7B%22a%22:1%7D", "ws", "h", 80, "/live", {"subscribe": '{"a":1}'}),
     ("wss://h", "wss", "h", None, "", {}),
+    ("https+items://h/find?keywords=road bike", "https+items", "h", None, "/find", {"keywords": "road bike"}),
     ("http+poll://h/api/v1?every=PT5S&items=a.b", "http+poll", "h", None, "/api/v1", {"every": "PT5S", "items": "a.b"}),
     ("https+sse://h/events", "https+sse", "h", None, "/events", {}),
     ("socket://127.0.0.1:9999?listen=1", "socket", "127.0.0.1", 9999, "", {"listen": "1"}),

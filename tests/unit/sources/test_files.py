@@ -123,6 +123,17 @@ def test_the_records_are_the_same_however_they_are_cut(
         assert limit.records is None or end["line"] - start["line"] <= limit.records
 
 
+@pytest.mark.parametrize("room", range(100_000, 100_015, 2))
+def test_the_rest_of_a_file_comes_before_the_next_file_wherever_a_batch_ends(tmp_path: Path, room: int) -> None:
+    for number in range(4):
+        write(tmp_path / f"{number}.ndjson", range(5_000 * number, 5_000 * (number + 1)))
+    source = FileSource("s", str(tmp_path))
+    assert instants(source, Limit(size=room)) == list(range(20_000))
+    for _, end in batches(source, Limit(size=room)):
+        whole = [tmp_path.joinpath(file["name"]).stat().st_size for file in end["files"][:-1]]
+        assert [file["cuts"][-1][0] for file in end["files"][:-1]] == whole
+
+
 def test_the_first_batch_is_small_and_the_others_are_as_large_as_allowed(tmp_path: Path) -> None:
     padded = json.dumps({"at": 1, "note": "x" * 1000}).encode() + b"\n"
     (tmp_path / "a.ndjson").write_bytes(padded * 40_000)

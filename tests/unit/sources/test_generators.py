@@ -34,7 +34,16 @@ def as_json(found: list[Event]) -> list[Any]:
     return [event_to_dict(event) for event in found]
 
 
-@pytest.mark.parametrize(("name", "options"), [("bikes", {}), ("graph", {}), ("graph", {"degree": 3})])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("bikes", {}),
+        ("graph", {}),
+        ("graph", {"degree": 3}),
+        ("auctions", {}),
+        ("auctions", {"model": "property", "rings": 1, "jumps": 5}),
+    ],
+)
 def test_an_event_depends_on_seed_and_number_alone(name: str, options: dict[str, Any]) -> None:
     made = source(name, **options)
     all_at_once = as_json(events(made, 0, 200))
@@ -63,7 +72,7 @@ def test_the_events_stay_the_same_from_version_to_version() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["bikes", "graph"])
+@pytest.mark.parametrize("name", ["bikes", "graph", "auctions"])
 def test_what_is_made_is_a_valid_event_at_its_instant(name: str) -> None:
     made = source(name, start="2024-02-28T23:59:59+01:00", step="PT0.5S")
     first = parse_instant("2024-02-28T22:59:59Z")
@@ -192,8 +201,12 @@ def test_it_travels_to_workers() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("bike", {}, "gen:bike: there is no such generator\nhint: did you mean gen:bikes?  There are bikes, graph"),
-        ("", {}, "gen:: there is no such generator\nhint: There are bikes, graph"),
+        (
+            "bike",
+            {},
+            "gen:bike: there is no such generator\nhint: did you mean gen:bikes?  There are auctions, bikes, graph",
+        ),
+        ("", {}, "gen:: there is no such generator\nhint: There are auctions, bikes, graph"),
         ("bikes", {"sed": "1"}, "gen:bikes: there is no option sed\nhint: did you mean seed?  There are\n  seed: "),
         ("bikes", {"nodes": "1"}, "there is no option nodes"),
         ("graph", {"nodes": "one"}, "gen:graph: nodes=one: a whole number is expected"),

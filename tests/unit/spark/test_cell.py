@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.cells import Worker, answers_of, control, job_of, packed
+from tests.support.cells import DictState, Worker, answers_of, control, job_of, packed
 from tests.support.spark_runs import queries_of
 
 from anabranch.engine.engine import LatePolicy
-from anabranch.errors import EngineError
+from anabranch.errors import EngineError, StreamError
 from anabranch.formats import chunks
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
@@ -19,7 +19,7 @@ from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.spark import cell as cells
 from anabranch.spark.job import Job
-from anabranch.spark.rows import CellRow
+from anabranch.spark.rows import CellRow, Packed
 from anabranch.testing.case_file import Case
 
 MINUTE = 60_000_000
@@ -63,12 +63,46 @@ def test_until_is_where_queries_stop_also_when_their_stream_has_ended_before() -
     assert told(Worker(job(until=3 * MINUTE), name="other").batch(events)) == [(1, 1), (2, 2), (3, 1)]
 
 
-def test_chunks_that_no_window_needs_any_more_leave_the_state() -> None:
+def test_chunks_that_no_window_needs_any_more_leave_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_SMALL", 0)
     worker = Worker(job())
     for minute in range(30):
-        worker.batch([*packed("s", [event(minute + index / 100, index) for index in range(99)] * 60), control()])
-    assert len(worker.state.the_chunks) <= 4
-    assert status(worker.rows)["chunks"] == len(worker.state.the_chunks)
+        worker.batch([*packed("s", [event(minute + index / 100, index) for index in range(99)]), control()])
+    assert 2 <= len(worker.state.the_chunks) <= 3
+    assert status(worker.rows)["chunks"] == 3  # with the one that left at the end of the batch
+
+
+def test_a_chunk_that_comes_and_goes_within_a_batch_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    monkeypatch.setattr(cells, "_SMALL", 0)
+    monkeypatch.setattr(DictState, "put_chunk", lambda state, number, data: written.append(number))
+    worker = Worker(job())
+    for first in (0, 100):
+        rows = [replace(packed("s", [event(first + minute, 1)])[0], place=minute) for minute in range(9)]
+        worker.batch([*rows, control()])
+    assert status(worker.rows)["events"] == 2 * 9
+    assert 0 < len(written) <= 2 * 3
+
+
+def test_chunks_that_a_thread_opens_are_taken_in_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for worth in (0, 1 << 40):
+        monkeypatch.setattr(cells, "_WORTH_A_THREAD", worth)
+        worker = Worker(job())
+        rows = [replace(packed("s", [event(minute, minute)])[0], place=minute) for minute in range(9)]
+        rows.insert(4, Packed("0", "malformed", b"{}", "s", place=4, number=1, count=1))
+        worker.batch([*rows, control(end=True, closed=["s"])])
+        found.append([(row.kind, row.at, row.typed, row.rows) for row in worker.rows if row.kind != "status"])
+    assert found[0] == found[1]
+    assert [kind for kind, *_ in found[0]].count("malformed") == 1
+
+
+def test_a_damaged_chunk_is_an_error_also_when_a_thread_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_WORTH_A_THREAD", 0)
+    rows = [replace(packed("s", [event(minute, minute)])[0], place=minute) for minute in range(4)]
+    rows[2] = replace(rows[2], data=rows[2].data[:-1])
+    with pytest.raises(StreamError, match="the chunk is damaged"):
+        Worker(job()).batch([*rows, control()])
 
 
 def test_small_chunks_are_put_together() -> None:
@@ -287,3 +321,16 @@ def test_relationships_without_ids_keep_their_ids_over_a_rebuild() -> None:
         forgetful.batch([*packed("s", [linked(minute), linked(minute - 5), linked(minute)]), control()])
     assert [row.typed for row in forgetful.rows] == [row.typed for row in steady.rows]
     assert len(answers_of(steady.rows)) == 3
+
+
+def test_the_status_tells_what_the_operators_of_each_query_have_done() -> None:
+    worker = Worker(job(count("one"), count("two", "PT5M")))
+    worker.batch([*packed("s", [event(0.5, 1), event(1.5, 2)]), control()])
+    rows = worker.batch([*packed("s", [event(4.5, 3)]), control(end=True, closed=["s"])])
+    works = status(rows)["operators"]
+    assert isinstance(works, dict)
+    assert works.keys() == {"one", "two"}
+    ids, window = [work[0] for work in works["one"]], works["one"][0]
+    assert ids == list(range(len(ids)))
+    assert (window[1], window[3]) == (3, 1), "three events came, and one is left"
+    assert works["two"][0][3] == 3

@@ -78,19 +78,70 @@ def test_the_same_job_is_welcome_again_and_other_queries_too(tmp_path: Path) -> 
     folder.close()
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (replace(job(), lateness=parse_duration("PT5S")), "lateness was not given and is PT5S"),
-        (replace(job(), streams=()), "streams: s was s and is not given"),
-    ],
-)
-def test_a_folder_of_other_options_is_refused_with_the_difference(tmp_path: Path, changed: Job, said: str) -> None:
+def test_a_folder_of_other_options_is_refused_with_the_difference(tmp_path: Path) -> None:
     folder = opened(tmp_path)
     folder.check(job())
-    with pytest.raises(EngineError, match=said):
-        folder.check(changed)
+    with pytest.raises(EngineError, match="lateness was not given and is PT5S"):
+        folder.check(replace(job(), lateness=parse_duration("PT5S")))
     folder.close()
+
+
+def spark_batch(path: Path, number: int, streams: list[str], committed: bool = True) -> None:
+    """What Spark leaves of a batch that read these streams."""
+    for name in ("offsets", "commits"):
+        (path / "spark" / name).mkdir(parents=True, exist_ok=True)
+    offset = json.dumps({"streams": {key: {} for key in streams}})
+    (path / "spark" / "offsets" / str(number)).write_text(f"v1\n{{}}\n{offset}")
+    if committed:
+        (path / "spark" / "commits" / str(number)).write_text("v1\n{}")
+
+
+def of_streams(**addresses: str) -> Job:
+    made = job_for(QUERY, {name: GeneratorSource(name, "graph", {"count": "1"}) for name in addresses})
+    return replace(made, streams=tuple(replace(one, address=addresses[one.name]) for one in made.streams))
+
+
+def test_streams_may_be_added_and_left_out(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.check(of_streams(a="gen:graph"))
+    spark_batch(tmp_path, 0, ["a"])
+    folder.check(of_streams(a="gen:graph", b="gen:bikes"))
+    folder.check(of_streams(b="gen:bikes"))
+    folder.close()
+
+
+def test_a_stream_that_was_read_keeps_its_address(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.check(of_streams(a="gen:graph"))
+    folder.check(of_streams(a="gen:bikes"))  # nothing was read yet
+    spark_batch(tmp_path, 0, ["a"])
+    with pytest.raises(EngineError, match="streams: a was gen:bikes and is gen:graph"):
+        folder.check(of_streams(a="gen:graph"))
+    folder.close()
+
+
+def test_a_stream_that_was_left_out_keeps_its_address_until_a_batch_has_forgotten_it(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    folder.check(of_streams(a="gen:graph", b="gen:graph"))
+    spark_batch(tmp_path, 0, ["a", "b"])
+    folder.check(of_streams(b="gen:graph"))
+    with pytest.raises(EngineError, match="streams: a was gen:graph and is gen:bikes"):
+        folder.check(of_streams(a="gen:bikes", b="gen:graph"))
+    spark_batch(tmp_path, 1, ["b"], committed=False)
+    with pytest.raises(EngineError, match="streams: a was gen:graph and is gen:bikes"):
+        folder.check(of_streams(a="gen:bikes", b="gen:graph"))
+    spark_batch(tmp_path, 1, ["b"])
+    folder.check(of_streams(a="gen:bikes", b="gen:graph"))
+    folder.close()
+
+
+@pytest.mark.parametrize(("engine", "other"), [("local", "spark"), ("spark", "local.sqlite")])
+def test_a_checkpoint_of_one_engine_is_refused_by_the_other(tmp_path: Path, engine: str, other: str) -> None:
+    folder = RunFolder(str(tmp_path))
+    folder.refuse_other_engine(engine)  # type: ignore[arg-type]
+    (tmp_path / other).mkdir()
+    with pytest.raises(EngineError, match="belongs to a run"):
+        folder.refuse_other_engine(engine)  # type: ignore[arg-type]
 
 
 def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:

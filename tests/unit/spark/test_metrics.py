@@ -10,7 +10,7 @@ import pytest
 
 from anabranch.errors import EngineError
 from anabranch.spark.metrics import MetricsServer, exposition
-from anabranch.spark.run import Progress
+from anabranch.spark.telling import Progress
 
 STATUS = {
     "events": 12,

@@ -63,6 +63,7 @@ class Receiver(ABC):
         self.error: StreamError | None = None
         self.received = 0
         self.state = "not started"
+        self.trouble = ""  # what keeps the peer from answering, until it does
         self._on_state = on_state
         self._stopping = threading.Event()
         self._dialer = Dialer(self._stopping)
@@ -141,7 +142,13 @@ class Receiver(ABC):
     def _accepted(self, state: str) -> None:
         """The peer is content with us."""
         self._welcome = True
+        self.trouble = ""
         self._tell(state)
+
+    def _tell_failure(self, reason: str, pause: float) -> None:
+        said = reason.partition("\n")[0].removeprefix(f"{self.name}: ")
+        self.trouble = f"{self.name}: {said}"
+        self._tell(f"{self.trouble}; trying again in {pause:.1f} s")
 
     def _pause(self, seconds: float) -> bool:
         """Wait; gives whether the receiver shall go on."""
@@ -158,12 +165,12 @@ class Receiver(ABC):
             except Refused as error:
                 if not self._welcome:
                     raise
-                reason = str(error).splitlines()[0]
+                reason = str(error)
             except OSError as error:
                 reason = error.strerror or str(error) or type(error).__name__
             if self.received > before or time.monotonic() - began > self._backoff.most:
                 self._backoff.reset()
             if not self._stopping.is_set():
                 pause = max(self._backoff.pause(), least_pause())
-                self._tell(f"{self.name}: {reason}; trying again in {pause:.1f} s")
+                self._tell_failure(reason, pause)
                 self._pause(pause)

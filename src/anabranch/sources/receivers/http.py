@@ -30,16 +30,24 @@ def shown(url: str) -> str:
 
 @contextmanager
 def ask(
-    dialer: Dialer, url: str, headers: Mapping[str, str], silence: float | None = ANSWER_WITHIN
+    dialer: Dialer,
+    url: str,
+    headers: Mapping[str, str],
+    silence: float | None = ANSWER_WITHIN,
+    *,
+    confidential: Mapping[str, str] | None = None,
+    within: float = ANSWER_WITHIN,
 ) -> Iterator[http.client.HTTPResponse]:
-    """The answer to GET, after redirects; its body may fall silent for so many seconds, or for ever.
+    """The answer to GET, after redirects; it begins `within` so many seconds, and its body may then fall silent for so
+    many, or for ever. `confidential` headers go to the server of the address only.
 
     Raises OSError when there is no answer, Refused when there never will be one.
     """
     home = urlsplit(url)
     for _ in range(MAX_REDIRECTS + 1):
         parts = urlsplit(url)
-        connection, response = _exchange(dialer, parts, _with_login(parts, home, headers), silence)
+        said = {**headers, **(confidential or {})} if _same_server(parts, home) else headers
+        connection, response = _exchange(dialer, parts, _with_login(parts, home, said), silence, within)
         try:
             if response.status not in _REDIRECTS or "Location" not in response.headers:
                 yield response
@@ -67,7 +75,7 @@ def check_status(response: http.client.HTTPResponse, url: str) -> None:
 
 
 def _exchange(
-    dialer: Dialer, parts: SplitResult, headers: Mapping[str, str], silence: float | None
+    dialer: Dialer, parts: SplitResult, headers: Mapping[str, str], silence: float | None, within: float
 ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     secure = parts.scheme == "https"
     host = parts.hostname or "localhost"
@@ -78,7 +86,7 @@ def _exchange(
         raise Refused(f"{shown(parts.geturl())}: the certificate is not trusted: {error.verify_message}") from None
     except (ValueError, UnicodeError) as error:
         raise Refused(f"{shown(parts.geturl())}: {error}") from None
-    dialled.settimeout(ANSWER_WITHIN)
+    dialled.settimeout(within)
     connection = http.client.HTTPConnection(host, port)
     connection.sock = dialled
     path = quote(parts.path or "/", _SAFE) + (f"?{quote(parts.query, _SAFE)}" if parts.query else "")
@@ -108,10 +116,13 @@ def _authority(parts: SplitResult) -> str:
     return name if parts.port is None else f"{name}:{parts.port}"
 
 
+def _same_server(parts: SplitResult, home: SplitResult) -> bool:
+    return (parts.scheme, parts.hostname, parts.port) == (home.scheme, home.hostname, home.port)
+
+
 def _with_login(parts: SplitResult, home: SplitResult, headers: Mapping[str, str]) -> Mapping[str, str]:
     login = parts if parts.username else home
-    same = (parts.scheme, parts.hostname, parts.port) == (home.scheme, home.hostname, home.port)
-    if not login.username or not (same or login is parts):
+    if not login.username or not (_same_server(parts, home) or login is parts):
         return headers
     pair = f"{unquote(login.username)}:{unquote(login.password or '')}"
     return {**headers, "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}

@@ -13,7 +13,20 @@ from urllib.parse import quote, urlsplit
 from anabranch.errors import EvaluationError, StreamError
 from anabranch.model.temporal.parse import parse_duration
 from anabranch.sources.address import refuse_unknown
+from anabranch.sources.chance import whole
 from anabranch.sources.receivers.base import OnState, Receiver
+from anabranch.sources.receivers.http import ANSWER_WITHIN, shown
+from anabranch.sources.receivers.items import (
+    APP_ID_HEADER,
+    MOST_ENTRIES,
+    MOST_PAGES,
+    QUERY,
+    AppId,
+    ItemsReceiver,
+    Questions,
+    item_number,
+)
+from anabranch.sources.receivers.items import EVERY as ITEMS_EVERY
 from anabranch.sources.receivers.mqtt import MqttReceiver
 from anabranch.sources.receivers.polling import EVERY, HttpPollReceiver
 from anabranch.sources.receivers.sockets import ListeningReceiver, SocketReceiver
@@ -34,6 +47,23 @@ _POLL = {
     "items": "where the list is in the answer, such as data.items",
     "key": "the field that tells records apart, such as id; without it the whole record does",
     **_QUERY,
+    **_LOGIN,
+}
+_ITEMS = {
+    "keywords": "what is looked for, such as camera; several with commas",
+    "item": "the number of an item; several with commas",
+    "url": "the address of an item's page; several with commas",
+    "every": "the time between two rounds of questions (PT30S)",
+    "only-changes": "0 to tell all items in each round, also those that are as they were (1)",
+    "pages": "how many pages of an answer are asked for (1)",
+    "limit": "items in a page (100)",
+    "items": "where the list of items is in the answer (searchResult.item)",
+    "context": "a file with the JSON-LD context that says what the names mean",
+    "app-id": "the variable of the environment that holds the application's id",
+    "app-id-header": f"the header that it is sent in ({APP_ID_HEADER})",
+    "app-id-parameter": "the parameter that it is sent in, instead of the header, such as SECURITY-APPNAME",
+    "timeout": "how long an answer may take (PT30S)",
+    "query": "what else is asked of the server, percent-encoded, instead of OPERATION-NAME=findItemsByKeywords ...",
     **_LOGIN,
 }
 _MQTT = {
@@ -78,9 +108,11 @@ def open_receiver(
             return SseReceiver(_url(address, scheme.removesuffix("+sse")), on_state, seed)
         case "http+poll" | "https+poll" as scheme:
             options = _known(address, _POLL)
-            every = _seconds(address, options["every"]) if "every" in options else EVERY
+            every = _seconds(address, "every", EVERY)
             url = _url(address, scheme.removesuffix("+poll"))
             return HttpPollReceiver(url, every, options.get("items"), options.get("key"), on_state, seed)
+        case "http+items" | "https+items":
+            return _items(address, on_state, seed)
         case "mqtt" | "mqtts":
             return _mqtt(address, on_state, seed)
         case scheme:
@@ -96,6 +128,37 @@ def _socket(address: Address, on_state: OnState | None, seed: int) -> Receiver:
             raise StreamError(f"{_shown(address)}: who listens does not reconnect\nhint: leave one of the two")
         return ListeningReceiver(address.host, address.port, on_state, seed)
     return SocketReceiver(address.host, address.port, _flag(address, "reconnect"), on_state, seed)
+
+
+def _items(address: Address, on_state: OnState | None, seed: int) -> Receiver:
+    options = _known(address, _ITEMS)
+    url = _url(address, address.scheme.removesuffix("+items"), QUERY)
+    try:
+        numbers = (*_several(options, "item"), *(item_number(one) for one in _several(options, "url")))
+        pages, limit = whole(options, "pages", 1, 1, MOST_PAGES), whole(options, "limit", 100, 1, MOST_ENTRIES)
+        app_id = None
+        if "app-id" in options:
+            header, parameter = options.get("app-id-header"), options.get("app-id-parameter")
+            app_id = AppId.from_environment(options["app-id"], header, parameter)
+        return ItemsReceiver(
+            url,
+            Questions(_several(options, "keywords"), numbers, pages, limit),
+            _seconds(address, "every", ITEMS_EVERY),
+            options.get("items"),
+            _flag(address, "only-changes", "1"),
+            options.get("context"),
+            app_id,
+            _seconds(address, "timeout", ANSWER_WITHIN),
+            on_state,
+            seed,
+        )
+    except StreamError as error:
+        text = str(error).removeprefix(f"{shown(url)}: ")
+        raise error if text.startswith(_shown(address)) else StreamError(f"{_shown(address)}: {text}") from None
+
+
+def _several(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
 
 
 def _mqtt(address: Address, on_state: OnState | None, seed: int) -> Receiver:
@@ -118,16 +181,16 @@ def _mqtt(address: Address, on_state: OnState | None, seed: int) -> Receiver:
     )
 
 
-def _url(address: Address, scheme: str) -> str:
-    """The address that the server knows: without our options, with its own query."""
+def _url(address: Address, scheme: str, query: str = "") -> str:
+    """The address that the server knows: without our options, with its own query, else with the given one."""
     options = address.options
     host = f"[{address.host}]" if ":" in address.host else address.host
     login = quote(options.get("user", ""), "")
     if "password" in options:
         login += f":{quote(options['password'], '')}"
     port = "" if address.port is None else f":{address.port}"
-    query = f"?{options['query']}" if "query" in options else ""
-    return f"{scheme}://{login}{'@' if login else ''}{host}{port}{address.path or '/'}{query}"
+    query = options.get("query", query)
+    return f"{scheme}://{login}{'@' if login else ''}{host}{port}{address.path or '/'}{'?' if query else ''}{query}"
 
 
 def _known(address: Address, known: Mapping[str, str]) -> Mapping[str, str]:
@@ -135,14 +198,17 @@ def _known(address: Address, known: Mapping[str, str]) -> Mapping[str, str]:
     return address.options
 
 
-def _flag(address: Address, name: str) -> bool:
-    value = address.options.get(name, "0").lower()
+def _flag(address: Address, name: str, default: str = "0") -> bool:
+    value = address.options.get(name, default).lower()
     if value not in ("0", "1", "false", "true"):
         raise StreamError(f"{_shown(address)}: {name}={value}\nhint: {name} is 1 or 0")
     return value in ("1", "true")
 
 
-def _seconds(address: Address, text: str) -> float:
+def _seconds(address: Address, name: str, default: float) -> float:
+    text = address.options.get(name)
+    if text is None:
+        return default
     try:
         seconds = float(text)
     except ValueError:
@@ -152,7 +218,7 @@ def _seconds(address: Address, text: str) -> float:
             duration = None
         if duration is None or duration.months:
             raise StreamError(
-                f"{_shown(address)}: every={text} is no pause\nhint: give seconds, or a duration like PT5S or PT1M"
+                f"{_shown(address)}: {name}={text} is no pause\nhint: give seconds, or a duration like PT5S or PT1M"
             ) from None
         seconds = duration.days * 86_400 + duration.seconds + duration.nanoseconds / 1e9
     return seconds

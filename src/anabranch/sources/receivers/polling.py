@@ -127,7 +127,7 @@ class HttpPollReceiver(Receiver):
                 self._accepted(f"{self.name}: nothing new")
                 return
             if response.status in (429, 503):
-                self._retry_after = _retry_after(response)
+                self._retry_after = retry_after(response)
             check_status(response, self._url)
             body = read_body(response, self.name)
             validators = _validators(response)
@@ -153,7 +153,8 @@ def _validators(response: http.client.HTTPResponse) -> dict[str, str]:
     return {ask: response.headers[told] for ask, told in pairs if response.headers[told]}
 
 
-def _retry_after(response: http.client.HTTPResponse) -> float | None:
+def retry_after(response: http.client.HTTPResponse) -> float | None:
+    """How many seconds a server wants to be left alone, an hour at most."""
     text = (response.headers["Retry-After"] or "").strip()
     if text.isascii() and text.isdigit():
         seconds = float(text[:9])

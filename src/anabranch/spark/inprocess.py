@@ -1,0 +1,118 @@
+"""One run of a job in this process: the same batches, cell and sinks as on Spark, and no Java.
+
+    Planner.ahead -> pack_piece -> Cell.process -> sinks -> commit
+
+The planner, the packing and the cell are those that Spark carries; here one thread carries them, a batch after the
+other, with the state in SQLite (`local_state`).
+
+Invariant: a batch is planned before it is read and committed after every sink has it, so that a run that was killed
+anywhere leaves, once it has gone on, the output of an undisturbed one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from anabranch.errors import QueryError
+from anabranch.sinks.base import Sink
+from anabranch.sources.base import Limit, Offset
+from anabranch.spark.cell import Cache, Cell
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.job import Job
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.local_state import LocalState
+from anabranch.spark.packing import pack_piece
+from anabranch.spark.planner import Planner
+from anabranch.spark.refreshing import Refresher, refresh_settings
+from anabranch.spark.rows import CELL, Packed
+from anabranch.spark.settings import SourceSettings
+from anabranch.spark.telling import Observers, Progress, Telling
+
+
+class InProcessRun:
+    """The face of `SparkRun`. `pace` is how long, in seconds, a look for something new is put off after one that found
+    nothing, and the least time from one batch to the next where the input is live."""
+
+    def __init__(
+        self,
+        job: Job,
+        folder: RunFolder,
+        sinks: Sequence[Sink],
+        letters: LetterFiles,
+        observers: Observers | None = None,
+        pace: float = 0.02,
+    ) -> None:
+        self._job = job
+        self._folder = folder
+        self._telling = Telling(sinks, letters, observers)
+        self._pace = pace
+        self._cache: Cache = {}
+
+    @property
+    def progress(self) -> Progress:
+        return self._telling.progress
+
+    @property
+    def failures(self) -> list[QueryError]:
+        return self._telling.failures
+
+    def run(self, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Run to the end of the input, or until told to stop: between two batches. The folder is open."""
+        self._folder.refuse_other_engine("local")
+        with self._telling.opened(self._folder.ledger()):
+            state = LocalState(self._folder.local, durable=not self._folder.temporary)
+            try:
+                settings = self._settings()
+                planner = self._planner(settings)
+                try:
+                    self._go_on(state, planner, settings, should_stop)
+                finally:
+                    planner.close()
+            finally:
+                state.close()
+
+    def _settings(self) -> SourceSettings:
+        job = self._job
+        limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
+        refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
+        return SourceSettings(job.streams, job.fingerprint, limit, job.idle_timeout, refresh)
+
+    def _planner(self, said: SourceSettings) -> Planner:
+        refresher = None if said.refresh is None else Refresher(said.refresh)
+        return Planner(said.streams, said.queries, said.limit, said.idle_timeout, refresher=refresher)
+
+    def _go_on(
+        self, state: LocalState, planner: Planner, settings: SourceSettings, should_stop: Callable[[], bool]
+    ) -> None:
+        standing = state.standing()
+        number, start, planned = standing.number, standing.answered or planner.initial(), standing.planned
+        self.progress.batch = number - 1
+        while not self._telling.is_over and not should_stop():
+            begun = time.monotonic()
+            end = planned or planner.ahead(start)
+            if end == start:
+                time.sleep(self._pace)
+                continue
+            if planned is None:
+                state.plan(number, end)
+            self._batch(state, planner, settings, number, (start, end))
+            planner.commit(end)
+            self.progress.batch = number
+            self.progress.batch_seconds = time.monotonic() - begun
+            self.progress.offset = end
+            self.progress.state_bytes = state.size
+            self._telling.observers.on_progress(self.progress)
+            number, start, planned = number + 1, end, None
+            if not self._job.ordered:
+                time.sleep(max(0.0, begun + self._pace - time.monotonic()))
+
+    def _batch(
+        self, state: LocalState, planner: Planner, settings: SourceSettings, number: int, bounds: tuple[Offset, Offset]
+    ) -> None:
+        control = Packed(CELL, "control", json.dumps(Planner.control(bounds[1])).encode())
+        rows = [row for piece in planner.pieces(*bounds) for row in pack_piece(settings, piece)]
+        with state.batch(number):
+            cell = Cell(self._job, CELL, state, self._cache)
+            self._telling.take(list(cell.process([control, *rows])), number)

@@ -1,0 +1,72 @@
+"""Packing: a piece of a source becomes chunks and dead letters, wherever it is read.
+
+Invariant: what a piece is packed into depends on the settings and the piece alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anabranch.formats import deadletter
+from anabranch.formats.chunks import ChunkWriter
+from anabranch.formats.chunks import head as head_of
+from anabranch.formats.rdf.tables import Reduced
+from anabranch.model.event import Event
+from anabranch.sources.base import Piece
+from anabranch.spark.linked import LinkedRows
+from anabranch.spark.rows import CELL, Packed
+from anabranch.spark.settings import SourceSettings
+
+_LETTERS_PER_ROW = 1000
+
+
+def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[Packed]:
+    """A piece's events as chunks, and its malformed records as dead letters, in their order."""
+    stream = next(one for one in settings.streams if one.name == piece.stream)
+    decode = stream.decoding.decoder()
+    writer = ChunkWriter()
+    letters: list[bytes] = []
+    number = 0
+    records = 0  # of the piece, so far
+    links = settings.links.get(piece.stream)
+
+    def chunk(data: bytes) -> Packed:
+        return Packed(CELL, "chunk", data, piece.stream, piece.split, piece.order, number)
+
+    def linked(kept: Reduced) -> Packed:
+        assert links is not None
+        data = LinkedRows(piece, records, kept.rows, links.name).wrapped(kept.data)
+        return Packed(CELL, "links", data, piece.stream, piece.split, piece.order, number)
+
+    def malformed() -> Packed:
+        data = b"".join(letters)
+        return Packed(CELL, "malformed", data, piece.stream, piece.split, piece.order, number, len(letters))
+
+    for record in stream.source.read_packed(piece, decode, links):
+        if isinstance(record, Event):
+            writer.add(record)
+            records += 1
+        elif isinstance(record, bytes | Reduced):
+            if len(writer):
+                yield chunk(writer.pack())
+                number += 1
+                writer = ChunkWriter()
+            yield linked(record) if isinstance(record, Reduced) else chunk(record)
+            number += 1
+            records += record.rows if isinstance(record, Reduced) else head_of(record).events
+        else:
+            records += 1
+            letters.append(deadletter.letter(record))
+            if len(letters) >= _LETTERS_PER_ROW:
+                yield malformed()
+                number += 1
+                letters = []
+        if writer.is_full:
+            yield chunk(writer.pack())
+            number += 1
+            writer = ChunkWriter()
+    if len(writer):
+        yield chunk(writer.pack())
+        number += 1
+    if letters:
+        yield malformed()

@@ -1,0 +1,39 @@
+"""What a job's one source must know, wherever it is: where batches are planned, and where they are read.
+
+Spark begins a Python process for each of the two, so this is kept apart from what reading needs.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from anabranch.model.link_stream import LinkStream
+from anabranch.sources.base import Limit, OpenedStream
+from anabranch.spark.refreshing import RefreshSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """What the source must know of a job."""
+
+    streams: tuple[OpenedStream, ...]
+    queries: str
+    limit: Limit
+    idle_timeout: int | None
+    refresh: RefreshSettings | None = None
+    tasks: int = 8
+    """How many tasks a batch is read by at most: each costs a tenth of a second, whatever it reads."""
+    links: Mapping[str, LinkStream] = field(default_factory=dict)
+    """The streams that travel as links."""
+
+    def to_option(self) -> str:
+        return base64.b64encode(pickle.dumps(self)).decode()
+
+    @staticmethod
+    def from_option(text: str) -> SourceSettings:
+        settings = pickle.loads(base64.b64decode(text))
+        assert isinstance(settings, SourceSettings)
+        return settings

@@ -1,0 +1,116 @@
+"""Telling: what a cell said in a batch goes to the sinks, the dead letters and whoever watches the run.
+
+It is the same whether Spark carries the batches or this process does.
+
+Invariant: a batch that is told again is told to the sinks under the same number; a failure is told once, when the
+sinks have all that came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch.engine import checkpoint
+from anabranch.errors import QueryError
+from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.rows import CellRow
+
+
+@dataclass(slots=True)
+class Progress:
+    """How a run stands: the cell's last word, and the carrier's own figures of the last batch."""
+
+    status: dict[str, Any] = field(default_factory=dict)
+    batch: int = -1
+    batch_seconds: float = 0.0
+    state_bytes: int = 0
+    offset: dict[str, Any] = field(default_factory=dict)
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class Observers:
+    """Whom a run tells what; each is called from the thread of the batch."""
+
+    on_warning: Callable[[str, int, str], None] = lambda query, at, text: None
+    on_failure: Callable[[QueryError], None] = lambda failure: None
+    on_note: Callable[[str], None] = lambda text: None
+    on_progress: Callable[[Progress], None] = lambda progress: None
+
+
+class Telling:
+    """The outward side of one run."""
+
+    def __init__(self, sinks: Sequence[Sink], letters: LetterFiles, observers: Observers | None) -> None:
+        self._sinks = list(sinks)
+        self._letters = letters
+        self.observers = observers or Observers()
+        self.progress = Progress()
+        self.failures: list[QueryError] = []
+        self.over_at: int | None = None  # the batch after which there is nothing more to tell
+
+    @contextmanager
+    def opened(self, ledger: Ledger) -> Iterator[None]:
+        """The sinks, open; whatever happens inside, they are closed."""
+        try:
+            for sink in self._sinks:
+                sink.open(ledger)
+            self._letters.open(ledger)
+            yield
+        finally:
+            for sink in self._sinks:
+                sink.close()
+            self._letters.close()
+
+    def take(self, rows: Sequence[CellRow], batch: int) -> None:
+        """The rows of a batch, in their order; but that a query failed is told after what it had answered before."""
+        told = [_told(row) for row in rows if row.kind == "answer"]
+        for row in rows:
+            self._note(row, batch)
+        for sink in self._sinks:
+            sink.write(batch, told)
+        self._letters.write_rows(batch, [row for row in rows if row.kind in ("malformed", "late")])
+        for row in rows:
+            if row.kind == "failure":
+                self._failed(row)
+        self.observers.on_progress(self.progress)
+
+    def _note(self, row: CellRow, batch: int) -> None:
+        match row.kind:
+            case "warning":
+                self.observers.on_warning(row.query, row.at, row.data.decode())
+            case "status":
+                self._status(row.detail(), batch)
+
+    def _failed(self, row: CellRow) -> None:
+        said = row.detail()
+        failure = checkpoint.unpack_error(said["diagnostics"], said["text"], said["file_name"])
+        if failure not in self.failures:
+            self.failures.append(failure)
+            self.observers.on_failure(failure)
+
+    def _status(self, status: dict[str, Any], batch: int) -> None:
+        if "new" in status:
+            for name in status["dropped"]:
+                if name not in status["new"]:
+                    self.observers.on_note(f"query {name} is gone")
+            for name in status["new"]:
+                what = "has changed" if name in status["dropped"] else "is new"
+                self.observers.on_note(f"query {name} {what}: it starts from what the windows hold")
+            return
+        self.progress.status = status
+        if status["ended"] or status["done"]:
+            self.over_at = batch
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last batch of the run has been committed."""
+        return self.over_at is not None and self.progress.batch >= self.over_at
+
+
+def _told(row: CellRow) -> Told:
+    return Told(row.query, row.number, row.at, row.rows, row.json, row.csv, row.typed)
