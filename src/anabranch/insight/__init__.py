@@ -1,0 +1,50 @@
+"""See into a query: its operators, the messages between them, the window as a graph, and why a row is there or not.
+
+Invariant: a recording determines all of it; nothing here reads a file, a clock or the network, or changes a running
+query.
+"""
+
+from anabranch.insight.operators import graph_of, operator_graph
+from anabranch.insight.recording import Recording
+from anabranch.insight.scenes import Scenes
+from anabranch.insight.shapes import (
+    Element,
+    FilterVerdict,
+    Memory,
+    Message,
+    OperatorBox,
+    OperatorGraph,
+    OperatorLoad,
+    PatternPart,
+    Scene,
+    StepState,
+    Why,
+    WhyNot,
+    to_json,
+)
+from anabranch.insight.steps import Steps
+from anabranch.insight.why import why
+from anabranch.insight.why_not import why_not
+
+__all__ = [
+    "Element",
+    "FilterVerdict",
+    "Memory",
+    "Message",
+    "OperatorBox",
+    "OperatorGraph",
+    "OperatorLoad",
+    "PatternPart",
+    "Recording",
+    "Scene",
+    "Scenes",
+    "StepState",
+    "Steps",
+    "Why",
+    "WhyNot",
+    "graph_of",
+    "operator_graph",
+    "to_json",
+    "why",
+    "why_not",
+]

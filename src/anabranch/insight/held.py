@@ -1,0 +1,93 @@
+"""What a query's windows hold at an instant, element by element, with the arrivals of each.
+
+Invariant: an element is once here per stream, however often it came; it is inside as long as one of its arrivals is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from anabranch.algebra.operators import Window
+from anabranch.insight.elements import Thing, Unit
+from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.shapes import Element
+from anabranch.model.values import ElementId, Relationship
+
+
+@dataclass(slots=True)
+class _Arrivals:
+    thing: Thing
+    first: int
+    last: int
+
+
+class Holding:
+    """The elements in all windows of a query."""
+
+    def __init__(self, replay: Replay, moment: Moment) -> None:
+        self._things = replay.things
+        self._arrivals: dict[Unit, _Arrivals] = {}
+        self.windows: dict[Window, frozenset[Unit]] = {}
+        self._ends: dict[Unit, tuple[Unit, Unit]] = {}
+        for window, view in replay.views(moment).items():
+            stream = view.stream.name
+            units: dict[Unit, None] = {}
+            for event in replay.inside(view):
+                for thing in self._things.all_of(event):
+                    unit = self._things.unit(stream, thing)
+                    units[unit] = None
+                    self._meet(unit, thing, event.event_time)
+            self.windows[window] = frozenset(units)
+
+    def _meet(self, unit: Unit, thing: Thing, at: int) -> None:
+        known = self._arrivals.get(unit)
+        if known is None:
+            self._arrivals[unit] = _Arrivals(thing, at, at)
+        else:
+            known.first, known.last = min(known.first, at), max(known.last, at)
+            if at >= known.last:
+                known.thing = thing
+        if isinstance(thing, Relationship):
+            self._ends[unit] = (self._node(unit, thing.source), self._node(unit, thing.target))
+
+    @staticmethod
+    def _node(unit: Unit, node_id: ElementId) -> Unit:
+        return Unit(unit.stream, "node", node_id)
+
+    def __len__(self) -> int:
+        return len(self._arrivals)
+
+    def __contains__(self, unit: object) -> bool:
+        return unit in self._arrivals
+
+    @property
+    def units(self) -> list[Unit]:
+        """All elements, relationships before nodes, and what came last first."""
+        return self.ordered(self._arrivals)
+
+    def ordered(self, units: Iterable[Unit]) -> list[Unit]:
+        known = [unit for unit in dict.fromkeys(units) if unit in self._arrivals]
+        known.sort(key=lambda unit: (unit.kind == "node", -self._arrivals[unit].last, str(unit.key)))
+        return known
+
+    def closed(self, units: Iterable[Unit]) -> list[Unit]:
+        """The elements with the ends of their relationships, as far as events brought these."""
+        found = dict.fromkeys(units)
+        for unit in list(found):
+            for end in self._ends.get(unit, ()):
+                if end in self._arrivals:
+                    found[end] = None
+        return list(found)
+
+    def without(self, units: Collection[Unit], gone: Unit) -> list[Unit]:
+        """The elements without one of them, and without the relationships that hang on it."""
+        return [one for one in units if one != gone and gone not in self._ends.get(one, ())]
+
+    def element(self, unit: Unit) -> Element:
+        """An element as its latest arrival brought it."""
+        known = self._arrivals[unit]
+        return self._things.element(unit.stream, known.thing, known.last)
+
+    def first_came(self, unit: Unit) -> int:
+        return self._arrivals[unit].first

@@ -1,0 +1,301 @@
+"""A recording run again, in an engine of its own: instants, what windows hold at them, rows by either evaluator.
+
+Invariant: nothing here answers by itself. Windows are the engine's, rows are those of the engine's operators or of the
+plain evaluator, over the recorded events or over some of their elements.
+
+Work: events are sorted once; a plain evaluation costs O(window) and what the query costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from random import Random
+
+from anabranch.algebra.operators import Operator, Pattern, Registration, Source, Static, Window
+from anabranch.algebra.triples import Path
+from anabranch.algebra.walk import reads_triples, root_order, walk
+from anabranch.engine.answers import Row
+from anabranch.engine.arrivals import ArrivalInstants
+from anabranch.engine.flows import QueryFlow, WindowViews, whole
+from anabranch.engine.progress import END, LatePolicy
+from anabranch.engine.query import ContinuousQuery, QueryOptions
+from anabranch.engine.schedule import start
+from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.surroundings import StaticGraph, Surroundings
+from anabranch.engine.views import View
+from anabranch.errors import EngineError
+from anabranch.insight.chained import made_events, makers
+from anabranch.insight.elements import Things, Unit
+from anabranch.insight.recording import Recording
+from anabranch.model.compare import row_order_key
+from anabranch.model.event import Event
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.triples import TripleGraph
+from anabranch.model.union import WindowContent
+from anabranch.planner.queries import QueryPlan
+from anabranch.plugins.oxigraph import Oxigraph
+from anabranch.snapshot import CompiledPlan, Context, compile_plan
+from anabranch.syntax import languages
+
+MOST_INSTANTS = 5_000
+
+Views = Mapping[Window, View]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An evaluation instant, and its number."""
+
+    index: int
+    at: int
+
+
+class Replay:
+    """One query over a recording. `until` leaves out the events that come later than an instant."""
+
+    def __init__(self, recording: Recording, until: int | None = None) -> None:
+        self.recording = recording
+        self.registration = _registration(recording)
+        self.of_triples = reads_triples(self.registration.plan)
+        options = QueryOptions(
+            recording.windows,
+            recording.conflicts,
+            recording.parameters,
+            recording.now,
+            recording.query_text,
+            recording.file_name,
+            self.registration.name,
+        )
+        self.query = ContinuousQuery(self.registration, options, 0)
+        self.around = Surroundings(
+            mapping=recording.mapping, plugin=Oxigraph(), rules=recording.rules, running=recording.running
+        )
+        for name, graph in recording.graphs.items():
+            self.around.static_graphs[name] = StaticGraph(1, graph, recording.mapping)
+        self.query.bound_stream = recording.only_stream or next(iter(recording.events), "stream")
+        made = makers(recording) if set(self.query.stream_names()) - set(recording.events) else {}
+        for name in dict.fromkeys((*recording.events, *self.query.stream_names())):
+            self.around.streams[name] = (
+                self._made(name, made[name], until) if name in made else self._stream(name, until)
+            )
+        self.things = Things(self.of_triples, recording.mapping, self.registration.prefixes)
+        self.is_cut = False  # whether there are more instants than are shown
+        self._start()
+
+    def _stream(self, name: str, until: int | None) -> StreamBuffer:
+        return self._filled(name, self._taken_in(name), until)
+
+    def _filled(self, name: str, events: Iterable[Event], until: int | None) -> StreamBuffer:
+        stream = StreamBuffer(name)
+        stream.size_of = self.around.size_of
+        for event in events:
+            if until is None or event.event_time <= until:
+                stream.push(event)
+        stream.close()
+        return stream
+
+    def _taken_in(self, name: str) -> list[Event]:
+        """The events of a stream in the order of time. Relationships without ids have those that a running query gives
+        them, by the order of arrival."""
+        arriving = StreamBuffer(name, late_policy=LatePolicy("correct"))
+        events = [arriving.admit(one)[1] for one in self.recording.events.get(name, ())]
+        return sorted(events, key=lambda one: one.event_time)
+
+    def _made(self, name: str, maker: Registration, until: int | None) -> StreamBuffer:
+        """A stream that another query of the text makes; it goes as far as that query does."""
+        recording = self.recording
+        events = made_events(recording, maker, {one: self._taken_in(one) for one in recording.events})
+        stream = self._filled(name, events, until)
+        stream.made_until = Replay(replace(recording, query_name=maker.name, begins_at=None, starting_at=None)).reaches
+        return stream
+
+    # --- instants ---
+
+    def _start(self) -> None:
+        query, recording = self.query, self.recording
+        streams = self._read
+        firsts = [one.first_event_time for one in streams if one.first_event_time is not None]
+        if recording.starting_at is not None:
+            query.start(recording.starting_at)
+        elif self.registration.starting_at is not None:
+            query.start(self.registration.starting_at)
+        elif recording.now is not None and not self.registration.aligned:
+            query.start(recording.now)
+        elif recording.now is not None or firsts:
+            start(query, recording.now if recording.now is not None else min(firsts))
+        if isinstance(query.instants, ArrivalInstants):
+            query.instants.discover(streams, END, ended=True)
+
+    @property
+    def _read(self) -> list[StreamBuffer]:
+        """The streams that move the query: those that it reads, or all when it reads none."""
+        streams = self.around.streams
+        return [streams[name] for name in self.query.stream_names()] or list(streams.values())
+
+    @property
+    def reaches(self) -> int | None:
+        """The last instant that the query passes, or that its streams reach where they say when it is evaluated."""
+        instants = self.query.instants
+        if instants is None:
+            return None
+        if isinstance(instants, ArrivalInstants):
+            return self._clock
+        return instants.instant(self._last_index())
+
+    @property
+    def _clock(self) -> int | None:
+        return max((one.clock for one in self._read if one.clock is not None), default=None)
+
+    @cached_property
+    def moments(self) -> tuple[Moment, ...]:
+        """The instants of the recording; of very many only those at which something changes, and not all of these."""
+        query, instants = self.query, self.query.instants
+        if instants is None:
+            return ()
+        low = query.first_index
+        if self.recording.begins_at is not None:
+            low = max(low, instants.index_at_or_after(self.recording.begins_at))
+        high = self._last_index()
+        if high - low < MOST_INSTANTS:
+            return tuple(Moment(index, instants.instant(index)) for index in range(low, high + 1))
+        found: list[Moment] = []
+        index = low
+        while index <= high and len(found) < MOST_INSTANTS:
+            moment = Moment(index, instants.instant(index))
+            found.append(moment)
+            views = self.views(moment)
+            index = min([high, *(query.next_change(*item, index) for item in views.items())]) if index < high else END
+        self.is_cut = index <= high
+        return tuple(found)
+
+    def _last_index(self) -> int:
+        query, instants = self.query, self.query.instants
+        assert instants is not None
+        if instants.once:
+            return query.first_index
+        ends_at = self.recording.ends_at
+        if ends_at is not None:
+            return instants.index_at_or_after(ends_at + 1) - 1
+        if isinstance(instants, ArrivalInstants):
+            return instants.end - 1
+        return query.natural_end(self._clock) if self._clock is not None else query.first_index
+
+    def moment(self, at: int | None) -> Moment:
+        """The last instant at or before a time; without a time, the last of all."""
+        moments = self.moments
+        found = [one for one in moments if at is None or one.at <= at]
+        if not found:
+            raise EngineError("the recording has no evaluation instant at or before that time")
+        return found[-1]
+
+    def position(self, moment: Moment) -> int:
+        """The place of an instant among those of the recording."""
+        return self.moments.index(moment)
+
+    def views(self, moment: Moment) -> dict[Window, View]:
+        return self.query.views_at(moment.at, self.around)
+
+    # --- rows by operators on changes ---
+
+    @cached_property
+    def planned(self) -> QueryPlan:
+        return self.query.planned(self.around)
+
+    @cached_property
+    def keeps_trails(self) -> bool:
+        """Whether operators keep paths of any length, which may become too many for them."""
+        lengths = (
+            one
+            for node in walk(self.planned.plan)
+            if isinstance(node, Pattern)
+            for path in node.paths
+            for one in path.relationships
+        )
+        return any(one.length is not None for one in lengths) or any(
+            isinstance(node, Path) for node in walk(self.planned.plan)
+        )
+
+    def flow(self) -> QueryFlow:
+        """New operators for the query, which have seen nothing."""
+        return QueryFlow(self.planned, self.query.options, self.around.contents.encoded, listed=False)
+
+    def advance(self, flow: QueryFlow, moment: Moment, views: Views, settled: bool = True) -> None:
+        """Bring operators to what windows show, at an instant or on the way to it."""
+        around = self.around
+        context = self.query.context(moment.at, moment.index, views, around)
+        given = WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
+        flow.advance(context, given, settled)
+
+    # --- rows by the plain evaluator ---
+
+    @cached_property
+    def compiled(self) -> CompiledPlan:
+        return compile_plan(self.registration.plan)
+
+    def rows(self, moment: Moment, kept: Collection[Unit] | None = None) -> list[Row]:
+        """The plain query's rows at an instant, over all elements of the windows or over some."""
+        rows = list(self.compiled.run(self.context(moment, kept)))
+        if root_order(self.registration.plan) is None:
+            rows.sort(key=row_order_key)
+        return rows
+
+    def rows_of(self, plan: Operator, context: Context) -> list[Row]:
+        """The rows of a part of the plan."""
+        return list(compile_plan(plan).run(context))
+
+    def context(self, moment: Moment, kept: Collection[Unit] | None = None) -> Context:
+        """What the plain evaluator sees at an instant, of all elements or of some."""
+        views = self.views(moment)
+
+        def graph(source: Source) -> PropertyGraph:
+            if isinstance(source, Static):
+                return self.around.static(source.name).as_graph()
+            content = WindowContent(self.recording.conflicts)
+            for event in self._events(views[whole(source)], kept):
+                content.add(event)
+            return content.graph()
+
+        def triples(source: Source) -> TripleGraph:
+            if isinstance(source, Static):
+                return self.around.static(source.name).as_triples()
+            found = TripleGraph()
+            for event in self._events(views[whole(source)], kept):
+                for triple in event.triples:
+                    found.add(triple, event.event_time)
+            return found
+
+        return Context(
+            graph=graph,
+            triple_graph=triples,
+            static_version=lambda name: self.around.static(name).version,
+            plugin=self.around.plugin,
+            parameters=self.recording.parameters,
+            clock=moment.at,
+            random=Random(f"{self.query.name}/{moment.index}"),
+        )
+
+    def _events(self, view: View, kept: Collection[Unit] | None) -> Iterator[Event]:
+        for event in self.inside(view):
+            yield event if kept is None else self.things.only(view.stream.name, event, kept)
+
+    def inside(self, view: View) -> Iterator[Event]:
+        """The events that a window shows, in the model in which the query reads them."""
+        if view.is_empty:
+            return
+        skip = view.skip
+        for event in view.stream.between(*view.positions):
+            yield self.things.read(event, skip)
+            skip = 0
+
+
+def _registration(recording: Recording) -> Registration:
+    found = languages.registrations(recording.query_text, file_name=recording.file_name)
+    for one in found:
+        if one.name == recording.query_name or (len(found) == 1 and not recording.query_name):
+            return one
+    names = ", ".join(one.name for one in found) or "none"
+    if not recording.query_name and found:
+        raise EngineError(f"the text has several queries; say which is meant, of {names}")
+    raise EngineError(f"the text has no query `{recording.query_name}`; it has {names}")

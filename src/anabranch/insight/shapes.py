@@ -1,0 +1,188 @@
+"""What insight tells, as data: operator graphs, their load, elements, messages, scenes, and reasons.
+
+Invariant: times are UTC microseconds, values are JSON values, and `to_json` of any of these is what REST sends and what
+the page draws; nothing here refers to an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Literal, TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Row: TypeAlias = tuple[Json, ...]
+
+BoxKind: TypeAlias = Literal["window", "static", "streaming", "recomputed", "result"]
+ElementKind: TypeAlias = Literal["node", "relationship", "triple"]
+MessageKind: TypeAlias = Literal[
+    "start of evaluation",
+    "element added",
+    "element deleted",
+    "binding added",
+    "binding deleted",
+    "compute result",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorBox:
+    """One operator of a running query; `detail` says of what, and why if it is recomputed."""
+
+    id: int
+    name: str
+    detail: str
+    inputs: tuple[int, ...]
+    kind: BoxKind
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorGraph:
+    """A query's operators, each after its inputs; the result is the last."""
+
+    query: str
+    boxes: tuple[OperatorBox, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLoad:
+    """What one box has done so far, and what it keeps now."""
+
+    id: int
+    rows_in: int
+    rows_out: int
+    held_rows: int
+    held_bytes: int
+    seconds: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A node, relationship or triple as one event brought it. `source` and `target` are ids of nodes.
+
+    The id of a node or relationship is that of the stream, written `n1` or `r1`; that of a triple is its text.
+    """
+
+    id: str
+    stream: str
+    at: int
+    kind: ElementKind
+    text: str
+    source: str | None = None
+    target: str | None = None
+    label: str = ""
+    properties: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one operator tells the next: LUPOS's messages, one binding or element each."""
+
+    number: int
+    at: int
+    kind: MessageKind
+    operator: int
+    text: str
+    row: Row | None = None
+    element: Element | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What an operator has given and not taken back: its first rows, and how many there are."""
+
+    rows: tuple[Row, ...] = ()
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepState:
+    """How things stand right after a message."""
+
+    message: Message
+    memory: Mapping[int, Memory]
+    result: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A query's windows as one graph at an instant.
+
+    `elements` holds at most 400, matched and recent ones first; `total` counts all. `entered` and `matched` are ids of
+    elements; `left` are the elements that were there at the instant before.
+    """
+
+    at: int
+    elements: tuple[Element, ...]
+    entered: tuple[str, ...]
+    left: tuple[Element, ...]
+    matched: tuple[str, ...]
+    total: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a row is in an answer.
+
+    `minimal`: without any one of `elements` the row would not be there. `leaves_at` is the first instant at which it
+    would be gone if nothing more came; None if it would stay.
+    """
+
+    columns: tuple[str, ...]
+    row: Row
+    at: int
+    elements: tuple[Element, ...]
+    completed_by: Element | None
+    entered_at: int | None
+    leaves_at: int | None
+    minimal: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPart:
+    """A part of the query's pattern; `span` is where it stands in the text, (start, stop); `elements` are those that
+    fit it in the nearest match."""
+
+    text: str
+    span: tuple[int, int] | None
+    elements: tuple[Element, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterVerdict:
+    """A condition of the query with its value on the nearest match."""
+
+    text: str
+    value: Json
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why no row has these values: the nearest match, what it lacks, and what refuses it."""
+
+    values: Mapping[str, Json]
+    at: int
+    matched: tuple[PatternPart, ...]
+    missing: tuple[PatternPart, ...]
+    bindings: Mapping[str, Json]
+    filters: tuple[FilterVerdict, ...]
+    note: str
+
+
+def to_json(shape: object) -> Json:
+    """A shape, or anything made of shapes, as JSON."""
+    match shape:
+        case None | bool() | int() | float() | str():
+            return shape
+        case Mapping():
+            return {str(key): to_json(value) for key, value in shape.items()}
+        case list() | tuple():
+            return [to_json(one) for one in shape]
+        case _ if is_dataclass(shape):
+            return {one.name: to_json(getattr(shape, one.name)) for one in fields(shape)}
+    raise TypeError(f"no JSON of {type(shape).__name__}")

@@ -1,0 +1,221 @@
+"""Why a row is in an answer: the elements that it is made of, what completed it, and when it will leave.
+
+The law makes this exact without looking into any operator: a set of elements explains a row when the plain query over
+these elements alone has the row. What is looked for is such a set from which none can be left out. The rows of the
+patterns say where to look first; of an aggregate that counts all rows of a group (count, sum, avg, collect), the
+elements are those of the group.
+
+Work: at most `BUDGET` plain evaluations over parts of the windows, and the query run over the recording on changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from anabranch.engine.answers import Row, row_key
+from anabranch.engine.arrivals import ArrivalInstants
+from anabranch.engine.progress import END
+from anabranch.errors import EngineError, QueryError
+from anabranch.formats.values import to_json
+from anabranch.insight.anatomy import Finding, Lineage
+from anabranch.insight.elements import Unit
+from anabranch.insight.held import Holding
+from anabranch.insight.minimal import Budget, OutOfBudget, smallest, thinned
+from anabranch.insight.recording import Recording
+from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.shapes import Json, Why
+from anabranch.model.instants import format_instant
+
+BUDGET = 400
+_MOST_CHANGES = 10_000
+_MOST_LOOKED_AT = 1_000  # instants of a query whose rows change though nothing comes or leaves
+
+
+def why(
+    recording: Recording,
+    row: Mapping[str, Json] | Sequence[Json],
+    at: int | None = None,
+    budget: int = BUDGET,
+) -> Why:
+    """Why a row is there at the last instant at or before a time, or at the last of the recording. A mapping may name
+    some of the columns: then the first row that has these values is meant."""
+    replay = Replay(recording)
+    moment, found, note = _find(replay, row, at)
+    return _Reason(replay, moment, found, Budget(budget), [note] if note else []).why()
+
+
+def _find(replay: Replay, row: Mapping[str, Json] | Sequence[Json], at: int | None) -> tuple[Moment, Row, str]:
+    moment = replay.moment(at)
+    columns = replay.registration.columns
+    if not isinstance(row, Mapping) and len(row) != len(columns):
+        raise EngineError(f"the row has {len(row)} values, the query has {len(columns)} columns: {', '.join(columns)}")
+    wanted = dict(row) if isinstance(row, Mapping) else dict(zip(columns, row, strict=True))
+    unknown = [name for name in wanted if name not in columns]
+    if unknown:
+        raise EngineError(f"the query has no column `{unknown[0]}`; it has {', '.join(columns)}")
+    found = _matching(replay, moment, wanted)
+    if found is not None:
+        return moment, found, ""
+    place = replay.position(moment)
+    if replay.registration.output == "exiting" and place:
+        before = replay.moments[place - 1]
+        found = _matching(replay, before, wanted)
+        if found is not None:
+            return before, found, f"the row left at {format_instant(moment.at)}; this is why it was there before"
+    raise EngineError(f"there is no such row at {format_instant(moment.at)}; ask why not")
+
+
+def _matching(replay: Replay, moment: Moment, wanted: Mapping[str, Json]) -> Row | None:
+    places = [(replay.registration.columns.index(name), value) for name, value in wanted.items()]
+    for row in replay.rows(moment):
+        if all(replay.things.means(row[place], value) for place, value in places):
+            return row
+    return None
+
+
+class _Reason:
+    def __init__(self, replay: Replay, moment: Moment, row: Row, budget: Budget, notes: list[str]) -> None:
+        self._replay = replay
+        self._moment = moment
+        self._row = row
+        self._key = row_key(row)
+        self._budget = budget
+        self._notes = notes
+        self._holding = Holding(replay, moment)
+
+    def why(self) -> Why:
+        units, minimal = self._elements()
+        replay, holding = self._replay, self._holding
+        units = sorted(units, key=lambda unit: (holding.first_came(unit), unit.kind, str(unit.key)))
+        completed = max(units, key=lambda unit: (holding.first_came(unit), unit.kind != "node"), default=None)
+        if not units:
+            self._notes.append("no element of a stream is needed: the row is there when windows are empty")
+        return Why(
+            replay.registration.columns,
+            tuple(map(to_json, self._row)),
+            self._moment.at,
+            tuple(map(holding.element, units)),
+            None if completed is None else holding.element(completed),
+            self._entered_at(),
+            self._leaves_at(),
+            minimal,
+            "; ".join(self._notes),
+        )
+
+    # --- which elements ---
+
+    def _holds(self, units: Collection[Unit]) -> bool:
+        self._budget.spend()
+        return _has(self._replay, self._moment, self._key, frozenset(self._holding.closed(units)))
+
+    def _elements(self) -> tuple[list[Unit], bool]:
+        lineage = self._lineage()
+        candidates = self._holding.units
+        counted = False
+        try:
+            if lineage is not None:
+                near = self._holding.ordered(lineage.units)
+                if self._holds(near):
+                    candidates, counted = near, lineage.counted
+            if counted and lineage is not None:
+                return self._counted(candidates, lineage)
+            candidates = smallest(candidates, self._holds)
+        except OutOfBudget:
+            self._notes.append("the search for a smallest set was given up: some of these may not be needed")
+            return self._holding.closed(candidates), False
+        found = thinned(self._holding.closed(candidates), self._holds, self._holding.without)
+        if not found.minimal:
+            self._notes.append("some of these elements may not be needed")
+        return found.items, found.minimal
+
+    def _lineage(self) -> Lineage | None:
+        context = self._replay.context(self._moment)
+        finding = Finding(self._replay, context, self._holding.windows, Budget(self._budget.left // 2))
+        try:
+            return finding.lineage(self._replay.registration.plan, self._row)
+        except (OutOfBudget, QueryError):
+            return None
+
+    def _counted(self, units: list[Unit], lineage: Lineage) -> tuple[list[Unit], bool]:
+        """All that an aggregate counts; whether the row would be another without any one of them."""
+        units = self._holding.closed(units)
+        self._notes.append(
+            "1 match counts in this row" if lineage.rows == 1 else f"{lineage.rows:,} matches count in this row"
+        )
+        try:
+            needed = all(not self._holds(self._holding.without(units, one)) for one in units)
+        except OutOfBudget:
+            return units, False
+        if not needed:
+            self._notes.append("the same values would come of fewer elements")
+        return units, needed
+
+    # --- since when, and until when ---
+
+    def _entered_at(self) -> int | None:
+        moments = self._replay.moments[: self._replay.position(self._moment) + 1]
+        since: int | None = None
+        for moment, there in _presence(self._replay, moments, self._key):
+            since = (moment.at if since is None else since) if there else None
+        if since == moments[0].at and moments[0].index > self._replay.query.first_index:
+            self._notes.append("the row entered before the recording begins")
+            return None
+        return since
+
+    def _leaves_at(self) -> int | None:
+        """The first later instant at which the row is gone when nothing more comes."""
+        ahead = Replay(replace(self._replay.recording, ends_at=None), until=self._moment.at)
+        if self._replay.query.once:
+            self._notes.append("the query answers once")
+            return None
+        if isinstance(ahead.query.instants, ArrivalInstants):
+            self._notes.append("the query is evaluated when something comes: nothing leaves by itself")
+            return None
+        for moment, there in _presence(ahead, _later(ahead, self._moment), self._key):
+            if not there:
+                return moment.at
+        if ahead.query.is_volatile:
+            self._notes.append(f"the query reads the clock or chance: {_MOST_LOOKED_AT:,} instants were looked at")
+        return None
+
+
+def _later(replay: Replay, moment: Moment) -> Iterator[Moment]:
+    """An instant, then those at which something leaves; of a query that reads the clock or chance, any that follow."""
+    query, instants = replay.query, replay.query.instants
+    assert instants is not None
+    for _ in range(_MOST_LOOKED_AT if query.is_volatile else _MOST_CHANGES):
+        yield moment
+        changes = (query.next_change(*item, moment.index) for item in replay.views(moment).items())
+        index = moment.index + 1 if query.is_volatile else min(changes, default=END)
+        if index >= END:
+            return
+        moment = Moment(index, instants.instant(index))
+
+
+def _has(replay: Replay, moment: Moment, key: object, kept: Collection[Unit] | None = None) -> bool:
+    """Whether the plain query has a row; where it fails, over too few elements say, it has none."""
+    try:
+        return any(row_key(row) == key for row in replay.rows(moment, kept))
+    except QueryError:
+        return False
+
+
+def _presence(
+    replay: Replay, moments: Sequence[Moment] | Iterator[Moment], key: object
+) -> Iterator[tuple[Moment, bool]]:
+    """At each of some instants, in order, whether a row is there."""
+    flow = None if replay.planned.root is None or replay.keeps_trails else replay.flow()
+    count = 0
+    for moment in moments:
+        if flow is not None:
+            try:
+                replay.advance(flow, moment, replay.views(moment))
+            except QueryError:
+                flow = None  # what failed in the middle of an instant cannot go on
+        if flow is None:
+            yield moment, _has(replay, moment, key)
+            continue
+        count += sum(row_key(row) == key for row in flow.maintained.entered())
+        count -= sum(row_key(row) == key for row in flow.maintained.left())
+        yield moment, count > 0
