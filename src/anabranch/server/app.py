@@ -1,0 +1,145 @@
+"""The application: REST under /api/v1, live push, figures for Prometheus, behind the guard.
+
+    app = create_app(hub, token="...", host="127.0.0.1")
+    make_server(app, "127.0.0.1", 8017).run()
+
+Whoever makes it starts the hub before and closes it afterwards.
+
+Invariant: whatever is sent, the answer is a proper one: errors have one shape, and bad input is never a 5xx.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from anabranch import __version__
+from anabranch.errors import AnabranchError
+from anabranch.server import routes_queries, routes_sessions, routes_streams
+from anabranch.server.auth import Guard
+from anabranch.server.hub import Hub
+from anabranch.server.problems import BAD_REQUEST, INTERNAL, NO_METHOD, NOT_FOUND, ServerError, error_dict, status_of
+from anabranch.server.recordings import Recordings
+from anabranch.server.routes_insight import router as insight_router
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_log = logging.getLogger("anabranch.server")
+_DESCRIPTION = """\
+Continuous graph queries over streams: sessions with streams, static graphs and queries, whose answers come as they are
+found. Errors have one shape: `{"error": {"code", "message", "hint", "diagnostics"}}`.
+"""
+
+
+class AsciiJson(JSONResponse):
+    """JSON in which every character can be sent, halves of surrogate pairs too."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def create_app(hub: Hub, *, token: str | None = None, origins: Iterable[str] = (), host: str = "127.0.0.1") -> FastAPI:
+    """The application over a hub. `host` is where it will listen: on the loopback interface it answers to loopback
+    names only. Pages of `origins` may use it besides its own."""
+    app = FastAPI(
+        title="Anabranch",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # their scripts would come from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=AsciiJson,
+    )
+    app.state.hub = hub
+    app.state.recordings = Recordings(hub.limits)
+    # Names of queries may hold slashes: what stands behind a name is looked for first.
+    for router in (routes_sessions.router, routes_streams.router, insight_router, routes_queries.router):
+        app.include_router(router)
+    app.add_exception_handler(AnabranchError, _refused)
+    app.add_exception_handler(RecursionError, _refused)
+    app.add_exception_handler(RequestValidationError, _not_understood)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _left)
+    app.add_exception_handler(Exception, _broken)
+    app.add_middleware(Guard, token=token, origins=tuple(origins), host=host, body_bytes=hub.limits.body_bytes)
+    return app
+
+
+def make_server(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.Server:
+    """A server, not running yet, that lets those who listen go before it waits for them."""
+    import uvicorn
+
+    hub: Hub = app.state.hub
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for session in hub.sessions():
+                session.end_live("the server is stopping")
+            await super().shutdown(sockets)
+
+    return Server(uvicorn_config(app, host, port, **more))
+
+
+def uvicorn_config(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.Config:
+    """How uvicorn serves it: messages are not packed one by one, which would cost more than it saves."""
+    import uvicorn
+
+    settings: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "ws": "websockets-sansio",
+        "ws_per_message_deflate": False,
+        "ws_max_size": 1 << 20,
+        "timeout_graceful_shutdown": 2,
+        "server_header": False,
+    }
+    return uvicorn.Config(app, host=host, port=port, **{**settings, **more})
+
+
+def answer(error: dict[str, Any], status: int | None = None) -> JSONResponse:
+    return AsciiJson({"error": error}, status_of(error) if status is None else status)
+
+
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    said = error_dict(error)
+    if said["code"] == INTERNAL:
+        _log.error("a request broke", exc_info=error)
+    return answer(said)
+
+
+def _not_understood(request: Request, error: Exception) -> JSONResponse:
+    found = cast(RequestValidationError, error).errors()
+    said = [f"{'.'.join(str(part) for part in one['loc'][1:]) or one['loc'][0]}: {one['msg']}" for one in found[:5]]
+    return answer(error_dict(ServerError(BAD_REQUEST, "; ".join(said)[:1000].encode("utf-8", "replace").decode())))
+
+
+def _http(request: Request, error: Exception) -> JSONResponse:
+    raised = cast(HTTPException, error)
+    if isinstance(raised.__cause__, AnabranchError):
+        return _refused(request, raised.__cause__)
+    code = {404: NOT_FOUND, 405: NO_METHOD}.get(raised.status_code, BAD_REQUEST)
+    message = {404: "there is nothing at this address", 405: "this address does not know that method"}
+    found = ServerError(code, message.get(raised.status_code, str(raised.detail)), "/api/v1/openapi.json lists them")
+    response = answer(error_dict(found), raised.status_code)
+    response.headers.update(raised.headers or {})
+    return response
+
+
+def _left(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # nobody is there to read it
+
+
+def _broken(request: Request, error: Exception) -> JSONResponse:
+    _log.error("a request broke", exc_info=error)
+    return answer(error_dict(error), 500)

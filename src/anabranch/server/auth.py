@@ -1,0 +1,217 @@
+"""Who may ask: the token, the page's own cookie, the Origin and the Host of a request; and how large it may be.
+
+A token comes as `Authorization: Bearer ...`. Browsers cannot set headers on an EventSource or a WebSocket: there, and
+nowhere else in the interface, `?token=...` does it. The page is opened with `?token=...` once: the answer sets a
+cookie, which no script can read and no other site can send, and leads on to the address without it.
+
+A page of another site may send requests to a server on the same machine. Its Origin gives it away; and a name of its
+own that it lets point to 127.0.0.1 (DNS rebinding) is a Host that a server on the loopback interface does not answer
+to. Browsers let pages of the origins that we know read our answers, because these say so (CORS).
+
+Invariant: what is refused here has not been read and has changed nothing; secrets are compared in constant time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anabranch.server.problems import (
+    BODY_TOO_LARGE,
+    NO_TOKEN,
+    OTHER_HOST,
+    OTHER_ORIGIN,
+    ServerError,
+    error_dict,
+    status_of,
+)
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+API = "/api/"
+OPEN = ("/api/v1/health",)
+COOKIE = "anabranch"
+_LIVE = ("/live",)
+
+
+class Guard:
+    """The outermost layer of the application. `host` is where the server listens."""
+
+    def __init__(self, app: ASGIApp, token: str | None, origins: Iterable[str], host: str, body_bytes: int) -> None:
+        self._app = app
+        self._token = None if token is None else token.encode()
+        self._cookie = (
+            None if token is None else hmac.new(token.encode(), b"cookie", hashlib.sha256).hexdigest().encode()
+        )
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
+        self._is_local = host in LOOPBACK or host.startswith("127.")
+        self._body_bytes = body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check_host(headers)
+            self._check_origin(headers, scope)
+            if scope["type"] == "http" and headers.get(b"origin", "").lower() in self._origins:
+                send = _shared(send, headers[b"origin"])
+                if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+                    await _allow(send)  # a browser asks before the page does, without its token
+                    return
+            if self._token is not None and not self._has_token(headers, scope):
+                if self._is_page(scope) and self._matches(_asked(scope).get("token", "")):
+                    await _lead_on(scope, send, self._cookie or b"")
+                    return
+                hint = "send it as Authorization: Bearer TOKEN; the page takes ?token=TOKEN"
+                raise ServerError(NO_TOKEN, "this server asks for its token", hint)
+            self._check_size(headers)
+        except ServerError as error:
+            await refuse(scope, receive, send, error)
+            return
+        await self._app(scope, self._counted(receive) if scope["type"] == "http" else receive, send)
+
+    # --- where a request comes from ---------------------------------------------------------------------------------
+
+    def _check_host(self, headers: dict[bytes, str]) -> None:
+        if self._is_local and _name_of(headers.get(b"host", "")) not in LOOPBACK:
+            shown = headers.get(b"host", "")[:80]
+            raise ServerError(OTHER_HOST, f"this server is not `{shown}`", "ask for localhost or 127.0.0.1")
+
+    def _check_origin(self, headers: dict[bytes, str], scope: Scope) -> None:
+        origin = headers.get(b"origin")
+        if origin is None or origin.lower() in self._origins:
+            return
+        scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        if origin.lower() != f"{scheme}://{headers.get(b'host', '')}".lower():
+            raise ServerError(OTHER_ORIGIN, f"pages of {origin[:80]} may not ask", "the server can be told to let them")
+
+    # --- who asks ---------------------------------------------------------------------------------------------------
+
+    def _has_token(self, headers: dict[bytes, str], scope: Scope) -> bool:
+        if scope["path"] in OPEN:
+            return True
+        scheme, _, given = headers.get(b"authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._matches(given.strip()):
+            return True
+        if (
+            scope["path"].startswith(API)
+            and scope["path"].endswith(_LIVE)
+            and self._matches(_asked(scope).get("token", ""))
+        ):
+            return True
+        return _same(_cookie(headers.get(b"cookie", "")), self._cookie or b"")
+
+    def _matches(self, given: str) -> bool:
+        return self._token is not None and _same(given.encode("utf-8", "replace"), self._token)
+
+    def _is_page(self, scope: Scope) -> bool:
+        return scope["type"] == "http" and scope["method"] == "GET" and not scope["path"].startswith((API, "/metrics"))
+
+    # --- how much it brings -----------------------------------------------------------------------------------------
+
+    def _check_size(self, headers: dict[bytes, str]) -> None:
+        length = headers.get(b"content-length", "0")
+        if length.isdigit() and int(length) > self._body_bytes:
+            raise self._too_large()
+
+    def _too_large(self) -> ServerError:
+        return ServerError(BODY_TOO_LARGE, f"a body has at most {self._body_bytes:,} bytes", "send it in parts")
+
+    def _counted(self, receive: Receive) -> Receive:
+        """A body without a length is counted as it comes."""
+        size = 0
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._body_bytes:
+                raise self._too_large()
+            return message
+
+        return counted
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, error: ServerError) -> None:
+    said = error_dict(error)
+    if scope["type"] == "websocket":
+        await receive()  # the handshake
+        await send({"type": "websocket.close", "code": 1008, "reason": said["message"][:120]})
+        return
+    body = json.dumps({"error": said}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if said["code"] == NO_TOKEN:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status_of(said), "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _shared(send: Send, origin: str) -> Send:
+    """Answers that a page of that origin may read."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            allowed = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
+            message = {**message, "headers": [*message.get("headers", ()), *allowed]}
+        await send(message)
+
+    return sent
+
+
+async def _allow(send: Send) -> None:
+    headers = [
+        (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+        (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID"),
+        (b"access-control-max-age", b"600"),
+    ]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _lead_on(scope: Scope, send: Send, cookie: bytes) -> None:
+    """To the same page without the token in its address."""
+    rest = urlencode({name: value for name, value in _asked(scope).items() if name != "token"})
+    place = quote("/" + scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
+    secure = b"; Secure" if scope["scheme"] == "https" else b""
+    headers: list[tuple[bytes, Any]] = [
+        (b"location", place.encode()),
+        (b"set-cookie", COOKIE.encode() + b"=" + cookie + b"; Path=/; HttpOnly; SameSite=Strict" + secure),
+        (b"content-length", b"0"),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _asked(scope: Scope) -> dict[str, str]:
+    return dict(parse_qsl(scope["query_string"].decode("latin-1")))
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without port and brackets."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _cookie(header: str) -> bytes:
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return b""
+    return b"" if found is None else found.value.encode("utf-8", "replace")
+
+
+def _same(given: bytes, secret: bytes) -> bool:
+    # Hashes have one length: not even that of the secret can be measured.
+    same = hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(secret).digest())
+    return bool(secret) and same

@@ -1,0 +1,241 @@
+"""The thread that carries a session: it runs the job, and starts it anew, between two batches, when it changes.
+
+Changes that come close together cause one restart: the thread waits until a tenth of a second has passed without one.
+All sessions of a server share one Spark, which is started when the first of them needs it.
+
+Invariant: what a restart finds is the checkpoint of the last whole batch, so a change of queries loses and repeats
+nothing. An error ends the run and stays with the session until somebody changes or starts it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from anabranch.errors import AnabranchError
+from anabranch.server.catalogue import Wish
+from anabranch.server.problems import error_dict
+from anabranch.sinks.base import Sink
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.job import Job
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.telling import Observers
+
+if TYPE_CHECKING:  # the local engine must not load pyspark
+    from anabranch.spark.session import RunningSpark, SparkSettings
+
+EngineKind: TypeAlias = Literal["spark", "local"]
+DEBOUNCE = 0.1  # seconds without a change before a run is started anew
+
+_log = logging.getLogger("anabranch.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is run: a job and whom it tells."""
+
+    job: Job
+    sinks: Sequence[Sink]
+    letters: LetterFiles
+    observers: Observers
+    raise_error: Callable[[], None] = lambda: None
+    """Raises what ended a receiver, which ends the run."""
+
+
+class SharedSpark:
+    """The one Spark of a server, in a folder of its own."""
+
+    def __init__(self, folder: Path, settings: SparkSettings | None = None) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._running: RunningSpark | None = None
+
+    def get(self) -> RunningSpark:
+        from anabranch.spark import session
+
+        with self._lock:
+            if self._running is None:
+                scratch = self._folder / "scratch"
+                scratch.mkdir(parents=True, exist_ok=True)
+                settings = self._settings or session.SparkSettings()
+                self._running = session.start(settings, scratch, self._folder / "spark.log")
+            return self._running
+
+    def stop(self) -> None:
+        from anabranch.spark import session
+
+        with self._lock:
+            if self._running is not None:
+                session.stop(self._running)
+                self._running = None
+
+
+class Carrier:
+    """`prepare` says what is to be run now, or None when there is nothing; it is called from the carrier's thread."""
+
+    def __init__(
+        self, name: str, folder: RunFolder, prepare: Callable[[], Load | None], wish: Wish, spark: SharedSpark | None
+    ) -> None:
+        self._folder = folder
+        self._prepare = prepare
+        self._spark = spark
+        self._condition = threading.Condition()
+        self._wish: Wish = wish
+        self._version = 1
+        self._answered = 0  # the version that was run to its end, or in vain
+        self._changed_at = 0.0
+        self._running_version = 0
+        self._closing = False
+        self._is_held = False
+        self._is_carrying = False
+        self._error: dict[str, Any] | None = None
+        self._ended = False
+        self._thread = threading.Thread(target=self._carry, name=f"session {name}", daemon=True)
+
+    # --- from outside ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def wish(self) -> Wish:
+        return self._wish
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        return self._error
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has come to the end of its input, and nothing has changed since."""
+        return self._ended
+
+    @property
+    def is_carrying(self) -> bool:
+        """Whether batches are being run at this moment."""
+        return self._is_carrying
+
+    def set_wish(self, wish: Wish) -> None:
+        with self._condition:
+            if wish == "running" and (self._wish != wish or self._error is not None):
+                self._change()
+            self._wish = wish
+            self._condition.notify_all()
+
+    def changed(self) -> None:
+        """The job is another one from now on."""
+        with self._condition:
+            self._change()
+            self._condition.notify_all()
+
+    def _change(self) -> None:
+        self._version += 1
+        self._changed_at = time.monotonic()
+        self._error = None
+        self._ended = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nothing runs inside, and the job is another one afterwards."""
+        with self._condition:
+            self._is_held = True
+            self._condition.wait_for(lambda: not self._is_carrying)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._is_held = False
+                self._change()
+                self._condition.notify_all()
+
+    def close(self) -> None:
+        with self._condition:
+            self._closing = True
+            self._condition.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def settle(self, seconds: float = 10.0) -> bool:
+        """Wait until the run is that of the last change, or has stopped; gives whether it is."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with self._condition:
+                if self._wish != "running":
+                    settled = not self._is_carrying
+                else:
+                    settled = self._version in (self._answered, self._running_version)
+            if settled:
+                return True
+            time.sleep(0.01)
+        return False
+
+    # --- the thread -----------------------------------------------------------------------------------------------
+
+    def _carry(self) -> None:
+        while True:
+            with self._condition:
+                while not self._closing and (
+                    self._is_held or self._wish != "running" or self._answered == self._version
+                ):
+                    self._condition.wait()
+                if self._closing:
+                    return
+                pause = self._changed_at + DEBOUNCE - time.monotonic()
+                if pause > 0:
+                    self._condition.wait(pause)
+                    continue
+                version = self._version
+                self._is_carrying = True
+            self._run(version)
+
+    def _run(self, version: int) -> None:
+        def should_stop() -> bool:
+            if self._closing or self._is_held or self._wish != "running":
+                return True
+            return self._version != version and time.monotonic() >= self._changed_at + DEBOUNCE
+
+        error: dict[str, Any] | None = None
+        ended = nothing = False
+        try:
+            load = self._prepare()
+            nothing = load is None
+            if load is not None:
+                self._running_version = version
+                self._through(load, should_stop)
+                ended = not should_stop()
+        except AnabranchError as found:
+            error = error_dict(found)
+        except Exception as found:
+            _log.exception("the run of a session broke")
+            error = error_dict(found)
+        with self._condition:
+            self._is_carrying = False
+            self._running_version = 0
+            self._condition.notify_all()
+            if self._version == version and (error is not None or ended or nothing):
+                self._answered, self._error, self._ended = version, error, ended
+
+    def _through(self, load: Load, is_over: Callable[[], bool]) -> None:
+        def should_stop() -> bool:
+            load.raise_error()
+            return is_over()
+
+        if self._folder.finished(load.job.fingerprint):  # by a run before a change that changed nothing, or a restart
+            return
+        if self._spark is None:
+            from anabranch.spark.inprocess import InProcessRun
+
+            InProcessRun(load.job, self._folder, load.sinks, load.letters, load.observers).run(should_stop)
+            return
+        from anabranch.spark.run import SparkRun
+
+        running = self._spark.get()
+        self._folder.note_jvm(running.jvm_pid)
+        SparkRun(load.job, self._folder, load.sinks, load.letters, None, load.observers).run(should_stop, running)

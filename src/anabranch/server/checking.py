@@ -1,0 +1,139 @@
+"""Reading, checking and explaining query texts, within a time limit and off the event loop.
+
+Invariant: a text changes nothing here; whatever it holds, it comes out as registrations, as an explanation, or as an
+error with a code.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from anabranch.algebra.drawings import draw
+from anabranch.algebra.explain import explain as explain_query
+from anabranch.algebra.ingestion import Ingestion
+from anabranch.algebra.operators import Registration
+from anabranch.engine.plans import planned
+from anabranch.engine.running import Running
+from anabranch.errors import AnabranchError, QueryError
+from anabranch.model.windows import WindowPolicy
+from anabranch.optimizer import Knowledge, optimize
+from anabranch.server.problems import (
+    BAD_REQUEST,
+    BUSY,
+    TEXT_TOO_LONG,
+    TOO_DEEP,
+    TOOK_TOO_LONG,
+    ServerError,
+    diagnostic_dict,
+    error_dict,
+)
+from anabranch.sources.static import AnyGraph
+from anabranch.syntax import languages
+
+T = TypeVar("T")
+
+LANGUAGES = ("seraph", "csparql", "lupos", "rspql")
+
+
+class Workers:
+    """A few threads for work that must not take long. One that does is left alone: it ends by itself, later."""
+
+    def __init__(self, threads: int = 2, most: int = 16) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
+        self._room = threading.Semaphore(most)
+
+    def within(self, seconds: float, work: Callable[[], T], what: str) -> T:
+        if not self._room.acquire(blocking=False):
+            raise ServerError(BUSY, "too many texts are being read at once", "try again in a moment")
+        future = self._pool.submit(work)
+        future.add_done_callback(lambda done: self._room.release())
+        try:
+            return future.result(seconds)
+        except TooLate:
+            future.cancel()
+            raise ServerError(TOOK_TOO_LONG, f"{what} took more than {seconds:g} s", "make it smaller") from None
+        except RecursionError:
+            raise ServerError(TOO_DEEP, "the text is nested too deeply", "say it in several steps") from None
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def refuse_long(text: str, most: int) -> None:
+    if len(text) > most:
+        raise ServerError(TEXT_TOO_LONG, f"the text has {len(text):,} characters; {most:,} are taken at most")
+    refuse_halves(text)
+
+
+def refuse_halves(text: str) -> None:
+    """A half of a surrogate pair is a character in JSON and nowhere else."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ServerError(BAD_REQUEST, f"character {error.start} is half of a surrogate pair", "send UTF-8") from None
+    if "\0" in text:
+        raise ServerError(BAD_REQUEST, f"character {text.index(chr(0))} is a null character")
+
+
+def language_of(text: str, language: str | None) -> str:
+    """The language of a text, as the ending of a file would say it."""
+    if language is None:
+        found = languages.language_of(text)
+        return "csparql" if found == "sparql" else found
+    if language not in LANGUAGES:
+        raise ServerError(BAD_REQUEST, f"there is no language `{language[:40]}`", f"there are {', '.join(LANGUAGES)}")
+    return language
+
+
+@lru_cache(maxsize=256)
+def statements(text: str, file_name: str) -> tuple[Registration | Ingestion, ...]:
+    """The statements of a text; those of texts that come again are remembered."""
+    return languages.statements(text, file_name)
+
+
+def registrations(text: str, file_name: str) -> list[Registration]:
+    return [one for one in statements(text, file_name) if isinstance(one, Registration)]
+
+
+def diagnostics_of(error: AnabranchError, text: str) -> list[dict[str, Any]]:
+    """What an editor underlines; an error without a place stands at none."""
+    if isinstance(error, QueryError):
+        return [diagnostic_dict(one, text) for one in error.diagnostics]
+    said = error_dict(error)
+    empty = dict.fromkeys(("line", "column", "end_line", "end_column", "start", "stop"))
+    return [{"code": said["code"], "message": said["message"], **empty, "label": "", "hint": said["hint"]}]
+
+
+def plan_all(found: Sequence[Registration], graphs: Mapping[str, AnyGraph]) -> None:
+    """Plan queries for nothing, so that what the planner refuses is refused now."""
+    for one in found:
+        planned(optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes)).plan, one, Running(), {})
+
+
+def explained(
+    text: str, file_name: str, graphs: Mapping[str, AnyGraph], windows: WindowPolicy = "trailing"
+) -> dict[str, Any]:
+    """The explanation of a text's statements: as text, as JSON, and drawn as SVG before and after the rules."""
+    found = []
+    for one in statements(text, file_name):
+        match one:
+            case Ingestion():
+                found.append(explain_query(one))
+            case Registration():
+                optimized = optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes))
+                plan = planned(optimized.plan, one, Running(), {})
+                found.append(explain_query(one, windows, optimized, ways=plan.way))
+    return {
+        "text": "\n\n".join(one.text(100) for one in found),
+        "json": [one.to_dict() for one in found],
+        "drawings": {
+            "before": draw(found, "svg", "ograph", "before"),
+            "after": draw(found, "svg", "ograph", "after"),
+            "dgraph": draw(found, "svg", "dgraph", "after"),
+        },
+    }

@@ -1,0 +1,43 @@
+"""The figures of all sessions in Prometheus' text format: those of `run --metrics-port`, with the session as label.
+
+Invariant: each metric is described once, before its samples; reading never waits for a run.
+"""
+
+from __future__ import annotations
+
+from anabranch.server.hub import Hub
+from anabranch.spark.metrics import exposition as of_run
+from anabranch.spark.metrics import quoted
+
+
+def exposition(hub: Hub) -> str:
+    about: dict[str, list[str]] = {}
+    samples: dict[str, list[str]] = {}
+    sessions = hub.sessions()
+    for session in sessions:
+        for line in of_run(session.progress).splitlines():
+            if line.startswith("#"):
+                said = about.setdefault(line.split(" ", 3)[2], [])
+                if line not in said:
+                    said.append(line)
+            else:
+                name, labels, value = _parts(line)
+                own = f'session="{quoted(session.name)}"'
+                samples.setdefault(name, []).append(f"{name}{{{own}{',' if labels else ''}{labels}}} {value}")
+    lines = [line for name, said in about.items() for line in (*said, *samples.get(name, ()))]
+    lines += [
+        "# HELP anabranch_sessions Sessions of the server.",
+        "# TYPE anabranch_sessions gauge",
+        f"anabranch_sessions {len(sessions)}",
+        "# HELP anabranch_clients Clients that listen to results.",
+        "# TYPE anabranch_clients gauge",
+        f"anabranch_clients {hub.clients}",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _parts(line: str) -> tuple[str, str, str]:
+    """The name, the labels and the value of a sample."""
+    before, _, value = line.rpartition(" ")
+    name, _, labels = before.partition("{")
+    return name, labels.removesuffix("}"), value

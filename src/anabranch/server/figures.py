@@ -1,0 +1,81 @@
+"""What a session shows of its streams: how far each has come, how fast it flows, and what was set aside.
+
+Invariant: figures are read off the run's last word and the letters' files; asking for them never waits for the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch.server.catalogue import StoredStream
+from anabranch.server.streams import Feeds, LineCounts, Rates, StreamInfo, letter_file
+from anabranch.sources.address import parse_address
+from anabranch.spark.telling import Progress
+
+TOTALS = ("events", "rows", "malformed", "late", "corrected", "instants", "evaluations")
+
+
+class Figures:
+    def __init__(self, letters: Path, feeds: Feeds) -> None:
+        self._letters = letters
+        self._feeds = feeds
+        self._counts = LineCounts()
+        self._rates = Rates()
+        self.progress = Progress()
+
+    def moved(self, progress: Progress) -> dict[str, int]:
+        """Take note of what the run says; gives how many events each stream has brought."""
+        self.progress = progress
+        streams = progress.status.get("streams", {})
+        events = {name: said.get("events", 0) for name, said in streams.items()}
+        self._rates.note(events)
+        return events
+
+    def letters(self, inner: str, kind: str) -> Path:
+        return letter_file(self._letters, inner, kind)
+
+    def streams(self, stored: list[StoredStream]) -> list[StreamInfo]:
+        """The streams that were added, and those that queries make."""
+        said = self.progress.status.get("streams", {})
+        known = {one.meant or one.name for one in stored}
+        made = [name for name in said if name not in known]
+        return [self._info(one.name, one, said) for one in stored] + [self._info(name, None, said) for name in made]
+
+    def _info(self, name: str, stored: StoredStream | None, said: Mapping[str, Any]) -> StreamInfo:
+        inner = name if stored is None else stored.meant or stored.name
+        figures = said.get(inner, {})
+        address = None if stored is None or stored.address is None else parse_address(stored.address)
+        return StreamInfo(
+            name,
+            None if address is None else address.shown,
+            "query" if stored is None else "push" if address is None else address.scheme,
+            round(self._rates.of(inner), 3),
+            _instant(figures.get("watermark")),
+            _instant(figures.get("newest")),
+            figures.get("events", 0),
+            self._counts.of(self.letters(inner, "late")),
+            self._counts.of(self.letters(inner, "malformed")),
+            bool(figures.get("closed", False)) or (stored is not None and stored.stopped),
+            figures.get("held", 0),
+            inner,
+            None if stored is None else stored.lateness,
+            self._feeds.state(inner),
+        )
+
+    def totals(self) -> dict[str, Any]:
+        status, progress = self.progress.status, self.progress
+        return {
+            **{name: status.get(name, 0) for name in TOTALS},
+            "batch": progress.batch,
+            "batch_seconds": progress.batch_seconds,
+            "state_bytes": progress.state_bytes,
+            "window_bytes": status.get("bytes", 0),
+            "restarts": progress.restarts,
+        }
+
+
+def _instant(micros: int | None) -> int | None:
+    """An instant; the beginning and the end of time are none."""
+    return micros if micros is not None and abs(micros) < 2**60 else None

@@ -1,0 +1,224 @@
+"""The hub: all sessions of a server in one folder, alive or asleep.
+
+    FOLDER/lock               who serves it
+    FOLDER/catalogue.sqlite   what the sessions hold
+    FOLDER/sessions/NAME/     a session's checkpoint, results, spools, given graphs and letters
+    FOLDER/sessions/.NAME/    one that was deleted and is being removed
+    FOLDER/spark/             scratch space and log of the one Spark that all sessions share
+
+Invariant: one server at a time; a session that the catalogue names has its folder, and what it was told to do it does
+again after a restart. One that cannot be opened keeps nobody else from it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import re
+import shutil
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from anabranch.errors import AnabranchError, EngineError
+from anabranch.server.carrying import EngineKind, SharedSpark
+from anabranch.server.catalogue import Catalogue, Wish
+from anabranch.server.checking import Workers
+from anabranch.server.limits import Limits
+from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, STOPPING, TOO_MANY, ServerError, unknown
+from anabranch.server.session import LiveSession
+
+if TYPE_CHECKING:
+    from anabranch.spark.session import SparkSettings
+
+_log = logging.getLogger("anabranch.server")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class Hub:
+    """Thread-safe. `roots` are the folders whose files streams and queries may name; None means any, and the web."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        engine: EngineKind = "spark",
+        limits: Limits | None = None,
+        *,
+        spark: SparkSettings | None = None,
+        idle_timeout: float | None = 30.0,
+        roots: Sequence[Path] | None = None,
+    ) -> None:
+        self.folder = Path(folder).absolute()
+        self.engine: EngineKind = engine
+        self.limits = limits or Limits()
+        self._idle_timeout = idle_timeout
+        self._roots = None if roots is None else [Path(root).resolve() for root in roots]
+        self._lock = threading.RLock()
+        self._sessions: dict[str, LiveSession] = {}
+        self._unreadable: dict[str, str] = {}  # sessions that could not be opened, and why
+        self._leaving: set[str] = set()  # names that are not free yet
+        self._spark = SharedSpark(self.folder / "spark", spark) if engine == "spark" else None
+        self._workers = Workers()
+        self._clients = 0
+        self._counting = threading.Lock()
+        self._catalogue: Catalogue | None = None
+        self._taken: TextIO | None = None
+
+    def start(self) -> None:
+        """Take the folder and bring back its sessions."""
+        with self._lock:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._taken = _locked(self.folder / "lock")
+            if self._spark is not None:
+                shutil.rmtree(self.folder / "spark" / "scratch", ignore_errors=True)
+            self._catalogue = Catalogue(self.folder / "catalogue.sqlite")
+            self._remove_leftovers(self._catalogue)
+            for name, wish in self._catalogue.sessions():
+                try:
+                    self._sessions[name] = self._open(name, wish)
+                except (AnabranchError, OSError) as error:
+                    self._unreadable[name] = str(error).partition("\n")[0]
+                    _log.error("the session %s could not be opened: %s", name, error)
+            for session in self._sessions.values():
+                session.begin()
+
+    def close(self) -> None:
+        """Stop all runs between two batches, then Spark."""
+        with self._lock:
+            sessions, self._sessions, self._unreadable = list(self._sessions.values()), {}, {}
+            threads = [threading.Thread(target=one.close, name=f"closing {one.name}") for one in sessions]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self._workers.close()
+            if self._spark is not None:
+                self._spark.stop()
+            if self._catalogue is not None:
+                self._catalogue.close()
+                self._catalogue = None
+            if self._taken is not None:
+                self._taken.close()
+                self._taken = None
+
+    def __enter__(self) -> Hub:
+        self.start()
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.close()
+
+    # --- sessions ---------------------------------------------------------------------------------------------------
+
+    def sessions(self) -> list[LiveSession]:
+        with self._lock:
+            return list(self._sessions.values())
+
+    def session(self, name: str) -> LiveSession:
+        with self._lock:
+            found = self._sessions.get(name)
+            if name in self._unreadable:
+                hint = "mend its folder and start the server again, or delete the session"
+                raise ServerError(REFUSED, f"the session `{name}` could not be opened: {self._unreadable[name]}", hint)
+            if found is None:
+                raise unknown("session", name, list(self._sessions))
+            return found
+
+    def create(self, name: str, wish: Wish = "running") -> LiveSession:
+        """A new session; it runs as soon as it has a stream and a query."""
+        if not _NAME.fullmatch(name):
+            hint = "a name has letters, digits, `.`, `-` and `_`, 64 at most, and begins with a letter or digit"
+            raise ServerError(BAD_REQUEST, f"`{name[:80]}` is no name of a session", hint)
+        with self._lock:
+            if self._catalogue is None:
+                raise ServerError(STOPPING, "the server is stopping")
+            if name in self._sessions or name in self._unreadable:
+                raise ServerError(EXISTS, f"there is a session `{name}` already")
+            if name in self._leaving:
+                raise ServerError(EXISTS, f"the session `{name}` is being removed", "try again in a moment")
+            if any(name.lower() == one.lower() for one in (*self._sessions, *self._unreadable, *self._leaving)):
+                raise ServerError(EXISTS, f"there is a session that differs from `{name}` in case alone")
+            if len(self._sessions) >= self.limits.sessions:
+                raise ServerError(TOO_MANY, f"the server has at most {self.limits.sessions} sessions")
+            session = self._open(name, wish)
+            self._catalogue.put_session(name, wish)
+            self._sessions[name] = session
+            session.begin()
+            return session
+
+    def delete(self, name: str) -> None:
+        """Stop a session and remove all of it from disk."""
+        with self._lock:
+            session, catalogue = None if name in self._unreadable else self.session(name), self._catalogue
+            assert catalogue is not None
+            self._sessions.pop(name, None)
+            self._unreadable.pop(name, None)
+            self._leaving.add(name)
+        try:
+            if session is not None:
+                session.close()
+            # From here on it is gone: a server that is killed goes on with removing it when it comes back.
+            hidden = self._folder_of(f".{name}")
+            shutil.rmtree(hidden, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                self._folder_of(name).rename(hidden)
+            catalogue.remove_session(name)
+            shutil.rmtree(hidden, ignore_errors=True)
+        finally:
+            with self._lock:
+                self._leaving.discard(name)
+
+    def _remove_leftovers(self, catalogue: Catalogue) -> None:
+        for hidden in (self.folder / "sessions").glob(".*"):
+            name = hidden.name.removeprefix(".")
+            if not self._folder_of(name).exists():
+                catalogue.remove_session(name)
+            shutil.rmtree(hidden, ignore_errors=True)
+
+    def _folder_of(self, name: str) -> Path:
+        return self.folder / "sessions" / name
+
+    def _open(self, name: str, wish: Wish) -> LiveSession:
+        assert self._catalogue is not None
+        return LiveSession(
+            name,
+            self._folder_of(name),
+            self._catalogue,
+            self.limits,
+            self._workers,
+            self._spark,
+            wish=wish,
+            idle_timeout=self._idle_timeout,
+            roots=self._roots,
+            clients=self._count_clients,
+        )
+
+    def _count_clients(self, change: int) -> bool:
+        """Note that clients came or went; False when one more is too many."""
+        with self._counting:
+            if change > 0 and self._clients + change > self.limits.clients:
+                return False
+            self._clients += change
+            return True
+
+    @property
+    def clients(self) -> int:
+        return self._clients
+
+    def metrics(self) -> dict[str, Any]:
+        return {one.name: one.metrics() for one in self.sessions()}
+
+
+def _locked(path: Path) -> TextIO:
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise EngineError(
+            f"the folder {path.parent} is in use by another server\n"
+            "hint: stop it first, or give this one another folder"
+        ) from None
+    return file

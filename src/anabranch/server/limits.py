@@ -1,0 +1,31 @@
+"""How much a server takes, keeps and gives.
+
+Invariant: every limit that a client can meet has an error code of its own, and meeting it changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Counts, bytes and seconds. What is kept of results is kept per query (`results_kept`) and per session (bytes)."""
+
+    body_bytes: int = 16 << 20
+    rows_per_result: int = 10_000
+    queries: int = 100
+    streams: int = 100
+    graphs: int = 100
+    sessions: int = 20
+    clients: int = 200
+    query_text: int = 200_000
+    results_kept: int = 1_000
+    result_bytes_kept: int = 64 << 20
+    client_queue: int = 1_000
+    """A client that has been so many results behind for `client_patience` seconds is cut off."""
+    client_patience: float = 5.0
+    insight_events: int = 20_000
+    check_seconds: float = 20.0
+    """How long reading and planning a text may take."""
+    insight_seconds: float = 60.0

@@ -1,0 +1,243 @@
+"""What REST takes and gives, as OpenAPI describes it.
+
+Invariant: every answer of the interface is one of these, or a file; instants are ISO 8601 texts in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from anabranch.model.instants import format_instant
+from anabranch.server.queries import LiveQuery
+from anabranch.server.session import LiveSession
+from anabranch.server.streams import StreamInfo
+
+QUERY_EXAMPLE = (
+    "REGISTER QUERY busy STARTING AT 2022-10-14T14:45 {\n"
+    "  MATCH (b:Bike)-[r:rentedAt]->(s:Station) WITHIN PT1H\n"
+    "  EMIT s.id AS station, count(*) AS rentals SNAPSHOT EVERY PT5M\n"
+    "}"
+)
+
+
+class Taken(BaseModel):
+    """What is taken holds nothing that would be overlooked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class DiagnosticModel(BaseModel):
+    code: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    start: int | None = None
+    stop: int | None = None
+    label: str = ""
+    hint: str = ""
+
+
+class ErrorModel(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    code: str = Field(examples=["SRV-001"])
+    message: str = Field(examples=["there is no session `auction`"])
+    hint: str = Field("", examples=["did you mean `auctions`?"])
+    diagnostics: list[DiagnosticModel] = []
+
+
+class Problem(BaseModel):
+    """Every error has this shape."""
+
+    error: ErrorModel
+
+
+class Health(BaseModel):
+    status: Literal["ok"] = "ok"
+    version: str
+    engine: Literal["spark", "local"]
+
+
+class NewSession(Taken):
+    name: str = Field(examples=["auctions"], description="Letters, digits, `.`, `-` and `_`, at most 64.")
+    state: Literal["running", "paused", "stopped"] = "running"
+
+
+class SessionModel(BaseModel):
+    name: str
+    state: Literal["running", "paused", "stopped", "failed"]
+    ended: bool = Field(description="Whether all streams have ended and everything was answered.")
+    error: ErrorModel | None = None
+    streams: list[str]
+    queries: list[str]
+    figures: dict[str, Any]
+    notes: list[str] = []
+
+
+class NewStream(Taken):
+    name: str = Field(examples=["rides"], description="A name, or the IRI by which queries call it.")
+    address: str | None = Field(
+        None, examples=["gen:bikes?rate=20"], description="Where it comes from; none: events are pushed here."
+    )
+    lateness: str | None = Field(None, examples=["PT5S"], description="How far out of order its events may come.")
+    follow: bool = Field(False, description="Whether files are watched for what comes.")
+    replace: bool = Field(False, description="Whether it takes the place of a stream that has its name.")
+
+
+class StreamModel(BaseModel):
+    name: str
+    address: str | None
+    kind: str = Field(description="push, gen, file, kafka, ...; query: a query makes it.")
+    rate: float = Field(description="Events per second over the last five seconds.")
+    watermark: str | None
+    newest: str | None
+    events: int
+    held: int = Field(description="Events that windows still need.")
+    late: int
+    malformed: int
+    closed: bool
+    lateness: str | None = None
+    state: str = ""
+
+
+class PushedModel(BaseModel):
+    accepted: int
+    malformed: int
+
+
+class GraphModel(BaseModel):
+    name: str
+    media_type: str
+
+
+class QueryText(Taken):
+    text: str = Field(examples=[QUERY_EXAMPLE])
+    language: Literal["seraph", "csparql", "lupos", "rspql"] | None = Field(
+        None, description="Told by the text if left out."
+    )
+
+
+class NewQuery(QueryText):
+    parameters: dict[str, Any] = Field({}, examples=[{}])
+    replace: bool = Field(False, description="Whether it takes the place of a query that has its name.")
+    windows: Literal["trailing", "formal", "right-open"] = "trailing"
+    conflicts: Literal["latest", "strict"] = "latest"
+
+
+class QueryModel(BaseModel):
+    name: str
+    text: str
+    language: str
+    state: Literal["running", "paused", "failed", "waiting"]
+    columns: list[str]
+    output: str
+    form: str
+    last_seq: int = Field(description="The number of its newest result; -1 while there is none.")
+    parameters: dict[str, Any]
+    windows: str
+    conflicts: str
+    streams: list[str]
+    graphs: list[str]
+    into: str | None
+    prefixes: dict[str, str]
+    error: ErrorModel | None
+    warnings: list[str]
+
+
+class Checked(BaseModel):
+    ok: bool
+    diagnostics: list[DiagnosticModel]
+
+
+class Explained(BaseModel):
+    text: str
+    json_: list[dict[str, Any]] = Field(alias="json")
+    drawings: dict[str, str] = Field(description="SVG: `before` and `after` the rules, and the D-Graph.")
+
+
+class ResultModel(BaseModel):
+    """One answer of a query."""
+
+    seq: int = Field(examples=[17], description="Its number within the query, for ever.")
+    query: str
+    at: str
+    op: str
+    correction: str | None = None
+    win_start: str
+    win_end: str
+    columns: list[str]
+    rows: list[list[Any]]
+    total: int = Field(description="How many rows there are, also those that were cut off.")
+    truncated: bool
+
+
+class Results(BaseModel):
+    results: list[ResultModel]
+    last_seq: int
+
+
+class Row(Taken):
+    row: dict[str, Any] | list[Any] = Field(examples=[{"station": 3}], description="The row, or some of its columns.")
+    at: str | None = Field(None, description="The instant of the answer; the newest that has the row if left out.")
+
+
+class Values(Taken):
+    values: dict[str, Any] = Field(examples=[{"station": 3}])
+    at: str | None = None
+
+
+def session_model(session: LiveSession) -> SessionModel:
+    return SessionModel(
+        name=session.name,
+        state=session.state,
+        ended=session.ended,
+        error=None if session.error is None else ErrorModel(**session.error),
+        streams=[one.name for one in session.streams()],
+        queries=session.query_names(),
+        figures=session.metrics(),
+        notes=session.notes,
+    )
+
+
+def stream_model(info: StreamInfo) -> StreamModel:
+    return StreamModel(
+        name=info.name,
+        address=info.address,
+        kind=info.kind,
+        rate=info.rate,
+        watermark=None if info.watermark is None else format_instant(info.watermark),
+        newest=None if info.newest is None else format_instant(info.newest),
+        events=info.events,
+        held=info.held,
+        late=info.late,
+        malformed=info.malformed,
+        closed=info.closed,
+        lateness=info.lateness,
+        state=info.state,
+    )
+
+
+def query_model(query: LiveQuery) -> QueryModel:
+    return QueryModel(
+        name=query.name,
+        text=query.text,
+        language=query.language,
+        state=query.state,
+        columns=list(query.columns),
+        output=query.output,
+        form=query.form,
+        last_seq=query.last_seq,
+        parameters=dict(query.parameters),
+        windows=query.windows,
+        conflicts=query.conflicts,
+        streams=list(query.streams),
+        graphs=list(query.graphs),
+        into=query.into,
+        prefixes=dict(query.prefixes),
+        error=None if query.error is None else ErrorModel(**query.error),
+        warnings=list(query.warnings),
+    )

@@ -1,0 +1,132 @@
+"""What goes wrong on the server, in the one shape that REST, live push and the page show.
+
+    {"error": {"code": "SRV-001", "message": ..., "hint": ..., "diagnostics": [...]}}
+
+Invariant: every error of ours has a code and an HTTP status below 500; what has none is a defect and is told as
+SRV-099, without its details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anabranch.errors import AnabranchError, Diagnostic, InternalError, QueryError, closest, line_and_column
+
+NOT_FOUND = "SRV-001"
+EXISTS = "SRV-002"
+BAD_REQUEST = "SRV-003"
+BODY_TOO_LARGE = "SRV-004"
+TEXT_TOO_LONG = "SRV-005"
+TOO_MANY = "SRV-006"
+TOO_MANY_CLIENTS = "SRV-007"
+NO_TOKEN = "SRV-008"
+OTHER_ORIGIN = "SRV-009"
+OTHER_HOST = "SRV-010"
+NOT_KEPT = "SRV-011"
+TOOK_TOO_LONG = "SRV-012"
+REFUSED = "SRV-013"
+BAD_DATA = "SRV-014"
+UNKNOWN_TYPE = "SRV-015"
+TOO_SLOW = "SRV-016"
+NO_METHOD = "SRV-017"
+TOO_EARLY = "SRV-018"
+STOPPING = "SRV-019"
+TOO_DEEP = "SRV-020"
+OUT_OF_REACH = "SRV-021"
+BUSY = "SRV-022"
+INTERNAL = "SRV-099"
+
+STATUS = {
+    NOT_FOUND: 404,
+    EXISTS: 409,
+    BAD_REQUEST: 422,
+    BODY_TOO_LARGE: 413,
+    TEXT_TOO_LONG: 413,
+    TOO_MANY: 409,
+    TOO_MANY_CLIENTS: 429,
+    NO_TOKEN: 401,
+    OTHER_ORIGIN: 403,
+    OTHER_HOST: 403,
+    NOT_KEPT: 410,
+    TOOK_TOO_LONG: 422,
+    REFUSED: 422,
+    BAD_DATA: 422,
+    UNKNOWN_TYPE: 415,
+    TOO_SLOW: 429,
+    NO_METHOD: 405,
+    TOO_EARLY: 409,
+    STOPPING: 503,
+    TOO_DEEP: 422,
+    OUT_OF_REACH: 403,
+    BUSY: 429,
+    INTERNAL: 500,
+}
+
+
+class ServerError(AnabranchError):
+    """A refusal by the server itself. `details` are further fields of the error."""
+
+    def __init__(self, code: str, message: str, hint: str = "", **details: Any) -> None:
+        super().__init__(message if not hint else f"{message}\nhint: {hint}")
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+
+def unknown(kind: str, name: str, known: Sequence[str]) -> ServerError:
+    near = closest(name, known, limit=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}" if 0 < len(known) <= 10 else ""
+    return ServerError(NOT_FOUND, f"there is no {kind} `{_short(name)}`", hint)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:77]}..."
+
+
+def diagnostic_dict(one: Diagnostic, text: str) -> dict[str, Any]:
+    """A diagnostic with its place as offsets and as lines and columns, which count from one."""
+    span = one.span
+    line, column = (None, None) if span is None else line_and_column(text, span.start)
+    end_line, end_column = (None, None) if span is None else line_and_column(text, span.end)
+    return {
+        "code": one.code,
+        "message": one.message,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "start": None if span is None else span.start,
+        "stop": None if span is None else span.end,
+        "label": one.label,
+        "hint": one.hint,
+    }
+
+
+def error_dict(error: BaseException) -> dict[str, Any]:
+    """The inside of {"error": ...}."""
+    match error:
+        case ServerError():
+            return _error(error.code, error.message, error.hint) | error.details
+        case QueryError():
+            found = [diagnostic_dict(one, error.text) for one in error.diagnostics]
+            first = error.diagnostics[0] if error.diagnostics else Diagnostic(BAD_REQUEST, "the query is refused")
+            return _error(first.code, first.message, first.hint, found)
+        case RecursionError():
+            return _error(TOO_DEEP, "the text is nested too deeply", "say it in several steps")
+        case AnabranchError() if not isinstance(error, InternalError):
+            message, _, hint = str(error).partition("\nhint: ")
+            return _error(REFUSED, message, hint)
+        case OSError():
+            return _error(REFUSED, error.strerror or type(error).__name__)
+    return _error(INTERNAL, "something is broken inside the server", "its log says more")
+
+
+def _error(code: str, message: str, hint: str = "", diagnostics: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    return {"code": code, "message": message, "hint": hint, "diagnostics": list(diagnostics)}
+
+
+def status_of(error: dict[str, Any]) -> int:
+    """The HTTP status of an error's inside; a query that is refused is 422."""
+    return STATUS.get(error["code"], 422)

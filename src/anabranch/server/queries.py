@@ -1,0 +1,36 @@
+"""A query that lives in a session, as others see it.
+
+Invariant: a view is made of the catalogue, the results and the run; it holds nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+QueryState: TypeAlias = Literal["running", "paused", "failed", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveQuery:
+    """`last_seq` is the number of its newest result, -1 while there is none. `state` is `waiting` while the session is
+    not running, or has no stream."""
+
+    name: str
+    text: str
+    language: str
+    state: QueryState
+    columns: tuple[str, ...]
+    output: str
+    form: str
+    last_seq: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    windows: str = "trailing"
+    conflicts: str = "latest"
+    streams: tuple[str, ...] = ()
+    graphs: tuple[str, ...] = ()
+    into: str | None = None
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    error: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,143 @@
+"""Reading back what a run has read: the marks of its batches, and a slice of the streams between two of them.
+
+A source gives the same records between two offsets whenever it is asked, so a recording needs no copy of the stream,
+only offsets. Where a source no longer has what lay there (a spool whose segments were answered), the slice begins
+later.
+
+State: at most `_MOST` marks; when they are too many every second old one goes.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.algebra.operators import Registration
+from anabranch.algebra.walk import windows as windows_of
+from anabranch.engine.query import QueryOptions
+from anabranch.errors import StreamError
+from anabranch.insight.recording import Recording
+from anabranch.model.event import Event
+from anabranch.model.instants import add_duration
+from anabranch.sources.base import Offset, OpenedStream
+from anabranch.spark.job import Job
+
+_MOST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where the streams stood after a batch, and how many events they had brought by then."""
+
+    batch: int
+    streams: dict[str, Offset]
+    events: dict[str, int]
+
+
+class Marks:
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._marks: list[Mark] = []
+        self._begun: dict[str, Offset] = {}
+
+    def note(self, batch: int, offset: dict[str, Any], events: dict[str, int]) -> None:
+        with self._lock:
+            for name, begun in offset.get("begun", {}).items():
+                self._begun.setdefault(name, begun)
+            if self._marks and self._marks[-1].batch >= batch:
+                return
+            self._marks.append(Mark(batch, dict(offset.get("streams", {})), dict(events)))
+            if len(self._marks) > _MOST:
+                half = len(self._marks) // 2
+                self._marks = self._marks[:half:2] + self._marks[half:]
+            self._lock.notify_all()
+
+    def clear(self) -> None:
+        with self._lock:
+            self._marks = []
+            self._begun = {}
+
+    def reach(self, batch: int, seconds: float) -> None:
+        """Wait until a batch is marked, but no longer than that."""
+        with self._lock:
+            self._lock.wait_for(lambda: batch < 0 or (self._marks and self._marks[-1].batch >= batch), seconds)
+
+    def newest(self) -> Mark | None:
+        with self._lock:
+            return self._marks[-1] if self._marks else None
+
+    def before(self, stream: str, events: int) -> list[Offset]:
+        """Offsets from which at most so many events of a stream lead to the newest mark, the earliest first; the
+        stream's beginning is among them if it is known and near enough."""
+        with self._lock:
+            marks = [one for one in self._marks if stream in one.streams]
+            begun = self._begun.get(stream)
+        if not marks:
+            return []
+        total = marks[-1].events.get(stream, 0)
+        near = [one.streams[stream] for one in marks if total - one.events.get(stream, 0) <= events]
+        return [begun, *near] if begun is not None and total <= events else near
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Events of a stream in their order of arrival; `is_whole` says that nothing came before them."""
+
+    events: tuple[Event, ...]
+    is_whole: bool
+
+
+def read_back(stream: OpenedStream, marks: Marks, most: int) -> Slice:
+    """The last events that a run has read of a stream, at most so many."""
+    newest = marks.newest()
+    if newest is None or stream.name not in newest.streams:
+        return Slice((), True)
+    end = newest.streams[stream.name]
+    starts = marks.before(stream.name, most)
+    for start in starts:
+        try:
+            events = _events(stream, start, end)
+        except (StreamError, OSError):
+            continue  # answered and gone: a later start has less to ask for
+        whole = start == starts[0] and newest.events.get(stream.name, 0) <= len(events)
+        return Slice(tuple(events[-most:]), whole and len(events) <= most)
+    return Slice((), False)
+
+
+def _events(stream: OpenedStream, start: Offset, end: Offset) -> list[Event]:
+    if start == end:
+        return []
+    decode = stream.decoding.decoder()
+    found: list[Event] = []
+    for piece in stream.source.pieces(start, end):
+        found += [one for one in stream.source.read(piece, decode) if isinstance(one, Event)]
+    return found
+
+
+def recorded(job: Job, registration: Registration, options: QueryOptions, marks: Marks, most: int) -> Recording:
+    """The recording of a query over the last events that the run has read, at most `most` of all streams together.
+
+    Where a slice does not go back to its stream's beginning, the first instants would see windows that are not full:
+    what is shown begins when the widest window lies within all slices.
+    """
+    windows = windows_of(registration.plan)
+    named = {one.stream.name for one in windows if one.stream.name is not None}
+    unnamed = any(one.stream.name is None for one in windows)
+    read = [one for one in job.streams if one.name in named or (unnamed and not named) or len(job.streams) == 1]
+    slices = {one.name: read_back(one, marks, max(1, most // max(1, len(read)))) for one in read}
+    cut = [one for one in slices.values() if not one.is_whole and one.events]
+    begins_at = None
+    if cut:
+        first = max(min(event.event_time for event in one.events) for one in cut)
+        begins_at = max((add_duration(first, one.width) for one in windows if one.width is not None), default=first)
+    return Recording.of(
+        options,
+        {name: one.events for name, one in slices.items()},
+        graphs=job.graphs,
+        begins_at=begins_at,
+        rules=job.rules,
+        mapping=job.mapping,
+        running=job.running,
+        only_stream=read[0].name if unnamed and read else None,
+    )

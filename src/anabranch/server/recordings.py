@@ -1,0 +1,83 @@
+"""Recordings that clients look into: made once, kept for a while, so that one can leaf through them.
+
+Invariant: what is asked of a recording by its id is answered from the same events each time, until it is forgotten.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from anabranch.insight.recording import Recording
+from anabranch.server.checking import Workers
+from anabranch.server.limits import Limits
+from anabranch.server.problems import NOT_FOUND, ServerError
+from anabranch.server.session import LiveSession
+
+if TYPE_CHECKING:
+    from anabranch.insight.scenes import Scenes
+    from anabranch.insight.steps import Steps
+
+Found = TypeVar("Found")
+_KEPT = 8
+
+
+@dataclass(slots=True)
+class Kept:
+    """A recording, and what was made of it so far. One thread at a time looks into it."""
+
+    id: str
+    session: str
+    query: str
+    recording: Recording
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _steps: Steps | None = None
+    _scenes: Scenes | None = None
+
+    def in_steps(self, look: Callable[[Steps], Found]) -> Found:
+        with self._lock:
+            if self._steps is None:
+                from anabranch.insight.steps import Steps
+
+                self._steps = Steps(self.recording)
+            return look(self._steps)
+
+    def in_scenes(self, look: Callable[[Scenes], Found]) -> Found:
+        with self._lock:
+            if self._scenes is None:
+                from anabranch.insight.scenes import Scenes
+
+                self._scenes = Scenes(self.recording)
+            return look(self._scenes)
+
+
+class Recordings:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._workers = Workers(threads=2, most=8)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+
+    def find(self, session: LiveSession, query: str, wanted: str | None, events: int | None = None) -> Kept:
+        """The recording of an id, or a new one of what has just happened."""
+        session.query(query)
+        if wanted is not None:
+            with self._lock:
+                found = self._kept.get(wanted)
+            if found is None or (found.session, found.query) != (session.name, query):
+                raise ServerError(NOT_FOUND, "there is no such recording any more", "leave it out to make a new one")
+            return found
+        made = Kept(uuid.uuid4().hex[:12], session.name, query, session.recording(query, events))
+        with self._lock:
+            self._kept[made.id] = made
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+    def within(self, work: Callable[[], Found]) -> Found:
+        """Do it in a thread, for as long as the limits let it."""
+        return self._workers.within(self._limits.insight_seconds, work, "looking into the recording")

@@ -1,0 +1,331 @@
+"""The results of a session: rendered once, kept within bounds, and read again by number.
+
+The log is a sink of the session's run. A result is JSON bytes from the moment it comes; whoever listens shares them.
+The newest stay in memory, those that are kept stay in SQLite too, beside the checkpoint, so that a client can go on
+after a restart of the server from the number that it saw last.
+
+State: per query at most `results_kept` results on disk, and per session `result_bytes_kept` bytes. In memory as many,
+and besides those of the last seconds, so that a burst reaches who listens.
+
+A run that begins anew counts its answers from zero; `begin_anew` notes where its numbers go on here. The last number
+of a query is kept for itself: it outlives the results, and the query.
+
+Invariant: results of a query have consecutive numbers; a batch that comes again adds nothing; what listeners are told
+of is on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from anabranch.errors import EngineError
+from anabranch.formats.answers import AnswerParts, from_typed, head, json_text
+from anabranch.formats.values import to_json
+from anabranch.server.limits import Limits
+from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
+from anabranch.sinks.base import Sink, Told
+
+FORMAT = 1
+FRESH = 5.0  # seconds during which a result stays in memory, whatever has come since
+_MEMORY = 16 << 20  # bytes of older ones
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS results (
+        id INTEGER PRIMARY KEY, query TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL,
+        UNIQUE (query, seq));
+    CREATE TABLE IF NOT EXISTS bases (query TEXT PRIMARY KEY, base INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS lasts (query TEXT PRIMARY KEY, seq INTEGER NOT NULL, gone INTEGER NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One answer as it is sent. `order` is its place among all results of the session since the server began."""
+
+    query: str
+    seq: int
+    at: int
+    body: bytes
+    order: int = 0
+    came: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+def render(seq: int, parts: AnswerParts, most_rows: int) -> bytes:
+    """An answer as JSON, with its first rows."""
+    query, at, op, correction, win_start, win_end, columns, rows = parts
+    shown = rows[:most_rows]
+    said = {
+        "seq": seq,
+        **head(query, at, op, correction, win_start, win_end),
+        "columns": list(columns),
+        "rows": [[to_json(value) for value in row] for row in shown],
+        "total": len(rows),
+        "truncated": len(shown) < len(rows),
+    }
+    return json_text(said)
+
+
+class ResultLog(Sink):
+    """Written by the run's thread, read by any."""
+
+    forms = ("typed",)
+
+    def __init__(self, path: Path, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._lock = threading.Lock()  # of what is in memory; never held while the disk works
+        self._writing = threading.Lock()
+        self._tails: dict[str, deque[Result]] = {}
+        self._last: dict[str, int] = {}
+        self._gone: dict[str, int] = {}  # the last numbers of queries that were deleted
+        self._bytes = 0
+        self._orders = 0
+        self._listeners: list[Callable[[], None]] = []
+        self._is_shut = False
+        self.batch = -1
+        """The last batch that brought results since the server, or the run, began."""
+        try:
+            self._disk = _opened(path)
+            self._reading = _opened(path)
+            self._disk_lock = threading.Lock()
+            self._read_lock = threading.Lock()
+            self._disk.execute("INSERT OR IGNORE INTO lasts SELECT query, max(seq), 0 FROM results GROUP BY query")
+            for query, seq, gone in self._disk.execute("SELECT query, seq, gone FROM lasts"):
+                (self._gone if gone else self._last)[query] = seq
+            self._bases: dict[str, int] = dict(self._disk.execute("SELECT query, base FROM bases"))
+            self._disk_bytes = self._counted_bytes()
+        except sqlite3.Error as error:
+            raise EngineError(f"cannot keep results in {path}: {error}") from error
+
+    def shut(self) -> None:
+        """The session ends; a run that ends only closes the sink, which means nothing here."""
+        with self._disk_lock, self._read_lock:
+            self._is_shut = True
+            self._disk.close()
+            self._reading.close()
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def write(self, batch: int, answers: Sequence[Told]) -> None:
+        with self._writing:
+            numbered = [(self._number(told), told) for told in answers]
+            came = [
+                (told.query, seq, told.at, render(seq, from_typed(told.typed), self._limits.rows_per_result))
+                for seq, told in numbered
+                if seq > self._last.get(told.query, -1)
+            ]
+            if not came:
+                return
+            self._put(came)
+            now = self._clock()
+            with self._lock:
+                for query, seq, at, body in came:
+                    self._orders += 1
+                    self._tails.setdefault(query, deque()).append(Result(query, seq, at, body, self._orders, now))
+                    self._last[query] = seq
+                    self._bytes += len(body)
+                self._trim(now)
+                self.batch = batch
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _number(self, told: Told) -> int:
+        """Its number here. A query that was deleted and is back may be told again from a number that was given."""
+        seq = told.number + self._bases.get(told.query, 0)
+        gone = self._gone.get(told.query, -1)
+        if seq <= gone and told.query not in self._last:
+            self._bases[told.query] = gone + 1 - told.number
+            return gone + 1
+        return seq
+
+    def _put(self, rows: Sequence[tuple[str, int, int, bytes]]) -> None:
+        limits = self._limits
+        with self._changing() as disk:
+            disk.executemany("INSERT OR REPLACE INTO results (query, seq, at, body) VALUES (?, ?, ?, ?)", rows)
+            self._disk_bytes += sum(len(row[3]) for row in rows)
+            newest = {row[0]: row[1] for row in rows}
+            disk.executemany("INSERT OR REPLACE INTO lasts VALUES (?, ?, 0)", list(newest.items()))
+            based = [one for one in self._bases.items() if one[0] in newest and one[0] not in self._last]
+            disk.executemany("INSERT OR REPLACE INTO bases VALUES (?, ?)", based)
+            for query, seq in newest.items():
+                self._drop("query = ? AND seq <= ?", query, seq - limits.results_kept)
+            if self._disk_bytes > limits.result_bytes_kept:
+                self._drop_oldest(self._disk_bytes - limits.result_bytes_kept)
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """All of a change or nothing: a disk that was full for a while leaves no transaction open."""
+        with self._disk_lock:
+            try:
+                self._disk.execute("BEGIN")
+                yield self._disk
+                self._disk.execute("COMMIT")
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    if self._disk.in_transaction:
+                        self._disk.execute("ROLLBACK")
+                    self._disk_bytes = self._counted_bytes()
+                if isinstance(error, sqlite3.Error):
+                    raise EngineError(f"cannot keep results: {error}") from error
+                raise
+
+    def _counted_bytes(self) -> int:
+        found: int = self._disk.execute("SELECT coalesce(sum(length(body)), 0) FROM results").fetchone()[0]
+        return found
+
+    def _drop(self, which: str, *values: Any) -> None:
+        gone = self._disk.execute(f"SELECT coalesce(sum(length(body)), 0) FROM results WHERE {which}", values)
+        self._disk_bytes -= gone.fetchone()[0]
+        self._disk.execute(f"DELETE FROM results WHERE {which}", values)
+
+    def _drop_oldest(self, surplus: int) -> None:
+        last = 0
+        for number, size in self._disk.execute("SELECT id, length(body) FROM results ORDER BY id"):
+            last = number
+            surplus -= size
+            if surplus <= 0:
+                break
+        self._drop("id <= ?", last)
+
+    def _trim(self, now: float) -> None:
+        """Let go of what need not be in memory: the oldest of each query first, then of those that are not fresh."""
+        limits = self._limits
+        room = min(_MEMORY, limits.result_bytes_kept)
+        for tail in self._tails.values():
+            while tail and (
+                ((len(tail) > limits.results_kept or self._bytes > room) and tail[0].came < now - FRESH)
+                or self._bytes > limits.result_bytes_kept
+            ):
+                self._bytes -= len(tail.popleft().body)
+
+    def forget(self, query: str) -> None:
+        """Drop all results of a query. Its numbers go on should it come back."""
+        with self._writing:
+            last = max(self._last.get(query, -1), self._gone.get(query, -1))
+            with self._changing() as disk:
+                self._drop("query = ?", query)
+                disk.execute("INSERT OR REPLACE INTO lasts VALUES (?, ?, 1)", (query, last))
+            with self._lock:
+                self._bytes -= sum(len(one.body) for one in self._tails.pop(query, ()))
+                self._last.pop(query, None)
+                self._gone[query] = last
+        self._tell()
+
+    def begin_anew(self) -> None:
+        """The next run counts from zero: what it tells gets the numbers behind those that were given."""
+        with self._writing, self._changing() as disk:
+            given = {**self._gone, **self._last}
+            self._bases |= {query: max(seq + 1, self._bases.get(query, 0)) for query, seq in given.items()}
+            disk.executemany("INSERT OR REPLACE INTO bases VALUES (?, ?)", list(self._bases.items()))
+            self.batch = -1
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def queries(self) -> list[str]:
+        with self._lock:
+            return list(self._last)
+
+    def last(self, query: str) -> int:
+        """The newest number, or -1."""
+        with self._lock:
+            return self._last.get(query, -1)
+
+    def lasts(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._last)
+
+    def forgotten(self, queries: Iterable[str]) -> dict[str, int]:
+        """The last numbers of those that were deleted and have told nothing since."""
+        with self._lock:
+            return {one: self._gone[one] for one in queries if one in self._gone and one not in self._last}
+
+    def oldest(self, query: str) -> int | None:
+        """The oldest number that is kept."""
+        with self._lock:
+            tail = self._tails.get(query)
+            in_memory = tail[0].seq if tail else None
+        on_disk = self._rows("SELECT min(seq) FROM results WHERE query = ?", query)[0][0]
+        found = [one for one in (in_memory, on_disk) if one is not None]
+        return min(found, default=None)
+
+    def fresh(self, query: str, after: int, limit: int) -> list[Result] | None:
+        """The results behind a number, at most so many, if memory has them; None: the disk must be asked."""
+        with self._lock:
+            if after >= self._last.get(query, -1):
+                return []
+            tail = self._tails.get(query)
+            if not tail or tail[0].seq > after + 1:
+                return None
+            start = after + 1 - tail[0].seq
+            if start > len(tail) // 2:  # a deque is walked from its nearer end
+                behind = list(islice(reversed(tail), len(tail) - start))
+                behind.reverse()
+                return behind[:limit]
+            return list(islice(tail, start, start + limit))
+
+    def read(self, query: str, after: int = -1, limit: int = 100) -> list[Result]:
+        """The results behind a number, in order. From -1 on it begins with the oldest that is kept; a number whose
+        successor is not kept any more is refused."""
+        found = self.fresh(query, after, limit)
+        if found is not None:
+            return found
+        question = "SELECT query, seq, at, body FROM results WHERE query = ? AND seq > ? ORDER BY seq LIMIT ?"
+        found = [Result(*row) for row in self._rows(question, query, after, limit)]
+        if not found:
+            found = self._newest(query, after, limit)
+        if after >= 0 and (not found or found[0].seq > after + 1):
+            raise not_kept(query, after, self.oldest(query))
+        return found
+
+    def _rows(self, question: str, *values: Any) -> list[Any]:
+        with self._read_lock:
+            if self._is_shut:
+                raise ServerError(NOT_FOUND, "the session has ended")
+            return self._reading.execute(question, values).fetchall()
+
+    def _newest(self, query: str, after: int, limit: int) -> list[Result]:
+        with self._lock:
+            return [one for one in self._tails.get(query, ()) if one.seq > after][:limit]
+
+    # --- listening ------------------------------------------------------------------------------------------------
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call it after each batch that brought results, from the run's thread, and when a query was forgotten."""
+        self._listeners = [*self._listeners, listener]
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        self._listeners = [one for one in self._listeners if one != listener]
+
+
+def not_kept(query: str, after: int, oldest: int | None) -> ServerError:
+    kept = "no result is kept" if oldest is None else f"the oldest that is kept is {oldest}"
+    hint = "begin anew with after=-1" if oldest is None else f"go on with after={oldest - 1}"
+    return ServerError(NOT_KEPT, f"result {after + 1} of `{query}` is gone: {kept}", hint, oldest=oldest)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    opened = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    opened.execute("PRAGMA journal_mode = WAL")
+    opened.execute("PRAGMA synchronous = NORMAL")
+    found = opened.execute("PRAGMA user_version").fetchone()[0]
+    if found not in (0, FORMAT):
+        raise EngineError(f"{path} has format {found}; this version of Anabranch reads {FORMAT}")
+    opened.executescript(_TABLES)
+    opened.execute(f"PRAGMA user_version = {FORMAT}")
+    return opened

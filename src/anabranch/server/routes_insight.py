@@ -1,0 +1,118 @@
+"""Looking inside: operators with their counts, steps, the window as a graph, why a row is there and why one is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from anabranch.insight.shapes import to_json
+from anabranch.server.models import Row, Values
+from anabranch.server.problems import BAD_REQUEST, NOT_FOUND, ServerError
+from anabranch.server.recordings import Recordings
+from anabranch.server.routing import PROBLEMS, V1, Some, TheSession, instant
+
+if TYPE_CHECKING:
+    from anabranch.insight.scenes import Scenes
+    from anabranch.insight.steps import Steps
+
+router = APIRouter(prefix=f"{V1}/sessions/{{session}}/queries/{{query:path}}", responses=PROBLEMS, tags=["insight"])
+
+_Wanted = Annotated[str | None, Query(max_length=40, description="The id of a recording; a new one if left out.")]
+_Events = Annotated[int | None, Query(ge=1, le=20_000, description="Of a new recording: at most so many events.")]
+_At = Annotated[str | None, Query(description="An instant; the last one if left out.")]
+
+
+def _recordings(request: Request) -> Recordings:
+    found: Recordings = request.app.state.recordings
+    return found
+
+
+@router.get("/operators", summary="The operators of a query and what they have done")
+def operators(found: TheSession, query: str) -> dict[str, Any]:
+    return {"graph": to_json(found.operators(query)), "load": to_json(found.load(query))}
+
+
+@router.get("/steps", summary="Step by step: the messages between operators")
+def steps(
+    request: Request,
+    found: TheSession,
+    query: str,
+    start: Annotated[int, Query(alias="from", ge=0, le=2**31)] = 0,
+    limit: Some = 100,
+    recording: _Wanted = None,
+    events: _Events = None,
+) -> dict[str, Any]:
+    """Of a recording of the last events. Its id, given again, leafs through the same one."""
+    kept, recordings = _recordings(request).find(found, query, recording, events), _recordings(request)
+
+    def look(made: Steps) -> dict[str, Any]:
+        return {
+            "recording": kept.id,
+            "graph": to_json(made.graph),
+            "total": len(made.messages),
+            "instants": to_json(list(made.instants)),
+            "messages": to_json(list(made.messages[start : start + limit])),
+        }
+
+    return recordings.within(lambda: kept.in_steps(look))
+
+
+@router.get("/steps/{number}", summary="How things stood after a message")
+def step(request: Request, found: TheSession, query: str, number: int, recording: _Wanted = None) -> dict[str, Any]:
+    kept, recordings = _recordings(request).find(found, query, recording), _recordings(request)
+
+    def look(made: Steps) -> dict[str, Any]:
+        if not 0 <= number < len(made.messages):
+            raise ServerError(NOT_FOUND, f"the recording has {len(made.messages)} messages", "they count from 0")
+        return {"recording": kept.id, "state": to_json(made.state(number))}
+
+    return recordings.within(lambda: kept.in_steps(look))
+
+
+@router.get("/scene", summary="The windows as one graph at an instant")
+def scene(
+    request: Request,
+    found: TheSession,
+    query: str,
+    at: _At = None,
+    recording: _Wanted = None,
+    events: _Events = None,
+) -> dict[str, Any]:
+    """Of the last instant at or before `at`."""
+    wanted = instant(at)
+    kept, recordings = _recordings(request).find(found, query, recording, events), _recordings(request)
+
+    def look(scenes: Scenes) -> dict[str, Any]:
+        instants = [one for one in scenes.instants if wanted is None or one <= wanted]
+        drawn = to_json(scenes.scene(instants[-1])) if instants else None
+        return {"recording": kept.id, "instants": to_json(list(scenes.instants)), "scene": drawn}
+
+    return recordings.within(lambda: kept.in_scenes(look))
+
+
+@router.post("/why", summary="Why a row is there")
+def why(request: Request, found: TheSession, query: str, asked: Row, recording: _Wanted = None) -> dict[str, Any]:
+    """The elements that it is made of, what completed it, and when it will leave."""
+    from anabranch.insight.why import why as find_why
+
+    at = instant(asked.at)
+    kept, recordings = _recordings(request).find(found, query, recording), _recordings(request)
+    columns = found.query(query).columns
+    row = dict(zip(columns, asked.row, strict=False)) if isinstance(asked.row, list) else asked.row
+    if len(row) < len(asked.row) or not row or not set(row) <= set(columns):
+        raise ServerError(BAD_REQUEST, "that is no row of the query", f"its columns are {', '.join(columns)}")
+    return {"recording": kept.id, "why": to_json(recordings.within(lambda: find_why(kept.recording, row, at)))}
+
+
+@router.post("/why-not", summary="Why no row has these values")
+def why_not(
+    request: Request, found: TheSession, query: str, asked: Values, recording: _Wanted = None
+) -> dict[str, Any]:
+    """The nearest match, which parts of the pattern it lacks, and which conditions refuse it."""
+    from anabranch.insight.why_not import why_not as find_why_not
+
+    at = instant(asked.at)
+    kept, recordings = _recordings(request).find(found, query, recording), _recordings(request)
+    told = recordings.within(lambda: find_why_not(kept.recording, asked.values, at))
+    return {"recording": kept.id, "why_not": to_json(told)}

@@ -1,0 +1,618 @@
+"""A session: a named workspace of streams, graphs and queries with one run, changed while it lives.
+
+A change is checked first, against all that the session holds; then it is noted in the catalogue; then the carrier
+starts the run anew. So a refused change changes nothing, and a server that is killed anywhere finds the session as the
+last answer to a client said it is.
+
+Invariant: the job that runs is that of the catalogue, a tenth of a second and a batch later.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from anabranch.algebra.walk import static_graphs
+from anabranch.algebra.walk import windows as windows_of
+from anabranch.engine.session import as_lateness
+from anabranch.errors import AnabranchError, QueryError
+from anabranch.formats.values import to_json
+from anabranch.insight.operators import operator_graph
+from anabranch.insight.recording import Recording
+from anabranch.insight.shapes import OperatorGraph, OperatorLoad
+from anabranch.model.union import ConflictPolicy
+from anabranch.model.windows import WindowPolicy
+from anabranch.server import checking, uploads
+from anabranch.server.carrying import Carrier, Load, SharedSpark
+from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, Wish
+from anabranch.server.figures import Figures
+from anabranch.server.graphs import Graphs
+from anabranch.server.limits import Limits
+from anabranch.server.problems import (
+    EXISTS,
+    NOT_FOUND,
+    REFUSED,
+    TOO_EARLY,
+    TOO_MANY,
+    TOO_MANY_CLIENTS,
+    ServerError,
+    error_dict,
+    unknown,
+)
+from anabranch.server.queries import LiveQuery, QueryState
+from anabranch.server.recording import Marks, recorded
+from anabranch.server.results import ResultLog
+from anabranch.server.streams import (
+    Feeds,
+    Pushed,
+    SessionLetters,
+    StreamInfo,
+    as_records,
+    malformed_among,
+)
+from anabranch.server.subscriptions import Subscription, Wakers
+from anabranch.server.workspace import Workspace, check_name, distinct, options_of
+from anabranch.sinks.durable import replacing
+from anabranch.sources.address import parse_address
+from anabranch.sources.base import AsEvent
+from anabranch.sources.wanted import meant, open_stream, streams_read
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.job import Job, make_job
+from anabranch.spark.telling import Observers, Progress
+
+SessionState: TypeAlias = Literal["running", "paused", "stopped", "failed"]
+LetterKind: TypeAlias = Literal["late", "malformed"]
+T = TypeVar("T")
+_WARNINGS = 20
+_PATIENCE = 5.0  # seconds
+_MARKING = 2.0  # seconds from the results of a batch to its end
+
+
+class LiveSession:
+    """Made by the hub. Every method may be called from any thread; those that check texts take a while."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        catalogue: Catalogue,
+        limits: Limits,
+        workers: checking.Workers,
+        spark: SharedSpark | None,
+        *,
+        wish: Wish = "running",
+        idle_timeout: float | None = 30.0,
+        roots: Sequence[Path] | None = None,
+        clients: Callable[[int], bool] = lambda change: True,
+    ) -> None:
+        self.name = name
+        self._catalogue = catalogue
+        self._limits = limits
+        self._workers = workers
+        self._idle_timeout = idle_timeout
+        self._clients = clients
+        self._folder = RunFolder(str(folder))
+        self._folder.open()
+        try:
+            self._log = ResultLog(folder / "results.sqlite", limits)
+        except BaseException:
+            self._folder.close()
+            raise
+        self._wakers = Wakers(self._log)
+        self._feeds = Feeds(self._folder, roots)
+        self._lock = threading.RLock()  # of changes
+        self._changes = 0
+        self._is_over = False
+        self._figures = Figures(folder / "letters", self._feeds)
+        self._graphs = Graphs(name, folder / "given", catalogue, self._feeds)
+        self._holds = Workspace(name, catalogue, self._graphs, self._feeds, limits)
+        self._marks = Marks()
+        self._warnings: dict[str, deque[str]] = {}
+        self._notes: deque[str] = deque(maxlen=100)
+        self._job: Job | None = None
+        self._feeds.receiving = wish != "stopped"
+        self._carrier = Carrier(name, self._folder, self._prepare, wish, spark)
+        self._subscriptions: set[Subscription] = set()
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Let the carrier work."""
+        if self._anew.exists():
+            said = json.loads(self._anew.read_text())
+            self._forget_run(StoredStream(**said["new"]), StoredStream(**said["old"]))
+        self._carrier.start()
+
+    @property
+    def state(self) -> SessionState:
+        return "failed" if self._carrier.error is not None else self._carrier.wish
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        return self._carrier.error
+
+    @property
+    def ended(self) -> bool:
+        """Whether all streams have ended and everything was answered."""
+        return self._carrier.ended
+
+    @property
+    def notes(self) -> list[str]:
+        """What the run had to say, the newest last."""
+        return list(self._notes)
+
+    def start(self) -> None:
+        self._wish("running")
+
+    def pause(self) -> None:
+        """Stop between two batches; what is pushed meanwhile waits."""
+        self._wish("paused")
+
+    def stop(self) -> None:
+        """Stop between two batches, and receive nothing more by itself."""
+        self._wish("stopped")
+
+    def _wish(self, wish: Wish) -> None:
+        with self._changing():
+            self._catalogue.put_session(self.name, wish)
+            self._carrier.set_wish(wish)
+            self._feeds.receive(wish != "stopped")
+
+    def settle(self, seconds: float = 10.0) -> bool:
+        """Wait until the run is that of the last change, or has stopped as it was told."""
+        return self._carrier.settle(seconds)
+
+    def close(self) -> None:
+        """Stop the run and let go of everything; the session comes back when the server does."""
+        with self._lock:
+            self._is_over = True
+        self.end_live("the session has ended")
+        self._carrier.close()
+        self._feeds.close()
+        self._log.shut()
+        self._folder.close()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """One change at a time, and none of a session that has ended: nothing would remove it again."""
+        with self._lock:
+            if self._is_over:
+                raise self._ended()
+            yield
+            self._changes += 1
+
+    def _ended(self) -> ServerError:
+        return ServerError(NOT_FOUND, f"the session `{self.name}` has ended")
+
+    # --- streams --------------------------------------------------------------------------------------------------
+
+    def streams(self) -> list[StreamInfo]:
+        return self._figures.streams(self._catalogue.streams(self.name))
+
+    def stream(self, name: str) -> StreamInfo:
+        streams = self.streams()
+        for one in streams:
+            if name in (one.name, one.meant):
+                return one
+        raise unknown("stream", name, [one.name for one in streams])
+
+    def add_stream(
+        self,
+        name: str,
+        address: str | None = None,
+        *,
+        lateness: str | None = None,
+        follow: bool = False,
+        replace: bool = False,
+    ) -> StreamInfo:
+        """A stream from an address, or (without one) a stream that is pushed by `push`. With `replace` it takes the
+        place of one that has its name, and begins anew."""
+        check_name("stream", name)
+        if lateness is not None:
+            as_lateness(lateness)
+        if address is not None:
+            self._feeds.check(name, address, follow)  # it may take a while
+        with self._changing():
+            stored = self._catalogue.streams(self.name)
+            there = next((one for one in stored if name in (one.name, one.meant)), None)
+            if there is not None and not replace:
+                raise ServerError(EXISTS, f"there is a stream `{name}` already", "remove it first, or replace it")
+            if there is None and len(stored) >= self._limits.streams:
+                raise ServerError(TOO_MANY, f"a session has at most {self._limits.streams} streams")
+            known = meant([name], streams_read(self._holds.texts()))[name] if there is None else there.meant
+            new = StoredStream(name if there is None else there.name, address, lateness, known, follow)
+            others = [one for one in stored if one is not there]
+            self._refuse_doubt([*others, new])
+            if there is None and known not in self._begun():
+                self._feeds.forget(new)  # what one that had its name may have left
+                self._catalogue.put_stream(self.name, new)
+                self._carrier.changed()
+            else:
+                self._begin_anew(new, there, bool(others))
+            return self.stream(name)
+
+    def _refuse_doubt(self, streams: Sequence[StoredStream]) -> None:
+        """Refuse streams among which queries would not know which one they read."""
+        try:
+            self._holds.check(self._holds.active(), streams)
+        except QueryError as error:
+            said = error.diagnostics[0]
+            name = error.file_name.rpartition(".")[0]
+            raise ServerError(REFUSED, f"query `{name}` would not run any more: {said.message}", said.hint) from None
+
+    def _begun(self) -> set[str]:
+        """The streams that the checkpoint knows."""
+        return {name for offset in self._folder.offsets() if offset is not None for name in offset["streams"]}
+
+    def _begin_anew(self, new: StoredStream, old: StoredStream | None, has_others: bool) -> None:
+        """Another stream under a name that the checkpoint knows, or may come to know. If it is the only one, the run
+        begins anew; else the run must forget the old one first, while the others go on."""
+        hint = "give it another name" if old is None else "remove it, and its queries, and add it again"
+        refused = ServerError(REFUSED, f"the run still knows a stream `{new.name}` of before", hint)
+        deadline = time.monotonic() + _PATIENCE
+        while has_others and new.meant in self._begun():
+            if old is not None or self._carrier.wish != "running" or time.monotonic() > deadline:
+                raise refused
+            time.sleep(0.02)
+        with self._carrier.held():
+            if new.meant not in self._begun():
+                self._feeds.forget(old or new)
+                self._catalogue.put_stream(self.name, new)
+                return
+            if has_others:
+                raise refused
+            with replacing(self._anew) as file:
+                file.write(json.dumps({"new": asdict(new), "old": asdict(old or new)}).encode())
+            self._forget_run(new, old or new)
+
+    @property
+    def _anew(self) -> Path:
+        """Is there while a stream is being replaced: a server that is killed half-way does all of it again."""
+        return self._folder.path / "anew.json"
+
+    def _forget_run(self, new: StoredStream, old: StoredStream) -> None:
+        self._log.begin_anew()
+        self._marks.clear()
+        self._figures.progress = Progress()
+        self._folder_forget()
+        self._feeds.forget(old)
+        self._catalogue.put_stream(self.name, new)
+        self._catalogue.forget_failures(self.name)
+        self._anew.unlink()
+
+    def _folder_forget(self) -> None:
+        folder = self._folder
+        for path in (folder.spark, folder.path / "ledger", folder.path / "letters"):
+            shutil.rmtree(path, ignore_errors=True)
+        for file in (*folder.path.glob(f"{folder.local.name}*"), folder.path / "anabranch.json"):
+            file.unlink(missing_ok=True)
+
+    def push(
+        self, name: str, records: bytes | Sequence[Any], content_type: str | None = None, at: int | None = None
+    ) -> Pushed:
+        """Add events: JSON objects, or a body in a format that its content type names. On disk when it returns."""
+        stored = self._holds.stream(name)
+        if stored.address is not None:
+            raise ServerError(
+                REFUSED, f"stream `{name}` comes from {parse_address(stored.address).shown}; nothing is pushed into it"
+            )
+        if stored.stopped:
+            raise ServerError(REFUSED, f"stream `{name}` was stopped")
+        found = uploads.records(records, content_type, at, name) if isinstance(records, bytes) else as_records(records)
+        decoded = stored.meant not in self._holds.loaded()
+        malformed = malformed_among(found, AsEvent(name)) if decoded else 0
+        count = self._feeds.spool(stored.name).append(found)
+        return Pushed(count - malformed, malformed)
+
+    def stop_stream(self, name: str) -> None:
+        """The stream ends where it is: its last instants are answered."""
+        with self._changing():
+            stored = self._holds.stream(name)
+            if not stored.stopped:
+                if stored.address is None:
+                    self._feeds.spool(stored.name).finish()
+                self._catalogue.put_stream(self.name, replace(stored, stopped=stored.address is not None))
+                self._carrier.changed()
+
+    def remove_stream(self, name: str) -> None:
+        """Forget the stream. Queries that read it must go first."""
+        with self._changing():
+            stored = self._holds.stream(name)
+            left = [one for one in self._catalogue.streams(self.name) if one.name != stored.name]
+            self._holds.check(self._holds.active(), left)
+            self._catalogue.remove_stream(self.name, stored.name)
+            with self._carrier.held():
+                self._feeds.forget(stored)
+                for kind in ("late", "malformed"):
+                    self._figures.letters(stored.meant or stored.name, kind).unlink(missing_ok=True)
+
+    def letters(self, name: str, kind: LetterKind) -> Path:
+        """The file of records that were set aside; it may not exist yet."""
+        return self._figures.letters(self._holds.stream(name).meant or name, kind)
+
+    # --- static graphs --------------------------------------------------------------------------------------------
+
+    def graphs(self) -> list[StoredGraph]:
+        return self._graphs.stored()
+
+    def graph(self, name: str) -> tuple[StoredGraph, bytes]:
+        """A static graph as it was given."""
+        return self._graphs.one(name), self._graphs.data(name)
+
+    def add_graph(self, name: str, data: bytes, format: str = "application/json") -> StoredGraph:
+        """Put a static graph in place, or another in the place of one; `format` is its media type. The empty name is
+        the graph that SPARQL sees by default."""
+        if name:
+            check_name("graph", name)
+        graph = uploads.graph(data, format, name or "the default graph")
+        with self._changing():
+            known = {one.name for one in self.graphs()}
+            if name not in known and len(known) >= self._limits.graphs:
+                raise ServerError(TOO_MANY, f"a session has at most {self._limits.graphs} graphs")
+            stored = self._graphs.put(name, data, format, graph)
+            self._carrier.changed()
+        return stored
+
+    def remove_graph(self, name: str) -> None:
+        """Forget a static graph. Queries that read it must go first."""
+        with self._changing():
+            self._graphs.one(name)
+            active = self._holds.active()
+            self._holds.check(active, graphs=self._graphs.seen_by(distinct(active), without=name))
+            self._graphs.remove(name)
+            self._carrier.changed()
+
+    # --- queries --------------------------------------------------------------------------------------------------
+
+    def check(self, text: str, language: str | None = None) -> list[dict[str, Any]]:
+        """What is wrong with a text, for an editor: nothing when it could be registered as it is."""
+        try:
+            self._within(lambda: self._holds.readable(text, language, {}, "trailing", "latest", replacing=True))
+        except AnabranchError as error:
+            return checking.diagnostics_of(error, text)
+        return []
+
+    def explain(self, text: str, language: str | None = None) -> dict[str, Any]:
+        """What a text will do: {"text", "json", "drawings": {"before", "after", "dgraph"}}."""
+        checking.refuse_long(text, self._limits.query_text)
+        name = f"query.{checking.language_of(text, language)}"
+
+        def work() -> dict[str, Any]:
+            return checking.explained(text, name, self._graphs.seen_by(distinct(self._holds.active())))
+
+        return self._within(work)
+
+    def register(
+        self,
+        text: str,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        replace: bool = False,
+        language: str | None = None,
+        windows: WindowPolicy = "trailing",
+        conflicts: ConflictPolicy = "latest",
+    ) -> list[LiveQuery]:
+        """Add the queries of a text; with `replace` one that has the name of another takes its place."""
+        changes = self._changes
+        new = self._within(lambda: self._holds.readable(text, language, parameters or {}, windows, conflicts, replace))
+        with self._changing():
+            stored = {one.name: one for one in self._catalogue.queries(self.name)}
+            self._holds.refuse_taken([one.name for one in new], stored, replace)
+            added = {one.name for one in new}
+            if self._changes != changes:  # what it was checked against is another session by now
+                others = [one for name, one in stored.items() if name not in added and not one.paused]
+                self._holds.check([*others, *new])
+            new = [self._tried(one, stored.get(one.name)) for one in new]
+            self._holds.resolve_streams(
+                distinct([*(one for name, one in stored.items() if name not in added), *new]), self._begun()
+            )
+            for one in new:
+                self._catalogue.put_query(self.name, one)
+                self._warnings.pop(one.name, None)
+            self._carrier.changed()
+        return [self._live(one) for one in new]
+
+    def _tried(self, new: StoredQuery, old: StoredQuery | None) -> StoredQuery:
+        """The engine must not take it for one that failed: not for the one whose place it takes, and not for one that
+        was deleted and that a run between has not forgotten yet."""
+        tries = time.time_ns() // 1_000 if old is None else old.tries + (old.error is not None)
+        return replace(new, tries=tries)
+
+    def query(self, name: str) -> LiveQuery:
+        return self._live(self._holds.query(name))
+
+    def _live(self, stored: StoredQuery) -> LiveQuery:
+        found = self._holds.registration(stored)
+        last = self._log.last(stored.name)  # before the state: a query that has just answered is not waiting
+        state: QueryState = "waiting"
+        if stored.paused:
+            state = "paused"
+        elif stored.error is not None:
+            state = "failed"
+        elif self.state == "running" and (self._carrier.is_carrying or self._carrier.ended):
+            state = "running"
+        return LiveQuery(
+            stored.name,
+            stored.text,
+            stored.language,
+            state,
+            found.columns,
+            found.output,
+            found.form,
+            last,
+            {key: to_json(value) for key, value in stored.parameters.items()},
+            stored.windows,
+            stored.conflicts,
+            tuple(dict.fromkeys(one.stream.name for one in windows_of(found.plan) if one.stream.name is not None)),
+            tuple(dict.fromkeys(one.name for one in static_graphs(found.plan))),
+            found.into,
+            dict(found.prefixes),
+            stored.error,
+            tuple(self._warnings.get(stored.name, ())),
+        )
+
+    def queries(self) -> list[LiveQuery]:
+        return [self._live(one) for one in self._catalogue.queries(self.name)]
+
+    def query_names(self) -> list[str]:
+        return [one.name for one in self._catalogue.queries(self.name)]
+
+    def require(self, queries: Sequence[str]) -> None:
+        """Refuse names that no query has."""
+        for one in queries:
+            self._holds.query(one)
+
+    def pause_query(self, name: str) -> LiveQuery:
+        return self._set_paused(name, True)
+
+    def resume_query(self, name: str) -> LiveQuery:
+        """Let a query go on, one that failed too: it begins with what the windows hold."""
+        return self._set_paused(name, False)
+
+    def _set_paused(self, name: str, paused: bool) -> LiveQuery:
+        with self._changing():
+            stored = self._holds.query(name)
+            if stored.paused != paused or stored.error is not None:
+                others = [one for one in self._catalogue.queries(self.name) if one.name != name and not one.paused]
+                self._holds.check(others if paused else [*others, stored])
+                self._catalogue.put_query(self.name, replace(self._tried(stored, stored), paused=paused, error=None))
+                self._carrier.changed()
+            return self.query(name)
+
+    def delete_query(self, name: str) -> None:
+        with self._changing():
+            self._holds.query(name)
+            left = [one for one in self._catalogue.queries(self.name) if one.name != name]
+            self._holds.check([one for one in left if not one.paused])
+            self._catalogue.remove_query(self.name, name)
+            self._warnings.pop(name, None)
+            with self._carrier.held():  # a batch under way may still bring results of it
+                self._log.forget(name)
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    @property
+    def log(self) -> ResultLog:
+        return self._log
+
+    def results(self, query: str, after: int = -1, limit: int = 100) -> list[dict[str, Any]]:
+        """The results behind a number, the oldest first; from -1 on, those that are kept."""
+        self._holds.query(query)
+        return [one.to_dict() for one in self._log.read(query, after, limit)]
+
+    def latest(self, query: str, count: int = 1) -> list[dict[str, Any]]:
+        """The newest results, the oldest of them first."""
+        self._holds.query(query)
+        oldest = self._log.oldest(query)
+        after = max(self._log.last(query) - count, -1 if oldest is None else oldest - 1)
+        return [one.to_dict() for one in self._log.read(query, after, count)]
+
+    def listen(
+        self, queries: Sequence[str] | None = None, after: int | Mapping[str, int] | None = None
+    ) -> Subscription:
+        """Results as they come, on the event loop that this is called from, which it does not keep waiting: whether
+        there are such queries, `require` says. See `Subscription`."""
+        if self._is_over:
+            raise self._ended()
+        if not self._clients(1):
+            raise ServerError(TOO_MANY_CLIENTS, f"{self._limits.clients} clients are listening already")
+
+        def closed() -> None:
+            self._clients(-1)
+            self._subscriptions.discard(subscription)
+
+        subscription = Subscription(self._log, self._wakers, self._limits, queries, after, closed)
+        self._subscriptions.add(subscription)
+        if self._is_over:  # and may not have seen this one
+            subscription.close("the session has ended")
+        return subscription
+
+    def end_live(self, reason: str) -> None:
+        """Let all who listen go."""
+        for subscription in list(self._subscriptions):
+            subscription.end(reason)
+
+    # --- insight --------------------------------------------------------------------------------------------------
+
+    def load(self, query: str) -> list[OperatorLoad]:
+        """What each operator of a query has done so far, as the run last said it."""
+        self._holds.query(query)
+        said = self._figures.progress.status.get("operators", {}).get(query, [])
+        return [OperatorLoad(*figures) for figures in said]
+
+    def operators(self, query: str) -> OperatorGraph:
+        """The graph of a query's operators as it runs; its ids are those of `load`."""
+        stored = self._holds.query(query)
+        names = [one.name for one in self._holds.wanted([stored])]
+        graphs = self._graphs.seen_by(distinct([stored]))
+        recording = Recording.of(options_of(stored), dict.fromkeys(names, ()), graphs=graphs)
+        return operator_graph(recording)
+
+    def recording(self, query: str, events: int | None = None) -> Recording:
+        """The last events that the query's streams brought, at most `events`, and all that is needed to replay them."""
+        job, stored = self._job, self._holds.query(query)
+        if job is None or not any(one.source_name == query for one in job.queries):
+            raise ServerError(TOO_EARLY, f"query `{query}` has not run since the server began", "start the session")
+        self._marks.reach(self._log.batch, _MARKING)  # who asks has seen results of it
+        most = min(events or self._limits.insight_events, self._limits.insight_events)
+        return recorded(job, self._holds.registration(stored), options_of(stored), self._marks, most)
+
+    # --- figures --------------------------------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress:
+        return self._figures.progress
+
+    def metrics(self) -> dict[str, Any]:
+        """Totals of the session since it was made, and figures of the last batch."""
+        clients = len(self._subscriptions)
+        return {**self._figures.totals(), "clients": clients, "state": self.state, "ended": self.ended}
+
+    # --- the run --------------------------------------------------------------------------------------------------
+
+    def _within(self, work: Callable[[], T]) -> T:
+        return self._workers.within(self._limits.check_seconds, work, "reading the text")
+
+    def _prepare(self) -> Load | None:
+        """What is to be run now; called by the carrier, which must not wait for a change under way."""
+        queries = self._catalogue.queries(self.name)
+        streams = self._catalogue.streams(self.name)
+        active = [one for one in queries if not one.paused]
+        wanted = self._holds.wanted(queries, streams)
+        if not active or not wanted:
+            return None
+        opener = self._feeds.opener(streams)
+        opened = [open_stream(one, opener) for one in wanted]
+        own = {one.meant or one.name: as_lateness(one.lateness) for one in streams}
+        job = make_job(
+            opened,
+            [options_of(one) for one in active],
+            [self._log],
+            graphs=self._graphs.seen_by(distinct(active)),
+            own_lateness={name: one for name, one in own.items() if one is not None},
+            idle_timeout=None if self._idle_timeout is None else int(self._idle_timeout * 1_000_000),
+        )
+        job = replace(job, ordered=False)
+        self._job = job
+        observers = Observers(self._warned, self._failed, self._notes.append, self._moved)
+        return Load(job, [self._log], SessionLetters(self._folder.path / "letters"), observers, self._feeds.raise_error)
+
+    def _warned(self, query: str, at: int, text: str) -> None:
+        self._warnings.setdefault(query, deque(maxlen=_WARNINGS)).append(text)
+
+    def _failed(self, failure: QueryError) -> None:
+        name = failure.file_name.rpartition(".")[0]
+        self._catalogue.note_failure(self.name, name, error_dict(failure))
+
+    def _moved(self, progress: Progress) -> None:
+        events = self._figures.moved(progress)
+        if progress.offset:
+            self._marks.note(progress.batch, progress.offset, events)

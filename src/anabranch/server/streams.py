@@ -1,0 +1,378 @@
+"""The streams of a session: where each comes from, what is pushed into it, what was set aside, and how fast it flows.
+
+A stream has an address, or is pushed through REST into a spool of the session's folder. Sources that push by themselves
+(sockets, brokers, web services) have receivers that live as long as the session is not stopped, whatever restarts the
+run meanwhile.
+
+Invariant: what `push` has accepted is on disk; a stream that was stopped stays so and ends, for queries, where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from anabranch.errors import StreamError
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.model.event import Event
+from anabranch.server.catalogue import StoredStream
+from anabranch.server.problems import NOT_FOUND, OUT_OF_REACH, REFUSED, ServerError
+from anabranch.sinks.base import Ledger
+from anabranch.sinks.files import LinesFile
+from anabranch.sources.address import GENERATOR, STDIN, Address, parse_address
+from anabranch.sources.base import Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.open import open_source
+from anabranch.sources.receivers.base import Receiver
+from anabranch.sources.receivers.open import open_receiver
+from anabranch.sources.spool import Spool, SpoolSource
+from anabranch.sources.static import GraphFile
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.rows import CellRow
+
+PUSH = "push:"
+_RATE_OVER = 5.0  # seconds
+_LETTERS = ("late", "malformed")
+_BLOCK = 1 << 20
+_LONGEST_NAME = 150  # of a file system's 255 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """How a stream stands. Times are UTC microseconds, `rate` is events per second over the last seconds."""
+
+    name: str
+    address: str | None
+    kind: str
+    rate: float
+    watermark: int | None
+    newest: int | None
+    events: int
+    late: int
+    malformed: int
+    closed: bool
+    held: int = 0
+    meant: str = ""
+    lateness: str | None = None
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    accepted: int
+    malformed: int = 0
+
+
+class StoppedSource(Source):
+    """A source that gives nothing more, whatever comes behind it."""
+
+    def __init__(self, source: Source) -> None:
+        self.stream = source.stream
+        self._source = source
+
+    @property
+    def finite(self) -> bool:
+        return True
+
+    def begin(self) -> Offset:
+        return self._source.begin()
+
+    def ahead(self, start: Offset, limit: Limit) -> Offset:
+        return start
+
+    def pieces(self, start: Offset, end: Offset) -> list[Piece]:
+        return self._source.pieces(start, end)
+
+    def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
+        return self._source.read(piece, decode)
+
+    def ended(self, offset: Offset) -> bool:
+        return True
+
+    def splits(self, offset: Offset) -> list[str]:
+        return self._source.splits(offset)
+
+    def backlog(self, offset: Offset) -> Backlog:
+        return self._source.backlog(offset)
+
+    def close(self) -> None:
+        self._source.close()
+
+
+@dataclass(slots=True)
+class _Fed:
+    """A receiver and the spool that it fills."""
+
+    address: str
+    receiver: Receiver
+    spool: Spool
+
+
+class Feeds:
+    """Spools and receivers of a session, kept while runs come and go. `roots` are the folders whose files may be read;
+    None means any."""
+
+    def __init__(self, folder: RunFolder, roots: Sequence[Path] | None = None) -> None:
+        self._folder = folder
+        self._roots = roots
+        self._lock = threading.RLock()
+        self._pushed: dict[str, Spool] = {}
+        self._fed: dict[str, _Fed] = {}
+        self._is_closed = False
+        self.receiving = False
+
+    def spool(self, name: str) -> Spool:
+        """The spool of a stream that is pushed through REST."""
+        with self._lock:
+            if self._is_closed:
+                raise ServerError(NOT_FOUND, "the session has ended")
+            if name not in self._pushed:
+                self._pushed[name] = Spool(self._folder.spool(name))
+            return self._pushed[name]
+
+    def opener(self, streams: Sequence[StoredStream]) -> Callable[[str, str, bool], Source]:
+        """How a run opens its sources; streams go by the names that queries know."""
+        by_name = {one.meant or one.name: one for one in streams}
+
+        def opened(name: str, address: str, records_are_events: bool) -> Source:
+            stored = by_name.get(name)
+            source = self._open(name, address, records_are_events, stored is not None and stored.follow)
+            return StoppedSource(source) if stored is not None and stored.stopped else source
+
+        return opened
+
+    def _open(self, name: str, address: str, records_are_events: bool, follow: bool) -> Source:
+        if address.startswith(PUSH):
+            own = address.removeprefix(PUSH)
+            self.spool(own)
+            return SpoolSource(name, self._folder.spool(own))
+        parsed = parse_address(address)
+        self.refuse_unreachable(parsed)
+        if not parsed.is_pushed:
+            return open_source(name, address, follow=follow, records_are_events=records_are_events)
+        with self._lock:
+            fed = self._fed.get(name)
+            if fed is None:
+                fed = self._fed[name] = _Fed(address, open_receiver(parsed), Spool(self._folder.spool(name)))
+                if self.receiving:
+                    fed.receiver.start(fed.spool)
+            return SpoolSource(name, self._folder.spool(name), fed.receiver.finite)
+
+    def check(self, name: str, address: str, follow: bool = False, records_are_events: bool = True) -> None:
+        """Refuse an address that cannot be opened; nothing of it is read yet."""
+        parsed = parse_address(address)
+        self.refuse_unreachable(parsed)
+        if parsed.is_pushed:
+            open_receiver(parsed)
+        else:
+            source = open_source(name, address, follow=follow, records_are_events=records_are_events)
+            try:
+                source.begin()
+            finally:
+                source.close()
+
+    def refuse_graph(self, file: GraphFile) -> None:
+        """Refuse a static graph that a query names and that lies where this server may not read."""
+        for place in file.places:
+            if place.lower().startswith(("http://", "https://")):
+                if self._roots is not None:
+                    raise ServerError(OUT_OF_REACH, f"{place} is on the web; this server reads its own folders only")
+            else:
+                path = str(Path(file.folder) / place.removeprefix("file://"))
+                self.refuse_unreachable(Address("file", path=path, text=place))
+
+    def refuse_unreachable(self, address: Address) -> None:
+        if address.scheme == STDIN:
+            raise ServerError(REFUSED, "a server has no stdin to read", "leave the address out and push the events")
+        if self._roots is None or address.scheme == GENERATOR:
+            return
+        if not address.is_files:
+            raise ServerError(OUT_OF_REACH, f"{address.shown} is elsewhere; this server reads its own folders only")
+        if "://" in address.path or not any(Path(address.path).resolve().is_relative_to(root) for root in self._roots):
+            raise ServerError(OUT_OF_REACH, f"{address.shown} lies outside of the folders that this server may read")
+
+    # --- receivers ------------------------------------------------------------------------------------------------
+
+    def receive(self, wanted: bool) -> None:
+        """Start the receivers, or stop them; one that was stopped is made anew when a run opens it again."""
+        with self._lock:
+            self.receiving = wanted
+            if wanted:
+                for fed in self._fed.values():
+                    if not fed.receiver.running and fed.receiver.state == "not started":
+                        fed.receiver.start(fed.spool)
+                return
+            for name in list(self._fed):
+                self._drop(name)
+
+    def raise_error(self) -> None:
+        for name, fed in list(self._fed.items()):
+            if fed.receiver.error is not None:
+                raise StreamError(f"stream {name}: {fed.receiver.error}")
+
+    def state(self, name: str) -> str:
+        fed = self._fed.get(name)
+        return "" if fed is None else fed.receiver.state
+
+    def _drop(self, name: str) -> None:
+        fed = self._fed.pop(name)
+        fed.receiver.stop()
+        fed.spool.close()
+
+    def forget(self, stored: StoredStream) -> None:
+        """A stream is gone: so is what it left in its spool."""
+        import shutil
+
+        with self._lock:
+            name = stored.meant or stored.name
+            if name in self._fed:
+                self._drop(name)
+            if stored.name in self._pushed:
+                self._pushed.pop(stored.name).close()
+            for one in {stored.name, name}:
+                shutil.rmtree(self._folder.spool(one), ignore_errors=True)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self.receive(False)
+            while self._pushed:
+                self._pushed.popitem()[1].close()
+
+
+# --- records set aside ------------------------------------------------------------------------------------------------
+
+
+class _FileLedger:
+    """What a ledger says of one file, and nothing of one that is gone: it went with its stream."""
+
+    def __init__(self, ledger: Ledger, file: Path) -> None:
+        self._ledger = ledger
+        self._file = file
+
+    def get(self, key: str) -> Any:
+        if not self._file.exists():
+            self._ledger.put(key, None)
+        return self._ledger.get(key)
+
+    def put(self, key: str, value: object) -> None:
+        self._ledger.put(key, value)
+
+
+class SessionLetters(LetterFiles):
+    """Late and malformed records, each kind of each stream in a file of its own. A stream that was removed and is back
+    begins with an empty one."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def write_rows(self, batch: int, rows: Sequence[CellRow]) -> None:
+        for kind in _LETTERS:
+            for stream in dict.fromkeys(row.query for row in rows if row.kind == kind):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                file = self._of(str(letter_file(self._folder, stream, kind)))
+                file.write(batch, [told_letters(row) for row in rows if row.kind == kind and row.query == stream])
+
+    def _of(self, path: str) -> LinesFile:
+        file = self._files.get(path)
+        if file is None:
+            assert self._ledger is not None, "opened before it is written to"
+            file = LinesFile(path, overwrite=True)
+            file.open(_FileLedger(self._ledger, Path(path)))
+            self._files[path] = file
+        return file
+
+
+def told_letters(row: CellRow) -> Any:
+    from anabranch.sinks.base import Told
+
+    return Told(row.query, 0, 0, row.rows, json=row.data)
+
+
+def letter_file(folder: Path, stream: str, kind: str) -> Path:
+    name = quote(stream, safe="")
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:80]}~{sha256(name.encode()).hexdigest()}"
+    return folder / f"{kind}-{name}.ndjson"
+
+
+class LineCounts:
+    """How many lines files have, looking only at what came since the last look."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, int, int]] = {}  # which file, how far it was read, and its lines
+
+    def of(self, path: Path) -> int:
+        try:
+            with path.open("rb") as file:
+                said = os.fstat(file.fileno())
+                inode, at, lines = self._known.get(path, (0, 0, 0))
+                if said.st_ino != inode or said.st_size < at:  # another one, or one that was cut off
+                    at, lines = 0, 0
+                file.seek(at)
+                while at < said.st_size and (block := file.read(min(_BLOCK, said.st_size - at))):
+                    at += len(block)
+                    lines += block.count(b"\n")
+        except OSError:
+            return 0
+        self._known[path] = (said.st_ino, at, lines)
+        return lines
+
+
+# --- how fast streams flow --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Rates:
+    """Events per second, from how many there were at some times."""
+
+    clock: Callable[[], float] = time.monotonic
+    _seen: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, events: Mapping[str, int]) -> None:
+        now = self.clock()
+        with self._lock:
+            if self._seen and now - self._seen[-1][0] < 0.1 and len(self._seen) > 1:
+                self._seen[-1] = (self._seen[-1][0], dict(events))
+            else:
+                self._seen.append((now, dict(events)))
+            while len(self._seen) > 2 and self._seen[1][0] < now - _RATE_OVER:
+                self._seen.popleft()
+
+    def of(self, stream: str) -> float:
+        now = self.clock()
+        with self._lock:
+            seen = [(at, events[stream]) for at, events in self._seen if stream in events]
+        if len(seen) < 2:
+            return 0.0
+        before = [one for one in seen if one[0] <= now - _RATE_OVER]
+        first = before[-1] if before else seen[0]
+        return max(0.0, (seen[-1][1] - first[1]) / max(now - first[0], 0.1))
+
+
+def malformed_among(records: Sequence[bytes], decode: Decode) -> int:
+    """How many records cannot be read; they are counted and set aside again when the run comes to them."""
+    from anabranch.formats.ndjson import read_line_as
+
+    count = 0
+    for number, line in enumerate(records, 1):
+        if line.strip():
+            found = read_line_as(line.replace(b"\n", b" "), number, lambda data, place: decode(data, str(place)))
+            count += isinstance(found, MalformedRecord)
+    return count
+
+
+def as_records(events: Sequence[Any]) -> list[bytes]:
+    """Events as Python has them (JSON objects), as records."""
+    return [json.dumps(one, ensure_ascii=True).encode() for one in events]

@@ -1,0 +1,128 @@
+"""From a body that a client sends to records of a stream, by its content type.
+
+    application/json, application/x-ndjson (and none)     an event, a list of them, or lines
+    text/tab-separated-values, text/csv                   lines of time and triple; a table of triples
+    application/n-quads, application/trig, application/ld+json     documents whose named graphs are events
+    text/turtle, application/n-triples, application/rdf+xml        triples of one instant
+
+Invariant: a body is taken as a whole or refused as a whole, but for single records, which are set aside by the run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from typing import Any, BinaryIO, cast
+
+from anabranch.errors import AnabranchError, MalformedEventError
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.events import any_graph_from, event_to_dict
+from anabranch.formats.rdf.graphs import read_triples
+from anabranch.formats.streams import format_of, read_events
+from anabranch.model.event import Event
+from anabranch.model.triples import TripleGraph
+from anabranch.server.problems import BAD_DATA, BAD_REQUEST, BODY_TOO_LARGE, UNKNOWN_TYPE, ServerError
+from anabranch.sources.receivers.bodies import body_records
+from anabranch.sources.static import AnyGraph
+
+LINES = ("", "application/json", "application/x-ndjson", "application/ndjson", "application/jsonl", "text/plain")
+TABLES = {"text/tab-separated-values": "tsv", "text/csv": "csv"}
+DOCUMENTS = {"application/n-quads": "nquads", "application/trig": "trig", "application/ld+json": "jsonld"}
+TRIPLES = ("text/turtle", "application/n-triples", "application/rdf+xml", "text/n3")
+TYPES = (*(one for one in LINES if one), *TABLES, *DOCUMENTS, *TRIPLES)
+_VAGUE = ("", "application/octet-stream", "text/plain", "multipart/form-data")
+_BY_FORM = {
+    **dict.fromkeys(("ndjson", "ndjson-triples", "ndjson-elements"), "application/x-ndjson"),
+    **{form: media for media, form in (TABLES | DOCUMENTS).items()},
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+def media_type(content_type: str | None) -> str:
+    return (content_type or "").partition(";")[0].strip().lower()
+
+
+def type_of_file(name: str, content_type: str | None) -> str:
+    """The media type of an uploaded file: what was said of it, else what its name tells."""
+    said = media_type(content_type)
+    if said not in _VAGUE:
+        return said
+    if name.lower().removesuffix(".gz").endswith((".ttl", ".turtle")):
+        return "text/turtle"
+    return _BY_FORM.get(format_of(name) or "", "application/x-ndjson")
+
+
+def unpacked(body: bytes, most: int) -> bytes:
+    """The body without gzip, if that is what it is."""
+    if not body.startswith(b"\x1f\x8b"):
+        return body
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+            plain = file.read(most + 1)
+    except (OSError, EOFError, zlib.error):
+        raise ServerError(BAD_DATA, "the body begins like gzip and is none") from None
+    if len(plain) > most:
+        raise ServerError(BODY_TOO_LARGE, f"unpacked the body has more than {most:,} bytes", "send it in parts")
+    return plain
+
+
+def records(body: bytes, content_type: str | None, at: int | None, name: str) -> list[bytes]:
+    """The records of a body, one JSON text each. `at` is the instant of triples that do not say theirs."""
+    said = media_type(content_type)
+    if said in LINES:
+        return body_records(body, None, name)
+    if said in TRIPLES:
+        if at is None:
+            raise ServerError(BAD_REQUEST, f"{said} says no time", "add at=2022-10-14T14:45:00Z to the address")
+        triples = _refusing(lambda: read_triples(body, name, content_type=said, document=f"p{zlib.crc32(body):08x}"))
+        return [_record(Event(at, triples=tuple(triples)))]
+    form = "parquet" if said == _BY_FORM["parquet"] else (TABLES | DOCUMENTS).get(said)
+    if form is None:
+        raise ServerError(UNKNOWN_TYPE, f"events cannot be {said[:80]}", f"there are {', '.join(TYPES)}")
+    file = cast(BinaryIO, io.BytesIO(body))
+    found = _refusing(lambda: list(read_events(file, form, f"p{zlib.crc32(body):08x}")))
+    return [_raw(one) if isinstance(one, MalformedRecord) else _record(one) for one in found]
+
+
+def _refusing(read: Any) -> Any:
+    try:
+        return read()
+    except ServerError:
+        raise
+    except (AnabranchError, ValueError, RecursionError) as error:
+        message, _, hint = str(error).partition("\nhint: ")
+        raise ServerError(BAD_DATA, message or type(error).__name__, hint) from None
+
+
+def _record(event: Event) -> bytes:
+    return json.dumps(event_to_dict(event)).encode()
+
+
+def _raw(record: MalformedRecord) -> bytes:
+    """A record that cannot be read stays one: the run sets it aside."""
+    return json.dumps({"malformed": record.reason, "raw": record.raw}).encode()
+
+
+def graph(body: bytes, content_type: str | None, name: str) -> AnyGraph:
+    """A static graph: RDF, or JSON with nodes and relationships."""
+    said = media_type(content_type)
+    if said in ("", "application/json"):
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise ServerError(BAD_DATA, f"not JSON: {error}") from None
+        if not isinstance(data, dict | list):
+            raise ServerError(BAD_DATA, "a graph is an object with nodes and relationships, or a list of events")
+        try:
+            return any_graph_from(data)
+        except MalformedEventError as error:
+            raise ServerError(BAD_DATA, error.reason) from None
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise ServerError(BAD_DATA, f"no graph: {error}") from None
+    if said not in (*TRIPLES, *DOCUMENTS):
+        known = ", ".join(("application/json", *TRIPLES, *DOCUMENTS))
+        raise ServerError(UNKNOWN_TYPE, f"a graph cannot be {said[:80]}", f"there are {known}")
+    document = f"g{zlib.crc32(name.encode('utf-8', 'replace')):08x}"
+    return TripleGraph(_refusing(lambda: read_triples(body, name, content_type=said, document=document)))

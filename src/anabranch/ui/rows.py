@@ -1,0 +1,66 @@
+"""Which rows of an answer are those of the answer before.
+
+Work per answer: O(rows of both). Invariant: keys are never used again, and no two rows have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anabranch.ui.values import is_number
+
+MOST_ROWS = 200
+Row = tuple[Any, ...]
+
+
+class Rows:
+    """Which rows are shown, and the key of each.
+
+    A row that is equal to one before keeps its key. Of the others, one that differs from a row before in its numbers
+    alone takes its key: its cells have changed. All else came or went.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0
+        self.rows: dict[int, tuple[Row, str]] = {}
+
+    def show(self, rows: Sequence[Row], at: str) -> tuple[list[int], list[int]]:
+        """These rows take the place of all others; their keys in order, and which must be sent."""
+        free: dict[str, list[int]] = {}
+        for key, (row, _) in self.rows.items():
+            free.setdefault(repr(row), []).append(key)
+        keys: list[int | None] = [_taken(free, repr(row)) for row in rows]
+        alike: dict[str, list[int]] = {}
+        for key in sorted(key for left in free.values() for key in left):
+            alike.setdefault(_without_numbers(self.rows[key][0]), []).append(key)
+        order: list[int] = []
+        fresh: list[int] = []
+        for row, known in zip(rows, keys, strict=True):
+            if known is not None:
+                order.append(known)
+                continue
+            changed = _taken(alike, _without_numbers(row))
+            key = self._next if changed is None else changed
+            self._next += changed is None
+            fresh.append(key)
+            order.append(key)
+        self.rows = {key: (row, at) for key, row in zip(order, rows, strict=True)}
+        return order, fresh
+
+    def put_first(self, rows: Sequence[Row], at: str) -> tuple[list[int], list[int]]:
+        """These rows come before those that are there."""
+        fresh = list(range(self._next, self._next + len(rows)))
+        self._next += len(rows)
+        held = dict(zip(fresh, ((row, at) for row in rows), strict=True)) | self.rows
+        self.rows = dict(list(held.items())[:MOST_ROWS])
+        return list(self.rows), [key for key in fresh if key in self.rows]
+
+
+def _taken(free: dict[str, list[int]], name: str) -> int | None:
+    left = free.get(name)
+    return left.pop(0) if left else None
+
+
+def _without_numbers(row: Row) -> str:
+    return repr(tuple(None if is_number(value) else value for value in row))

@@ -1,0 +1,99 @@
+"""Looking inside over REST."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Any
+
+from tests.server.conftest import BUSY, Served, minutes, until
+
+NAMED = """
+REGISTER QUERY named STARTING AT 2022-10-14T14:45 {
+  MATCH (b:Bike) WITHIN PT1H WHERE b.id >= 0
+  EMIT id(b) AS bike SNAPSHOT EVERY PT1M
+}
+"""
+INSIDE = "/sessions/s/queries/named"
+
+
+def _made(served: Served) -> None:
+    served.make(NAMED.replace(" WHERE b.id >= 0", ""), None)
+    served.push(minutes(5))
+    served.wait_for("named", 4)
+
+
+def test_operators_have_their_counts(served: Served) -> None:
+    _made(served)
+    found = until(lambda: one if (one := served.http.get(f"{INSIDE}/operators").json())["load"] else None)
+    boxes = {one["id"]: one for one in found["graph"]["boxes"]}
+    assert {one["id"] for one in found["load"]} <= set(boxes)
+    assert found["graph"]["boxes"][-1]["kind"] == "result"
+    assert any(one["rows_out"] > 0 for one in found["load"])
+
+
+def test_steps_are_leafed_through_by_the_id_of_their_recording(served: Served) -> None:
+    _made(served)
+    first = served.http.get(f"{INSIDE}/steps", params={"limit": 3})
+    assert first.status_code == 200, first.text
+    said = first.json()
+    assert [one["number"] for one in said["messages"]] == [0, 1, 2]
+    served.push(minutes(5, start=5))
+    rest = served.http.get(f"{INSIDE}/steps", params={"from": 3, "limit": 1000, "recording": said["recording"]}).json()
+    assert rest["total"] == said["total"] == 3 + len(rest["messages"])
+    state = served.http.get(f"{INSIDE}/steps/{said['total'] - 1}", params={"recording": said["recording"]}).json()
+    assert state["state"]["message"]["number"] == said["total"] - 1
+    beyond = served.http.get(f"{INSIDE}/steps/{said['total']}", params={"recording": said["recording"]})
+    assert beyond.status_code == 404
+    assert served.http.get(f"{INSIDE}/steps", params={"recording": "none"}).status_code == 404
+
+
+def test_many_who_look_into_one_recording_at_once_see_what_one_would_see(served: Served) -> None:
+    _made(served)
+    said = served.http.get(f"{INSIDE}/steps", params={"limit": 1}).json()
+    numbers = [number for number in range(said["total"]) for _ in range(3)]
+    Random(1).shuffle(numbers)
+
+    def state(number: int) -> Any:
+        answer = served.http.get(f"{INSIDE}/steps/{number}", params={"recording": said["recording"]})
+        assert answer.status_code in (200, 429, 503), answer.text
+        return answer.json()["state"] if answer.status_code == 200 else None
+
+    alone = {number: state(number) for number in range(said["total"])}
+    with ThreadPoolExecutor(6) as many:
+        seen = list(zip(numbers, many.map(state, numbers), strict=True))
+    assert all(found == alone[number] for number, found in seen if found is not None)
+    assert sum(found is not None for _, found in seen) > len(seen) // 2
+
+
+def test_a_scene_holds_the_window_at_an_instant(served: Served) -> None:
+    _made(served)
+    answer = served.http.get(f"{INSIDE}/scene", params={"at": "2022-10-14T14:47:00Z"})
+    assert answer.status_code == 200, answer.text
+    scene = answer.json()["scene"]
+    assert len(scene["elements"]) == scene["total"] == 3
+
+
+def test_why_names_the_element_and_why_not_what_is_missing(served: Served) -> None:
+    _made(served)
+    why = served.http.post(f"{INSIDE}/why", json={"row": {"bike": 2}})
+    assert why.status_code == 200, why.text
+    assert [one["id"] for one in why.json()["why"]["elements"]] == ["n2"]
+    why_not = served.http.post(f"{INSIDE}/why-not", json={"values": {"bike": 99}})
+    assert why_not.status_code == 200, why_not.text
+    assert "values" in why_not.json()["why_not"]
+
+
+def test_rows_that_were_never_told_and_instants_that_are_none_are_refused(served: Served) -> None:
+    _made(served)
+    for body in ({"row": {"nothing": 1}}, {"row": [1, 2, 3]}, {"row": {"bike": 2}, "at": "yesterday"}):
+        answer = served.http.post(f"{INSIDE}/why", json=body)
+        assert answer.status_code < 500, answer.text
+
+
+def test_before_it_has_run_there_is_nothing_to_look_into(served: Served) -> None:
+    served.http.post("/sessions", json={"name": "s", "state": "paused"})
+    served.http.post("/sessions/s/streams", json={"name": "rides"})
+    served.http.post("/sessions/s/queries", json={"text": BUSY})
+    answer = served.http.get("/sessions/s/queries/busy/steps")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "SRV-018")

@@ -1,0 +1,39 @@
+"""Sessions on Spark: one Spark for all of them, started when the first needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.server.conftest import COUNTED, minutes, until
+
+from anabranch.server.hub import Hub
+from anabranch.spark.session import SparkSettings
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark server")]
+
+
+def test_two_sessions_share_one_spark_and_queries_come_while_they_run(tmp_path: Path) -> None:
+    with Hub(tmp_path, "spark", spark=SparkSettings("local[2]")) as hub:
+        sessions = [hub.create(name) for name in ("a", "b")]
+        for session in sessions:
+            session.add_stream("rides")
+            session.register(COUNTED)
+            session.push("rides", minutes(5))
+        for session in sessions:
+            until(lambda: session.query("counted").last_seq >= 3, 90)  # noqa: B023  asked before the next turn
+            assert [one["rows"] for one in session.results("counted")] == [[[1]], [[2]], [[3]], [[4]]]
+        first = sessions[0]
+        first.register(COUNTED.replace("counted", "again"))
+        first.settle(60)
+        first.push("rides", minutes(3, start=5))
+        until(lambda: first.query("counted").last_seq >= 6, 90)
+        assert [one["rows"] for one in first.results("counted")] == [[[n]] for n in range(1, 8)]
+        until(lambda: first.query("again").last_seq >= 0, 60)
+        hub.delete("a")
+    with Hub(tmp_path, "spark", spark=SparkSettings("local[2]")) as hub:
+        assert [one.name for one in hub.sessions()] == ["b"]
+        session = hub.session("b")
+        session.push("rides", minutes(2, start=5))
+        until(lambda: session.query("counted").last_seq >= 5, 90)
+        assert [one["seq"] for one in session.results("counted")] == list(range(6))
