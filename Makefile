@@ -4,11 +4,11 @@
 PY := .venv/bin/python
 WORKERS ?= 2
 
-.PHONY: run test lint types imports pytest bench bench-peers lock lock-peers clean
+.PHONY: run test lint types imports pytest packages bench bench-peers lock lock-peers clean
 .DEFAULT_GOAL := run
 
 run: .venv/.ready
-	@$(PY) -m anabranch demo bikes
+	@$(PY) -m anabranch demo auctions
 
 test: lint types imports pytest
 
@@ -22,8 +22,11 @@ types: .venv/.ready
 imports: .venv/.ready
 	.venv/bin/lint-imports
 
-pytest: .venv/.ready
+pytest: .venv/.ready packages
 	$(PY) -m pytest -n $(WORKERS) -q
+
+packages:
+	@sh tools/make_packages.sh
 
 bench: .venv/.ready
 	$(PY) bench/run.py

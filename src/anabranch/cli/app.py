@@ -17,6 +17,8 @@ from anabranch.cli.demo import demo
 from anabranch.cli.eval import evaluate
 from anabranch.cli.explain import explain
 from anabranch.cli.run import run
+from anabranch.cli.serve import serve
+from anabranch.cli.why import why, why_not
 
 app = typer.Typer(
     name="anabranch",
@@ -29,8 +31,11 @@ app = typer.Typer(
 )
 app.command("demo")(demo)
 app.command("run")(run)
+app.command("serve")(serve)
 app.command("check")(check)
 app.command("explain")(explain)
+app.command("why")(why)
+app.command("why-not")(why_not)
 app.command("eval")(evaluate)
 app.command("convert")(convert)
 app.command("connectivity", cls=WithBareChanges)(connectivity)

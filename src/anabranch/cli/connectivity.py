@@ -83,18 +83,18 @@ def connectivity(
         Index, typer.Option(help="The index: a recency tree, or BIC as its paper has it; the answers are the same.")
     ] = Index.recency,
     chunk: Annotated[
-        int | None, typer.Option(metavar="SLIDES", min=1, help="The chunk of BIC. [as long as the window]")
+        int | None, typer.Option(metavar="SLIDES", min=1, help="The chunk of BIC. \\[as long as the window]")
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="SOURCE,TARGET,TIME", help="Which columns they are: names, or numbers from 1."),
     ] = None,
     time_unit: Annotated[
-        Unit | None, typer.Option(help="What times as numbers are. [by their size]", show_default=False)
+        Unit | None, typer.Option(help="What times as numbers are. \\[by their size]", show_default=False)
     ] = None,
     starting_at: Annotated[
         str | None,
-        typer.Option(metavar="INSTANT", help="The first instant. [the first multiple of the slide with an edge]"),
+        typer.Option(metavar="INSTANT", help="The first instant. \\[the first multiple of the slide with an edge]"),
     ] = None,
     form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = ConnectivityForm.table,
     dead_letter: Annotated[
@@ -304,10 +304,11 @@ def _refuse_place(plot: str | None) -> None:
 def _opened(edges: str) -> Iterator[tuple[BinaryIO, Meter]]:
     """The file of the edges, through gzip if it is that, and how much of it there is."""
     from anabranch.cli.inputs import Meter
-    from anabranch.sources.lines import explained, unpacked
+    from anabranch.sources.lines import explained, unpacked, unpacked_pipe
 
     if edges == STDIN:
-        yield cast(BinaryIO, sys.stdin.buffer), Meter(total=None)
+        with explained():
+            yield unpacked_pipe(cast(BinaryIO, sys.stdin.buffer)), Meter(total=None)
         return
     path = existing(edges)
     if path.is_dir():
@@ -326,8 +327,11 @@ def _opened(edges: str) -> Iterator[tuple[BinaryIO, Meter]]:
 
 
 def _summarize(terminal: Terminal, run: _Run, seconds: float) -> None:
+    from anabranch.cli.summary import counted
+
     edges, letters, late = run.workload.edges, run.letters, run.workload.late
-    text = Text(f"{edges:,} edges · {run.instants:,} instants · {run.rows:,} rows", style="dim")
+    parts = counted(edges, "edge"), counted(run.instants, "instant"), counted(run.rows, "row")
+    text = Text(" · ".join(parts), style="dim")
     for count, word in ((letters.malformed, "malformed"), (late, "late")):
         text.append(" · ").append(f"{count:,} {word}", style="not dim bold yellow" if count else "")
     if run.workload.outside:

@@ -12,13 +12,15 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
+
+from anabranch.cli.console import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,6 +175,7 @@ class _LineReport:
         self._at: int | None = None
         self._when = ""
         self._has_head = not asked.components
+        self._widths: Mapping[str, int] = _HEADS
 
     def write(self, fact: Fact) -> None:
         if fact.at != self._at:
@@ -182,11 +185,13 @@ class _LineReport:
             lead = " " * len(self._when)
         if not self._has_head:
             self._has_head = True
-            heads = "".join(f"{'P99' if name == 'p99' else name:>{width + 2}}" for name, width in _HEADS.items())
+            if self._console.is_terminal:
+                self._widths = _fitting(self._console.width - len(lead))
+            heads = "".join(f"{'P99' if name == 'p99' else name:>{width + 2}}" for name, width in self._widths.items())
             self._print((f"{'at':<{len(lead)}}{heads}", "bold"))
         if fact.components is not None:
             counts = component_counts(fact.components)
-            said = "".join(f"{counts[name]:>{width + 2},}" for name, width in _HEADS.items())
+            said = "".join(f"{counts[name]:>{width + 2},}" for name, width in self._widths.items())
             self._print((lead, "yellow"), (said, ""))
         elif fact.pair is not None:
             word = "connected" if fact.connected else "apart"
@@ -196,10 +201,22 @@ class _LineReport:
             self._print((lead, "yellow"), (f"  {kind:<11}", _STYLES.get(kind, "dim")), (_told(fact.change), ""))
 
     def _print(self, *parts: tuple[str, str]) -> None:
+        said = [(printable(text), style) for text, style in parts]
         if self._is_plain:
-            self._console.file.write(f"{''.join(text for text, _ in parts)}\n")
+            self._console.file.write(f"{''.join(text for text, _ in said)}\n")
         else:
-            self._console.print(Text.assemble(*parts), soft_wrap=True)
+            self._console.print(Text.assemble(*said), soft_wrap=True)
+
+
+def _fitting(room: int) -> dict[str, int]:
+    """The widths of the columns of numbers, in so much room if their names fit there."""
+    widths = dict(_HEADS)
+    while sum(widths.values()) + 2 * len(widths) > room:
+        spare, widest = max((width - len(name), name) for name, width in widths.items())
+        if spare == 0:
+            break
+        widths[widest] -= 1
+    return widths
 
 
 def _told(change: Change) -> str:

@@ -1,6 +1,7 @@
 """The two consoles of a command, and colour as the user wants it.
 
-Invariant: answers go to stdout and everything else to stderr, so that a pipe carries answers only.
+Invariant: answers go to stdout and everything else to stderr, so that a pipe carries answers only. What a stream holds
+does not steer the terminal.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+_STEERING = (*(code for code in range(32) if chr(code) not in "\t\n\r"), *range(127, 160))
+_PICTURES = {code: 0x2400 + code if code < 32 else 0xFFFD for code in _STEERING}
 PLAIN_WIDTH = 100  # of text that is not wrapped by a terminal
+
+
+def printable(text: str) -> str:
+    """A text that others wrote, without characters that steer a terminal: a picture of each stands in its place."""
+    return text if text.isprintable() else text.translate(_PICTURES)
 
 
 class PipedConsole(Console):
@@ -29,7 +37,7 @@ class Terminal:
 
     def note(self, text: str | Text, style: str = "") -> None:
         """A line for the person at the terminal."""
-        self.err.print(text, style=style, soft_wrap=True, markup=False, highlight=False)
+        self.err.print(text, style=style, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def open_terminal(color: bool | None = None) -> Terminal:
@@ -39,7 +47,7 @@ def open_terminal(color: bool | None = None) -> Terminal:
 
 def _console(file: TextIO, color: bool | None) -> Console:
     if color is None:
-        return PipedConsole(file=file, highlight=False)
+        return PipedConsole(file=file, emoji=False, highlight=False)
     if color:
-        return PipedConsole(file=file, highlight=False, force_terminal=True, color_system="256")
-    return PipedConsole(file=file, highlight=False, no_color=True, color_system=None)
+        return PipedConsole(file=file, emoji=False, highlight=False, force_terminal=True, color_system="256")
+    return PipedConsole(file=file, emoji=False, highlight=False, no_color=True, color_system=None)

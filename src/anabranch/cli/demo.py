@@ -1,4 +1,4 @@
-"""`anabranch demo`: the running example of the Seraph paper, event by event."""
+"""`anabranch demo`: auctions on a page or in the terminal, live; or the running example of the Seraph paper."""
 
 from __future__ import annotations
 
@@ -11,27 +11,61 @@ import typer
 
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color
+from anabranch.cli.options import Color, Engine
 
 _BEAT = 0.9  # seconds
 
 
 class Demo(StrEnum):
     bikes = "bikes"
+    auctions = "auctions"
 
 
 @guarded
 def demo(
     name: Annotated[Demo, typer.Argument(help="Which one.")] = Demo.bikes,
     speed: Annotated[float, typer.Option(min=0, help="Pace on a terminal: 2 is twice as fast, 0 does not wait.")] = 1.0,
+    engine: Annotated[
+        Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Auctions: on Spark, or in this process.")
+    ] = Engine.spark,
+    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 50.0,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Auctions: end after so many events. \\[never]")
+    ] = None,
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Auctions: on a page, or in the terminal.")] = True,
+    open_: Annotated[
+        bool, typer.Option("--open/--no-open", help="Auctions: open the page in a browser, where there is one.")
+    ] = True,
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Auctions: of the page.")] = 8017,
+    data: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Auctions: go on from this folder. \\[a temporary one]")
+    ] = None,
     color: Color = None,
 ) -> None:
-    """Show the running example of the Seraph paper, event by event, with the reason for every row.
+    """Show what Anabranch does.
 
-    Example:
+    bikes: the running example of the Seraph paper, event by event, with the reason for every row.
+
+    auctions: an auction house that never sleeps, and the query of Figure 6 of the LUPOS paper over its bids.
+
+    Examples:
 
       anabranch demo bikes --speed 2
+
+      anabranch demo auctions
+
+      anabranch demo auctions --no-ui --engine local --count 500
     """
+    if name is Demo.auctions:
+        from anabranch.cli.demo_auctions import Auctions, in_terminal, on_page
+
+        asked = Auctions(engine.value, rate * speed if speed else None, count, data)
+        terminal = open_terminal(color)
+        if ui:
+            on_page(asked, terminal, port, open_)
+        else:
+            in_terminal(asked, terminal)
+        return
     from anabranch.cli.demo_show import Show
 
     waits = speed > 0 and sys.stdout.isatty()

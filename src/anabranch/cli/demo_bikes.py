@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import pairwise
 
 from rich.text import Text
@@ -16,6 +15,7 @@ from anabranch.formats.ndjson import read_line
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.values import ElementId, Node, Relationship, Value
+from anabranch.sources.examples import examples
 
 TITLE = "The student trick"
 INTRODUCTION = (
@@ -66,7 +66,7 @@ def events() -> list[Event]:
 
 
 def _data(name: str) -> bytes:
-    return resources.files("anabranch.cli").joinpath("demo_data", "bikes", name).read_bytes()
+    return (examples() / "bikes" / name).read_bytes()
 
 
 def drawn_event(event: Event) -> list[Text]:

@@ -15,12 +15,15 @@ from anabranch.cli.failures import guarded
 from anabranch.cli.options import Color, ExplainForm, ExplainStage, ExplainView, Windows, WindowsOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.text import Text
 
     from anabranch.algebra.drawings import Form
     from anabranch.algebra.explain import Explanation
-    from anabranch.algebra.operators import Operator, Window
+    from anabranch.algebra.operators import Operator, Registration, Window
     from anabranch.algebra.steps import Ways
+    from anabranch.model.link_stream import LinkStream
     from anabranch.planner.forecast import Kept
     from anabranch.planner.queries import QueryPlan
 
@@ -121,7 +124,9 @@ def explained(
 
         plain_prefixes = sparql.plan(text, file_name).prefixes
     found = []
-    for query in statements_of(text, file_name):
+    statements = list(statements_of(text, file_name))
+    as_links = _link_streams([one for one in statements if isinstance(one, Registration)], windows)
+    for query in statements:
         match query:
             case Ingestion():
                 found.append(explain_query(query))
@@ -129,11 +134,30 @@ def explained(
                 optimized = optimize(query.plan, Knowledge.of(graphs, query.prefixes))
                 plan = planned(optimized.plan, query, Running(), {})
                 explanation = explain_query(query, windows.value, optimized, ways=_ways(plan, rates))
+                explanation = _with_links(explanation, query, as_links)
                 found.append(explanation if rates is None else _with_forecast(explanation, plan, rates))
             case _:
                 optimized = optimize(query, Knowledge.of(graphs, plain_prefixes))
                 found.append(explain_query(query, windows.value, optimized, plain_prefixes))
     return found
+
+
+def _link_streams(queries: Sequence[Registration], windows: Windows) -> dict[str, LinkStream]:
+    """The streams that travel as links where these queries run on Spark together."""
+    from anabranch.planner.link_streams import link_streams
+
+    return link_streams([(one, windows.value) for one in queries], lambda _: None)
+
+
+def _with_links(explanation: Explanation, query: Registration, as_links: dict[str, LinkStream]) -> Explanation:
+    from anabranch.algebra.walk import windows
+
+    read = dict.fromkeys(window.stream.name for window in windows(query.plan) if window.stream.name in as_links)
+    said = [("on Spark", f"{name} travels as links: a spanning forest of each slide") for name in read]
+    if not said:
+        return explanation
+    data = {**explanation.data, "links": list(read)}
+    return replace(explanation, facts=(*explanation.facts, *said), data=data)
 
 
 def _ways(plan: QueryPlan, rates: dict[str | None, float] | None) -> Ways:

@@ -19,7 +19,7 @@ from typing import NoReturn, ParamSpec
 import typer
 from rich.text import Text
 
-from anabranch.cli.console import Terminal, open_terminal
+from anabranch.cli.console import Terminal, open_terminal, printable
 from anabranch.errors import (
     AnabranchError,
     EvaluationError,
@@ -105,7 +105,8 @@ def draw_error(error: AnabranchError, terminal: Terminal) -> None:
 
 
 def colored(drawn: str) -> Text:
-    """A drawn diagnostic with colours; its letters stay as they are."""
+    """A drawn diagnostic with colours; its letters stay where they are."""
+    drawn = printable(drawn)
     text = Text(drawn)
     for match in _HEAD.finditer(drawn):
         text.stylize("bold red" if match[1] == "error" else "bold yellow", match.start(), match.end())
@@ -166,3 +167,21 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(seen)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM stop the run in order, sinks and Spark closed; a second Ctrl-C does not wait for that."""
+    asked: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
@@ -21,6 +21,7 @@ from anabranch.model.event import Event
 from anabranch.sources.address import KAFKA, parse_address
 from anabranch.sources.base import Decoding, Limit, OpenedStream, Source
 from anabranch.sources.open import open_source
+from anabranch.sources.receivers.received import ReceivedSource
 from anabranch.sources.wanted import Wanted, open_stream, wanted_streams
 from anabranch.syntax.languages import QueryText
 
@@ -78,8 +79,11 @@ class Inputs:
             yield self.streams[index].name, record
 
 
-def open_inputs(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) -> Inputs:
-    """The records of all streams that texts read, read in this process."""
+def open_inputs(
+    streams: Sequence[tuple[str, str]], texts: Sequence[QueryText], warn: Callable[[str], None] = lambda text: None
+) -> Inputs:
+    """The records of all streams that texts read, read in this process. A peer that does not answer is told to `warn`,
+    once for each reason."""
     meter = Meter()
     opened = []
     for wanted in streams_of(streams, texts):
@@ -90,18 +94,20 @@ def open_inputs(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) 
             opened.append(StreamInput(wanted.name, _read_stdin(wanted.decoding), live=True))
         else:
             stream = open_stream(wanted, _local_source)
-            opened.append(_stream_input(stream, meter))
+            opened.append(_stream_input(stream, meter, warn))
     return Inputs(opened, meter)
 
 
 def _local_source(name: str, address: str, records_are_events: bool) -> Source:
     parsed = parse_address(address)
-    if parsed.is_pushed or parsed.scheme == KAFKA:
+    if parsed.is_pushed:
+        return ReceivedSource(name, parsed)
+    if parsed.scheme == KAFKA:
         raise EngineError(f"{parsed.shown} is read by Spark\nhint: leave out --engine local")
     return open_source(name, address, records_are_events=records_are_events)
 
 
-def _stream_input(stream: OpenedStream, meter: Meter) -> StreamInput:
+def _stream_input(stream: OpenedStream, meter: Meter, warn: Callable[[str], None]) -> StreamInput:
     source = stream.source
     begin = source.begin()
     total = source.backlog(begin).total
@@ -109,16 +115,24 @@ def _stream_input(stream: OpenedStream, meter: Meter) -> StreamInput:
 
     def records() -> Iterator[Event | MalformedEventError]:
         decode = stream.decoding.decoder()
-        offset = begin
-        while not source.ended(offset):
-            to = source.ahead(offset, Limit())
-            if to == offset:
-                time.sleep(_NAP)
-                continue
-            for piece in source.pieces(offset, to):
-                yield from source.read(piece, decode)
-            meter.done += source.backlog(to).done - source.backlog(offset).done
-            offset = to
+        offset, told = begin, ""
+        try:
+            while not source.ended(offset):
+                to = source.ahead(offset, Limit())
+                trouble = source.trouble if isinstance(source, ReceivedSource) else ""
+                if trouble != told:
+                    told = trouble
+                    if told:
+                        warn(f"stream {stream.name}: {told}; trying again")
+                if to == offset:
+                    time.sleep(_NAP)
+                    continue
+                for piece in source.pieces(offset, to):
+                    yield from source.read(piece, decode)
+                meter.done += source.backlog(to).done - source.backlog(offset).done
+                offset = to
+        finally:
+            source.close()
 
     return StreamInput(stream.name, records(), live=not source.finite)
 

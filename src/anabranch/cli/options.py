@@ -213,6 +213,13 @@ def duration(value: str | None, option: str) -> Duration | None:
         raise typer.BadParameter(f"{error.diagnostic.message}; write it like PT5S", param_hint=option) from None
 
 
+def lateness(value: str | None) -> Duration | None:
+    found = duration(value, "--lateness")
+    if found is not None and found.is_negative:
+        raise typer.BadParameter(f"{value} is less than no time; write it like PT5S", param_hint="--lateness")
+    return found
+
+
 def micros(length: Duration | None, option: str) -> int | None:
     """A duration of the clock in microseconds; months have no length there."""
     if length is None:

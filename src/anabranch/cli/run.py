@@ -87,7 +87,7 @@ def run(
     ] = Engine.spark,
     output: Annotated[
         Output | None,
-        typer.Option("--output", "-o", help="The answers on stdout. [table; none with --sink]", show_default=False),
+        typer.Option("--output", "-o", help="The answers on stdout. \\[table; none with --sink]", show_default=False),
     ] = None,
     sink: Annotated[
         list[str] | None,
@@ -190,7 +190,7 @@ def run(
         parameters=options.parameters(param),
         windows=windows.value,
         conflicts=conflicts.value,
-        lateness=options.duration(lateness, "--lateness"),
+        lateness=options.lateness(lateness),
         late=options.late_policy(late),
         until=bounds[0],
         drain=bounds[1],

@@ -46,7 +46,12 @@ class Refresh:
 
 def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     """The exit code so far, what was done, and whether a query failed."""
-    inputs = open_inputs(asked.streams, asked.texts)
+
+    def trouble(text: str) -> None:
+        with bar.aside():
+            terminal.note(f"warning: {text}", style="yellow")
+
+    inputs = open_inputs(asked.streams, asked.texts, trouble)
     session = Session.local(
         inputs.names or None,
         asked.lateness,

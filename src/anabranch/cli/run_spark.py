@@ -5,24 +5,19 @@ Invariant: whatever ends the run, the folder is left so that the same command go
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
-from typing import cast
 
 import typer
 
-from anabranch.algebra.operators import Output
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
-from anabranch.cli.failures import INTERRUPTED, OK, draw_error
+from anabranch.cli.failures import INTERRUPTED, OK, draw_error, stopping
 from anabranch.cli.status import StatusLine
 from anabranch.cli.summary import Summary
 from anabranch.cli.values import clock
-from anabranch.cli.writers import TableWriter
-from anabranch.engine.answers import Answer, Correction
+from anabranch.cli.writers import TableWriter, answer_of
 from anabranch.formats import answers as answer_formats
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.console import Console
@@ -33,8 +28,9 @@ from anabranch.spark.job import Job, make_job
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.metrics import MetricsServer
 from anabranch.spark.receiving import Receivers
-from anabranch.spark.run import Observers, SparkRun
+from anabranch.spark.run import SparkRun
 from anabranch.spark.session import SparkSettings
+from anabranch.spark.telling import Observers
 
 
 class TableSink(Sink):
@@ -60,19 +56,6 @@ class TableSink(Sink):
         for told in answers:
             self._writer.write(answer_of(told))
         self._ledger.put("table", batch)
-
-
-def answer_of(told: Told) -> Answer:
-    parts = answer_formats.from_typed(told.typed)
-    return Answer.told(
-        parts.query,
-        parts.at,
-        cast(Output, parts.op),
-        (parts.win_start, parts.win_end),
-        parts.columns,
-        parts.rows,
-        cast(Correction, parts.correction),
-    )
 
 
 def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
@@ -115,11 +98,14 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
             Observers(on_warning=warn, on_note=note, on_progress=status.progress),
         )
         status.begin(job.streams)
-        with _metrics(asked.metrics_port, run, note), _stopping() as stopped:
+        with _metrics(asked.metrics_port, run, note), stopping() as stopped:
             receivers.start()
 
             def should_stop() -> bool:
                 receivers.raise_error()
+                for trouble in receivers.troubles():
+                    status.aside()
+                    terminal.note(f"warning: {trouble}", style="yellow")
                 status.tick()
                 return stopped()
 
@@ -198,21 +184,3 @@ def _metrics(port: int | None, run: SparkRun, note: Callable[[str], None]) -> It
         yield
     finally:
         server.close()
-
-
-@contextmanager
-def _stopping() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM stop the run in order, sinks and Spark closed; a second Ctrl-C does not wait for that."""
-    asked: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        if len(asked) > 1:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -16,7 +16,7 @@ from rich.progress import Progress as RichProgress
 
 from anabranch.cli.values import clock
 from anabranch.sources.base import OpenedStream
-from anabranch.spark.run import Progress
+from anabranch.spark.telling import Progress
 
 _REFRESH = 1.0
 _FARTHEST = 2**62

@@ -40,9 +40,9 @@ class Summary:
 
     def text(self) -> Text:
         parts = [
-            (_count(self.events, "event"), ""),
-            (f"{_count(self.instants, 'instant')} ({self.evaluations:,} computed)", ""),
-            (_count(self.rows, "row"), "bold green" if self.rows else ""),
+            (counted(self.events, "event"), ""),
+            (f"{counted(self.instants, 'instant')} ({self.evaluations:,} computed)", ""),
+            (counted(self.rows, "row"), "bold green" if self.rows else ""),
             (f"{self.malformed:,} malformed", "bold yellow" if self.malformed else ""),
             (f"{self.late:,} late", "bold yellow" if self.late else ""),
             (f"{self.seconds:.2f} s", ""),
@@ -54,14 +54,14 @@ class Summary:
         if self.seconds > 0:
             text.append(f" · {round(self.events / self.seconds):,} events/s")
         if self.verified:
-            said = f"\nverified: {self.verified - self.differing:,} of {_count(self.verified, 'instant')} identical"
+            said = f"\nverified: {self.verified - self.differing:,} of {counted(self.verified, 'instant')} identical"
             text.append(said, style="not dim bold red" if self.differing else "not dim green")
         for path in self.dead_letters:
             text.append(f"\nset aside in {path}")
         return text
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from anabranch.algebra.spell_terms import Terms
+from anabranch.cli.console import printable
 from anabranch.formats.answers import csv_cell as csv_cell
 from anabranch.formats.values import cypher_text
 from anabranch.model.instants import format_instant
+from anabranch.model.spelling import Terms
 from anabranch.model.temporal import TEMPORAL_TYPES
 from anabranch.model.terms import XSD_DECIMAL, XSD_DOUBLE, XSD_FLOAT, XSD_INTEGER, XSD_STRING, Blank, Iri, Literal
 from anabranch.model.values import Value
@@ -28,19 +29,19 @@ def cell(value: Value, terms: Terms = _PLAIN_TERMS) -> Text:
         return Text("null", style="dim")
     if isinstance(value, Literal):
         if value.datatype == XSD_STRING:
-            return Text(value.lexical)
-        return Text(terms.term(value), style="cyan" if number_text(value) else "")
+            return Text(printable(value.lexical))
+        return Text(printable(terms.term(value)), style="cyan" if number_text(value) else "")
     if isinstance(value, Iri | Blank):
-        return Text(terms.term(value), style="blue" if isinstance(value, Iri) else "dim")
+        return Text(printable(terms.term(value)), style="blue" if isinstance(value, Iri) else "dim")
     if isinstance(value, str):
-        return Text(value)
+        return Text(printable(value))
     if isinstance(value, bool):
         return Text("true" if value else "false", style="magenta")
     if isinstance(value, int | float):
         return Text(cypher_text(value), style="cyan")
     if isinstance(value, TEMPORAL_TYPES):
         return Text(str(value))
-    return Text(cypher_text(value))
+    return Text(printable(cypher_text(value)))
 
 
 def number_text(value: Value) -> bool:

@@ -9,7 +9,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from rich import box
 from rich.console import Console
@@ -17,15 +17,32 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from anabranch.algebra.spell_terms import Terms
+from anabranch.algebra.operators import Output
+from anabranch.cli.console import printable
 from anabranch.cli.values import cell, clock, csv_cell, day, number_text, window
-from anabranch.engine.answers import Answer
+from anabranch.engine.answers import Answer, Correction
+from anabranch.formats import answers as answer_formats
 from anabranch.formats.rdf.results import render
 from anabranch.formats.tables import Table
+from anabranch.model.spelling import Terms
 from anabranch.model.values import Value
+from anabranch.sinks.base import Told
 from anabranch.sinks.forms import RdfForm, check_form
 
 _OP_STYLES = {"entering": "green", "exiting": "red", "snapshot": "blue"}
+
+
+def answer_of(told: Told) -> Answer:
+    parts = answer_formats.from_typed(told.typed)
+    return Answer.told(
+        parts.query,
+        parts.at,
+        cast(Output, parts.op),
+        (parts.win_start, parts.win_end),
+        parts.columns,
+        parts.rows,
+        cast(Correction, parts.correction),
+    )
 
 
 class Writer(Protocol):
@@ -164,7 +181,7 @@ def rows_table(
     for index, name in enumerate(columns):
         values = [row[index] for row in shown if row[index] is not None]
         numeric = bool(values) and all(_is_number(value) for value in values)
-        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
     for row in shown:
         table.add_row(*(cell(value, terms or Terms()) for value in row))
     return table

@@ -31,7 +31,7 @@ Write = Callable[[str, str], Path]
 EDGES = ROOT / "examples" / "connectivity" / "edges.csv"
 PAIRS = ROOT / "examples" / "connectivity" / "pairs.csv"
 WINDOW = ("--window", "PT10M", "--slide", "PT5M")
-SUMMARY = re.compile(r"([\d,]+) edges · (\d+) instants · (\d+) rows · (\d+) malformed · (\d+) late")
+SUMMARY = re.compile(r"([\d,]+) edges? · (\d+) instants? · (\d+) rows? · (\d+) malformed · (\d+) late")
 
 
 def objects(out: str) -> list[dict[str, Any]]:
@@ -339,6 +339,39 @@ def test_answers_come_as_edges_come_and_an_interrupt_ends_with_the_summary(tmp_p
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert summary(err)[:3] == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("columns", "widest"), [(80, 80), (120, 89)])
+def test_a_table_fits_the_terminal(invoke: Invoke, columns: int, widest: int) -> None:
+    ran = invoke("connectivity", EDGES, *WINDOW, "--components", "--color", "--quiet", columns=columns)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.out).splitlines()
+    assert {len(line) for line in lines} == {widest}
+    assert lines[1].split() == ["2024-05-01", "09:05", "1", "4", "3", "4", "4", "4", "4"]
+
+
+def test_a_vertex_does_not_steer_the_terminal(invoke: Invoke, write: Write) -> None:
+    path = write("edges.csv", "\x1b[31ma,b\x07,10\n")
+    for color in ("--color", "--no-color"):
+        ran = invoke("connectivity", path, "--window", "PT10S", "--slide", "PT10S", "--pairs", path, color, "--quiet")
+        assert ran.code == 4
+        assert "\x1b[31ma" not in ran.err
+    pairs = write("pairs.csv", "\x1b[31ma,b\x07\n")
+    for color in ("--color", "--no-color"):
+        ran = invoke("connectivity", path, "--window", "PT10S", "--slide", "PT10S", "--pairs", pairs, color, "--quiet")
+        assert "␛[31ma - b" in ran.out
+        assert "\x1b[31ma" not in ran.out
+
+
+def test_gzip_comes_through_a_pipe_too(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "anabranch", "connectivity", "-", *WINDOW, "--format", "json"]
+    whole = gzip.compress(EDGES.read_bytes())
+    plain, zipped, cut = (
+        subprocess.run(command, cwd=tmp_path, input=data, capture_output=True, timeout=60)
+        for data in (EDGES.read_bytes(), whole, whole[:-20])
+    )
+    assert zipped.stdout == plain.stdout != b""
+    assert cut.returncode == 4
+    assert b"not a whole gzip file" in cut.stderr
 
 
 def test_the_picture_of_the_page_is_what_the_command_draws(invoke: Invoke) -> None:

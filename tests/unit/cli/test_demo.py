@@ -7,10 +7,9 @@ import shlex
 
 import pytest
 
-from anabranch.cli import demo_bikes
 from anabranch.cli.demo_show import NEXT
 
-from .conftest import BIKES, ROOT, Invoke
+from .conftest import ROOT, Invoke
 
 STEP = """\
 15:15  (6:Bike) ─returnedAt 15:13, user 1234, 16 min→ (3:Station)
@@ -51,11 +50,6 @@ def test_it_is_the_same_every_time_and_colour_changes_no_letter(invoke: Invoke) 
     assert "\x1b[1;32mREGISTER" in colored
     assert "\x1b[1;34mMATCH" in colored
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
-
-
-@pytest.mark.parametrize("name", ["events.ndjson", "student_trick.seraph"])
-def test_the_packaged_data_is_the_example(name: str) -> None:
-    assert demo_bikes._data(name) == (BIKES / name).read_bytes()
 
 
 @pytest.mark.parametrize("command", [command for _, command in NEXT])

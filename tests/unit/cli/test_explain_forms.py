@@ -83,3 +83,14 @@ def test_the_d_graph_as_text_is_refused_with_what_to_write(invoke: Invoke, trick
     refused = invoke("explain", trick, "--view", "dgraph")
     assert refused.code == 2
     assert "--format svg, mermaid or dot" in " ".join(refused.err.replace("│", " ").split())
+
+
+def test_a_stream_that_travels_as_links_on_spark_is_named(invoke: Invoke, write: Write) -> None:
+    text = (
+        "REGISTER QUERY q AS SELECT ?a FROM STREAM <http://s> [RANGE 9s STEP 3s] "
+        "WHERE { VALUES ?a { <http://a> } FILTER(anb:connected(?a, <http://b>)) }"
+    )
+    shown = invoke("explain", write("q.csparql", text)).out
+    assert "\n  on Spark    http://s travels as links: a spanning forest of each slide\n" in shown
+    whole = text.replace("FILTER", "?a <http://p> ?b FILTER")
+    assert "travels as links" not in invoke("explain", write("w.csparql", whole)).out

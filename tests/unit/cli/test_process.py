@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,22 @@ def test_rows_come_out_while_the_input_is_open_and_ctrl_c_sums_up(trick: Path, e
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err.startswith("4 events · ")
+
+
+def test_a_peer_that_does_not_answer_is_told_once_and_asked_again(trick: Path, tmp_path: Path) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{deaf.getsockname()[1]}/rides"
+        process = start("run", trick, "-s", f"rides=http+poll://{address}?every=1", "-o", "json", cwd=tmp_path)
+        assert process.stderr is not None
+        assert (
+            process.stderr.readline() == f"warning: stream rides: http://{address}: Connection refused; trying again\n"
+        )
+        time.sleep(1)  # it is asked again meanwhile
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert err.startswith("0 events · ")
 
 
 def test_a_reader_that_leaves_is_no_failure(trick: Path, events: Path, tmp_path: Path) -> None:

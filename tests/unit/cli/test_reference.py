@@ -57,6 +57,16 @@ def test_the_page_names_every_command_and_option() -> None:
                     assert option in TEXT, f"{name} {option}"
 
 
+@pytest.mark.parametrize("name", ["demo", "run", "connectivity", "explain", "convert", "serve"])
+def test_the_help_shows_what_holds_unless_an_option_is_given(invoke: Invoke, name: str) -> None:
+    shown = " ".join(invoke(name, "--help", columns=400).out.split())
+    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    for parameter in command.params:
+        said = re.search(r"\\?(\[[^]]+])$", getattr(parameter, "help", None) or "")
+        if said is not None:
+            assert said[1] in shown, f"{name} {parameter.name}"
+
+
 def test_the_page_names_every_exit_code() -> None:
     codes = {
         failures.OK,

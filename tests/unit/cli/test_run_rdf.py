@@ -328,6 +328,7 @@ def test_the_plug_in_refuses_what_is_more_than_sparql_and_seraph_beside_it_is_ou
         (["--refresh", "P1M"], 2, "P1M has no fixed length; write it like PT30S"),
         (["--refresh", "PT0S"], 2, "`PT0S` is no time to wait; write it like PT1M"),
         (["--refresh=-PT5S"], 2, "`-PT5S` is no time to wait; write it like PT1M"),
+        (["--lateness=PT-5S"], 2, "PT-5S is less than no time; write it like PT5S"),
         (["--vocabulary", "city"], 2, "`city` is no IRI; write it like http://example.org/city#"),
         (["--graph", "http://city.org/="], 2, "write it as name=path, for example city=city.json"),
         (["--graph", "nothing.ttl"], 4, "error: there is no file nothing.ttl"),

@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from anabranch.cli.replay import Replay
-from anabranch.cli.writers import make_writer
+from anabranch.cli.writers import make_writer, print_rows
 from anabranch.engine.answers import Answer, Correction
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
+from anabranch.model.terms import Iri, Literal
 from anabranch.model.values import Node
 
 AT = parse_instant("2022-10-14T15:15Z")
@@ -61,6 +62,16 @@ def test_json_says_what_a_row_corrects_and_is_silent_about_others(capsys: pytest
 def test_a_table_names_the_correction_in_yellow_after_the_operator() -> None:
     assert "\x1b[32mentering\x1b[0m\x1b[33m retracted\x1b[0m  " in written("table", answer("retracted"))
     assert "\x1b[32mentering\x1b[0m  " in written("table", answer())
+
+
+def test_a_value_does_not_steer_the_terminal() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=80)
+    rows = ({"v": "\x1b[2Jgone\x9b"}, {"v": ["\x1b]0;title\x07"]}, {"v": Literal("\x1b[2J")}, {"v": Iri("x:\x1b")})
+    for row in rows:
+        print_rows(console, ["v\x1b"], [list(row.values())])
+    assert not {"\x1b", "\x9b", "\x07"} & set(out.getvalue())
+    assert "␛[2Jgone" in out.getvalue()
 
 
 def test_a_replay_reads_on_when_one_answer_may_still_be_corrected() -> None:

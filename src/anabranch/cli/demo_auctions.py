@@ -1,0 +1,232 @@
+"""The auction house: Figure 6 of the LUPOS paper over a stream of bids, on a page or in the terminal.
+
+Invariant: it needs nothing but the package, and leaves nothing behind unless a folder was given.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Literal as OneOf
+from urllib.parse import urlencode
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from anabranch.cli.console import Terminal
+from anabranch.cli.failures import draw_error, stopping
+from anabranch.cli.serving import Place, has_browser, serve
+from anabranch.cli.values import clock, day
+from anabranch.cli.writers import answer_of, rows_table
+from anabranch.engine.answers import Answer
+from anabranch.engine.query import QueryOptions
+from anabranch.errors import QueryError
+from anabranch.model.spelling import Terms
+from anabranch.model.terms import Literal
+from anabranch.model.values import Value
+from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.console import Console
+from anabranch.sources.base import Decoding, OpenedStream
+from anabranch.sources.examples import examples
+from anabranch.sources.open import open_source
+from anabranch.spark.folder import RunFolder
+from anabranch.spark.inprocess import InProcessRun
+from anabranch.spark.java import require_java
+from anabranch.spark.job import Job, make_job
+from anabranch.spark.letters import LetterFiles
+from anabranch.spark.telling import Observers, Progress
+from anabranch.syntax import languages
+
+if TYPE_CHECKING:
+    from anabranch.server.hub import Hub
+
+SESSION = "auctions"
+STREAM = "auctions"
+FILE = "figure6.lupos"
+_PREFIXES = (("item", "http://auctions.example/item/"),)
+_ROWS = 15  # of a live table
+_REFRESH = 5.0  # times a second
+
+
+@dataclass(frozen=True, slots=True)
+class Auctions:
+    """What is shown: bids at a rate, for ever or so many. Without a rate they come as fast as they are read."""
+
+    engine: OneOf["spark", "local"] = "spark"
+    rate: float | None = 50.0
+    count: int | None = None
+    data: str | None = None
+
+    @property
+    def address(self) -> str:
+        settings = {"rate": None if self.rate is None else f"{self.rate:g}", "count": self.count}
+        said = urlencode({name: value for name, value in settings.items() if value is not None})
+        return f"gen:auctions?{said}" if said else "gen:auctions"
+
+    def check(self) -> None:
+        """Spark needs Java: said before anything starts."""
+        if self.engine == "spark":
+            require_java()
+
+
+def query_text() -> str:
+    return (examples() / "auctions" / FILE).read_text("utf-8")
+
+
+# --- on a page --------------------------------------------------------------------------------------------------------
+
+
+def on_page(asked: Auctions, terminal: Terminal, port: int, opens: bool) -> None:
+    """The monitor with the auctions in it, until Ctrl-C."""
+    asked.check()
+    place = Place(port=port, opens=opens and has_browser())
+    remark = f"{asked.address} and Figure 6 of the LUPOS paper, {_where(asked)}"
+    with _folder(asked.data) as folder:
+
+        def make_hub() -> Hub:
+            from anabranch.server.hub import Hub
+
+            return Hub(folder, asked.engine)
+
+        serve(make_hub, place, terminal, lambda hub: furnish(hub, asked), remark)
+
+
+def furnish(hub: Hub, asked: Auctions) -> str:
+    """The session of the auctions, made where it is not there yet; gives the page that shows it."""
+    if SESSION not in {session.name for session in hub.sessions()}:
+        session = hub.create(SESSION)
+        session.add_stream(STREAM, asked.address)
+        session.register(query_text())
+        session.start()
+    return f"/?session={SESSION}"
+
+
+def _where(asked: Auctions) -> str:
+    return "on Spark" if asked.engine == "spark" else "in this process"
+
+
+@contextmanager
+def _folder(path: str | None) -> Iterator[Path]:
+    if path is not None:
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="anabranch-demo-", ignore_cleanup_errors=True) as made:
+        yield Path(made)
+
+
+# --- in the terminal --------------------------------------------------------------------------------------------------
+
+
+class LiveTable(Sink):
+    """The newest answer, in place. It is drawn a few times a second, whatever the pace of the answers."""
+
+    forms = ("typed",)
+
+    def __init__(self, terminal: Terminal, prefixes: Terms, remark: str) -> None:
+        self._terms = prefixes
+        self._remark = remark
+        self._answer: Answer | None = None
+        self._answers = 0
+        self._progress = Progress()
+        self._begun = time.monotonic()
+        self._live = Live(console=terminal.out, refresh_per_second=_REFRESH, get_renderable=self._drawn)
+
+    def open(self, ledger: object) -> None:
+        self._live.start()
+
+    def write(self, batch: int, answers: Sequence[Told]) -> None:
+        if answers:
+            self._answers += len(answers)
+            self._answer = answer_of(answers[-1])
+
+    def progress(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _drawn(self) -> RenderableType:
+        events = self._progress.status.get("events", 0)
+        said = (
+            f"{events:,} events · {self._answers:,} answers · {time.monotonic() - self._begun:.0f} s · {self._remark}"
+        )
+        parts: list[RenderableType] = [Text(said, style="dim")]
+        answer = self._answer
+        if answer is None:
+            parts.append(Text("waiting for the first answer", style="dim"))
+            return Group(*parts)
+        today = day(answer.at)
+        parts.append(
+            Text.assemble((answer.query, "bold"), "  ", (today, "dim"), "  ", (clock(answer.at, today), "bold"))
+        )
+        shown = [[_short(value) for value in row] for row in answer.rows[:_ROWS]]
+        parts.append(rows_table(answer.columns, shown, terms=self._terms))
+        if len(answer.rows) > _ROWS:
+            parts.append(Text(f"... and {len(answer.rows) - _ROWS:,} more rows", style="dim"))
+        return Group(*parts)
+
+
+def _short(value: Value) -> Value:
+    """A price with no more digits than money has; an average has many."""
+    if isinstance(value, Literal) and re.fullmatch(r"-?\d+\.\d{3,}", value.lexical):
+        return value._replace(lexical=f"{float(value.lexical):.2f}")
+    return value
+
+
+def in_terminal(asked: Auctions, terminal: Terminal) -> None:
+    """Answers in the terminal: a live table, or lines of JSON into a pipe."""
+    asked.check()
+    found = languages.registrations(query_text(), FILE)
+    remark = f"{asked.address} {_where(asked)} · Ctrl-C ends it"
+    observers = Observers()
+    sink: Sink = Console("json")
+    if terminal.out.is_terminal:
+        table = sink = LiveTable(terminal, Terms((*found[0].prefixes, *_PREFIXES)), remark)
+        observers.on_progress = table.progress
+    else:
+        terminal.note(remark, style="dim")
+    folder = RunFolder(asked.data)
+    folder.open()
+    try:
+        job = _job(asked, sink)
+        folder.check(job)
+        if folder.finished(job.fingerprint):
+            terminal.note(f"nothing to do: the run in {folder.path} has answered its whole input", style="dim")
+            return
+        with stopping() as stopped:
+            failures = _carry(asked, job, folder, sink, observers, stopped)
+    finally:
+        folder.close()
+    for failure in failures:
+        draw_error(failure, terminal)
+
+
+def _carry(
+    asked: Auctions, job: Job, folder: RunFolder, sink: Sink, observers: Observers, stopped: Callable[[], bool]
+) -> Sequence[QueryError]:
+    letters = LetterFiles(str(folder.path / "dead.ndjson"))
+    if asked.engine == "local":
+        local = InProcessRun(job, folder, [sink], letters, observers)
+        local.run(stopped)
+        return local.failures
+    from anabranch.spark.run import SparkRun
+
+    carried = SparkRun(job, folder, [sink], letters, observers=observers)
+    carried.run(stopped)
+    return carried.failures
+
+
+def _job(asked: Auctions, sink: Sink) -> Job:
+    text = query_text()
+    queries = [
+        QueryOptions(text=text, file_name=FILE, source_name=one.name) for one in languages.registrations(text, FILE)
+    ]
+    stream = OpenedStream(open_source(STREAM, asked.address), Decoding(STREAM), asked.address)
+    return make_job([stream], queries, [sink])

@@ -1,0 +1,212 @@
+"""`anabranch why` and `anabranch why-not`: the reasons for a row of an answer, or for its absence, over recorded input.
+
+Invariant: what is explained is what `anabranch run --engine local` answers over the same input.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch.cli import options
+from anabranch.cli.console import Terminal, open_terminal
+from anabranch.cli.failures import guarded
+from anabranch.cli.options import Color, Conflicts, Params, Windows, WindowsOption
+
+if TYPE_CHECKING:
+    from anabranch.insight.recording import Recording
+    from anabranch.insight.shapes import Element, Why, WhyNot
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="A file with a continuous query; - is stdin.")]
+Streams = Annotated[
+    list[str] | None,
+    typer.Option("--stream", "-s", metavar="NAME=ADDRESS", help="A stream that ends: a path or a URI. Repeatable."),
+]
+Graphs = Annotated[
+    list[str] | None,
+    typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph, JSON or RDF. Repeatable."),
+]
+Row = Annotated[
+    list[str] | None,
+    typer.Option("--row", "-r", metavar="COLUMN=VALUE", help="A value of the row: JSON, or else a text. Repeatable."),
+]
+At = Annotated[
+    str | None, typer.Option(metavar="INSTANT", help="At the last evaluation at or before then. \\[the last of all]")
+]
+Query = Annotated[str | None, typer.Option("--query", metavar="NAME", help="Which query of the file.")]
+Lateness = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How far out of order events may come, such as PT5S.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="The reason as JSON.")]
+ConflictsOption = Annotated[Conflicts, typer.Option(help="Events that disagree: the newest value, or an empty window.")]
+
+
+@guarded
+def why(
+    file: File,
+    stream: Streams = None,
+    row: Row = None,
+    at: At = None,
+    graph: Graphs = None,
+    query: Query = None,
+    lateness: Lateness = None,
+    param: Params = None,
+    windows: WindowsOption = Windows.trailing,
+    conflicts: ConflictsOption = Conflicts.latest,
+    as_json: AsJson = False,
+    color: Color = None,
+) -> None:
+    """Say why a row is in an answer: the elements that it is made of, what completed it, and when it will leave.
+
+    Examples:
+
+      anabranch why trick.seraph -s rides=events.ndjson --row r.user_id=5678
+
+      anabranch why tolls.csparql -s http://streams.org/tolls=tolls.nt.tsv -r cars=3 --at 2022-10-14T12:00Z --json
+    """
+    from anabranch.insight.shapes import to_json
+    from anabranch.insight.why import why as reason
+
+    terminal = open_terminal(color)
+    recording = _recording(terminal, file, stream, graph, query, lateness, param, windows, conflicts)
+    found = reason(recording, _values(row), options.instant(at, "--at"))
+    if as_json:
+        print(json.dumps(to_json(found), indent=2, ensure_ascii=False))
+    else:
+        terminal.out.print("\n".join(_why_lines(found)), soft_wrap=True, markup=False, emoji=False)
+
+
+@guarded
+def why_not(
+    file: File,
+    stream: Streams = None,
+    row: Row = None,
+    at: At = None,
+    graph: Graphs = None,
+    query: Query = None,
+    lateness: Lateness = None,
+    param: Params = None,
+    windows: WindowsOption = Windows.trailing,
+    conflicts: ConflictsOption = Conflicts.latest,
+    as_json: AsJson = False,
+    color: Color = None,
+) -> None:
+    """Say why no row has some values: the parts of the pattern that lack, or the conditions that fail.
+
+    Example:
+
+      anabranch why-not trick.seraph -s rides=events.ndjson --row r.user_id=5678 --at 2022-10-14T15:15Z
+    """
+    from anabranch.insight.shapes import to_json
+    from anabranch.insight.why_not import why_not as reason
+
+    terminal = open_terminal(color)
+    recording = _recording(terminal, file, stream, graph, query, lateness, param, windows, conflicts)
+    found = reason(recording, _values(row), options.instant(at, "--at"))
+    if as_json:
+        print(json.dumps(to_json(found), indent=2, ensure_ascii=False))
+    else:
+        terminal.out.print("\n".join(_why_not_lines(found)), soft_wrap=True, markup=False, emoji=False)
+
+
+def _recording(
+    terminal: Terminal,
+    file: str,
+    stream: Sequence[str] | None,
+    graph: Sequence[str] | None,
+    query: str | None,
+    lateness: str | None,
+    param: Sequence[str] | None,
+    windows: Windows,
+    conflicts: Conflicts,
+) -> Recording:
+    from anabranch.cli.inputs import open_inputs
+    from anabranch.engine.session import parameter_values
+    from anabranch.engine.stream import StreamBuffer
+    from anabranch.formats.events import any_graph_from
+    from anabranch.insight.recording import Recording
+    from anabranch.model.event import Event
+    from anabranch.sources.static import graph_files
+    from anabranch.syntax.languages import QueryText
+
+    text = QueryText(options.read_text(file), file)
+    inputs = open_inputs(options.named_paths(stream, "--stream"), [text])
+    if inputs.live:
+        raise typer.BadParameter("only a stream that ends can be looked back on", param_hint="--stream")
+    length = options.lateness(lateness)
+    events: dict[str, list[Event]] = {}
+    refused = 0
+    for one in inputs.streams:
+        accepts = StreamBuffer(one.name, length)
+        kept = events[one.name] = []
+        for record in one.records:
+            if isinstance(record, Event) and accepts.push(record):
+                kept.append(record)
+            else:
+                refused += 1
+    if refused:
+        terminal.note(f"{refused:,} malformed or late records were left out", style="yellow")
+    files = graph_files(options.graph_paths(graph), [text])
+    return Recording(
+        text.text,
+        query or "",
+        parameter_values(options.parameters(param)),
+        events,
+        {one.name: any_graph_from(one.load()) for one in files},
+        windows=windows.value,
+        conflicts=conflicts.value,
+        file_name=file,
+    )
+
+
+def _values(row: Sequence[str] | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in row or ():
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"`{one}` is not COLUMN=VALUE", param_hint="--row")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
+
+
+def _shown(values: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values) or "any row"
+
+
+def _instant(at: int | None, otherwise: str) -> str:
+    from anabranch.model.instants import format_instant
+
+    return otherwise if at is None else format_instant(at)
+
+
+def _element(element: Element) -> str:
+    return f"  {_instant(element.at, '')}  {element.text}"
+
+
+def _why_lines(found: Why) -> list[str]:
+    lines = [_shown(zip(found.columns, found.row, strict=True)), f"at {_instant(found.at, '')}, because of"]
+    lines += map(_element, found.elements)
+    if found.completed_by is not None:
+        lines.append(f"completed by  {found.completed_by.text}")
+    lines.append(f"entered at    {_instant(found.entered_at, 'before the recording')}")
+    lines.append(f"leaves at     {_instant(found.leaves_at, 'stays, if nothing more comes')}")
+    if found.minimal:
+        lines.append("none of these elements can be spared")
+    return [*lines, *([f"note: {found.note}"] if found.note else [])]
+
+
+def _why_not_lines(found: WhyNot) -> list[str]:
+    lines = [_shown(found.values.items()), f"at {_instant(found.at, '')}"]
+    for part in found.matched:
+        lines.append(f"  matches  {part.text}")
+        lines += (f"           {element.text}" for element in part.elements if element.kind != "node")
+    lines += (f"  missing  {part.text}" for part in found.missing)
+    for one in found.filters:
+        lines.append(f"  {'passes ' if one.passed else 'fails  '}  {one.text}  ({json.dumps(one.value)})")
+    return [*lines, *([f"note: {found.note}"] if found.note else [])]
