@@ -42,10 +42,28 @@ def _connectivity(smoke: bool) -> dict[str, Any]:
     return connectivity.run(smoke)
 
 
+def _connectivity_spark(smoke: bool) -> dict[str, Any]:
+    import connectivity_spark
+
+    return connectivity_spark.run(smoke)
+
+
 def _listing_5(smoke: bool) -> dict[str, Any]:
     import listing_5
 
     return listing_5.run(smoke)
+
+
+def _shortest_paths(smoke: bool) -> dict[str, Any]:
+    import shortest_paths
+
+    return shortest_paths.run(smoke)
+
+
+def _live_clients(smoke: bool) -> dict[str, Any]:
+    import live_clients
+
+    return live_clients.run(smoke)
 
 
 def _soak(smoke: bool) -> dict[str, Any]:
@@ -62,8 +80,11 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "matching": _matching,
     "end_to_end": _end_to_end,
     "connectivity": _connectivity,
+    "connectivity_spark": _connectivity_spark,
     "listing_5": _listing_5,
+    "shortest_paths": _shortest_paths,
     "soak": _soak,
+    "live_clients": _live_clients,
 }
 PICTURES: dict[str, Callable[[dict[str, Any]], object]] = {
     "matching": plots.draw,

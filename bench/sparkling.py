@@ -27,8 +27,9 @@ from anabranch.spark import session as spark_session
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job
 from anabranch.spark.letters import LetterFiles
-from anabranch.spark.run import Observers, Progress, SparkRun
+from anabranch.spark.run import SparkRun
 from anabranch.spark.session import RunningSpark, SparkSettings
+from anabranch.spark.telling import Observers, Progress
 from anabranch.syntax import languages
 
 NODE = pa.struct([("id", pa.int64()), ("labels", pa.list_(pa.string())), ("properties", pa.string())])
@@ -121,9 +122,11 @@ def job_over(text: str, events: Path, stream: str = "events") -> Job:
     return Job((OpenedStream(source, Decoding(stream), str(events)),), queries_of(text), ordered=True)
 
 
-def run_job(text: str, events: Path, records_per_batch: int | None = None, stream: str = "events") -> Done:
-    """Run queries over a folder of events, on the shared session."""
-    job = replace(job_over(text, events, stream), records_per_batch=records_per_batch)
+def run_job(
+    text: str, events: Path, records_per_batch: int | None = None, stream: str = "events", as_links: bool = True
+) -> Done:
+    """Run queries over a folder of events, on the shared session; `as_links` lets streams travel as links."""
+    job = replace(job_over(text, events, stream), records_per_batch=records_per_batch, reduces_links=as_links)
     kept = Kept()
     seconds: dict[int, float] = {}
 

@@ -23,9 +23,10 @@ from anabranch.formats import chunks
 from anabranch.sources.base import Limit
 from anabranch.spark import cell as cells
 from anabranch.spark.cell import Cell
+from anabranch.spark.packing import pack_piece
 from anabranch.spark.planner import Planner
 from anabranch.spark.rows import CELL, Packed
-from anabranch.spark.source import SourceSettings, pack_piece
+from anabranch.spark.settings import SourceSettings
 
 STAGES = ("scan", "open", "encode", "match", "output", "state", "rest")
 
@@ -34,7 +35,7 @@ def measured(text: str, events: Path, stream: str) -> dict[str, float]:
     """Seconds of each stage, on one core."""
     job = job_over(text, events, stream)
     watch = Stopwatch()
-    settings = SourceSettings(job.streams, job.fingerprint, Limit(), None)
+    settings = SourceSettings(job.streams, job.fingerprint, Limit(), None, links=job.link_streams())
     planner = Planner(settings.streams, settings.queries, settings.limit)
     state = DictState()
     start = planner.initial()
