@@ -95,6 +95,7 @@ def test_every_block_of_the_page_is_closed_and_of_a_known_language(page: str) ->
     found = outputs.blocks(text)
     assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(found)
     known = {"python", "text", "console", "seraph", "cypher", "json", "sh"}
+    known |= {"bash"}  # run against a server, by tests/server/test_reference.py
     known |= {"csparql", "lupos", "rspql", "sparql", "turtle"}
     assert {block.language for block in found} <= known
 
