@@ -308,6 +308,19 @@ def test_what_is_pushed_while_it_runs_is_answered(house: House) -> None:
     assert seen == [1, 2, 3, 4]
 
 
+def test_that_a_query_failed_is_told_after_what_it_had_answered(house: House) -> None:
+    failing = COUNT.format(name="q", stream="s").replace("count(a)", "10 / (count(a) - 2)")
+    record = '{{"at": "1970-01-01T00:0{0}:30Z", "nodes": [{{"id": {0}}}]}}'
+    (house.path / "s.ndjson").write_text("\n".join(record.format(minute) for minute in range(3)))
+    job, lines, order = job_for(failing, {"s": FileSource("s", str(house.path / "s.ndjson"))}), Lines(), []
+    folder = RunFolder(str(house.path / "checkpoint"))
+    folder.open()
+    observers = Observers(on_failure=lambda failure: order.append([one.at // SECOND // 60 for one in lines.told]))
+    InProcessRun(job, folder, [lines], LetterFiles(str(house.path / "dead.ndjson")), observers).run()
+    folder.close()
+    assert order == [[1]]
+
+
 def test_a_checkpoint_of_spark_s_is_refused(house: House, job: Job) -> None:
     (house.path / "checkpoint").mkdir()
     folder = RunFolder(str(house.path / "checkpoint"))
