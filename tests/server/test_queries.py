@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from tests.server.conftest import BUSY, COUNTED, Served, bike, minutes, until
+
+from anabranch.spark import inprocess
+from anabranch.spark.cell import Cell
+from anabranch.spark.rows import CellRow, Packed
 
 LANGUAGES = {
     "seraph": BUSY,
@@ -205,3 +212,40 @@ def test_a_parameter_that_no_answer_can_hold_is_refused(served: Served) -> None:
         answer = served.http.post("/sessions/s/queries", content=body, headers={"content-type": "application/json"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "SRV-003")
     assert [one["name"] for one in served.http.get("/sessions/s/queries").json()] == ["counted"]
+
+
+def test_an_answer_without_rows_is_no_result_and_is_known(served: Served) -> None:
+    served.make(COUNTED.replace("count(b) AS bikes", "b AS bike").replace("PT1H", "PT1M"), None)
+
+    def stands() -> Any:
+        return served.http.get("/sessions/s/queries/counted").json()
+
+    before = stands()
+    assert (before["evaluated_at"], before["rows_now"]) == (None, 0)
+    served.push(minutes(3))
+    there = until(lambda: one if (one := stands())["evaluated_at"] == "2022-10-14T14:46:00Z" else None)
+    assert (there["rows_now"], there["last_seq"]) == (1, 1)
+    served.push(minutes(1, start=9))
+    gone = until(lambda: one if (one := stands())["evaluated_at"] == "2022-10-14T14:53:00Z" else None)
+    assert (gone["rows_now"], gone["last_seq"]) == (0, 2)
+
+
+def test_a_query_in_the_middle_of_a_very_long_batch_can_be_deleted(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    class Watched(Cell):
+        def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
+            if len(rows) > 1:
+                begun.set()
+            return super().process(rows)
+
+    monkeypatch.setattr(inprocess, "Cell", Watched)
+    slow = "WITHIN PT1H UNWIND range(1, 100000) AS n WITH b, count(n + timestamp()) AS n"
+    served.make(COUNTED.replace("WITHIN PT1H", slow).replace("PT1M", "PT1S"), None)
+    served.push(minutes(500))  # 30,000 instants, each of which counts up to 100,000 for each bike
+    assert begun.wait(20)
+    assert served.http.delete("/sessions/s/queries/counted").status_code == 204
+    served.http.post("/sessions/s/queries", json={"text": COUNTED})
+    assert served.wait_for("counted", 499)[-1]["rows"] == [[60]]

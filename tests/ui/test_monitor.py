@@ -230,9 +230,11 @@ def test_the_window_is_drawn_as_a_graph_that_can_be_scrubbed(page: Page, address
 
 def test_a_click_on_a_row_tells_why_it_is_there(page: Page, address: str) -> None:
     figure_6(page, address)
+    expect(page.locator(ROWS).first).to_be_visible()
     page.get_by_role("button", name="Pause", exact=True).first.click()
     expect(page.locator(".ab-pill.paused")).to_be_visible()
     page.wait_for_timeout(1500)  # a beat, so that no row is about to leave
+    expect(page.locator(f"{ROWS}.leaving")).to_have_count(0)
     title = page.locator(ROWS).first.locator("td").nth(1).inner_text()
     page.locator(ROWS).first.click()
     dialog = page.get_by_role("dialog")
@@ -332,6 +334,21 @@ def test_an_answer_of_other_rows_is_shown_whole(page: Page, address: str) -> Non
         expect(page.locator(ROWS).first).to_contain_text(f"{minute}-000")
         expect(page.locator(f"{ROWS}.leaving")).to_have_count(0)
         expect(page.locator(ROWS)).to_have_count(200)
+
+
+def test_an_answer_without_rows_empties_the_table(page: Page, address: str) -> None:
+    people(address, "quiet")
+    page.goto(f"{address}/?session=quiet")
+    when = page.locator("#panel-answers .ab-card-head .ab-quiet").first
+    came(address, "quiet", 0, ["ann"])
+    expect(page.locator(ROWS)).to_have_text(["ann"])
+    expect(when).to_contain_text("10:01:00")
+    came(address, "quiet", 4, [])
+    expect(page.locator(ROWS)).to_have_count(0)
+    expect(when).to_have_text("snapshot at 2024-05-01 10:05:00 · no rows")
+    came(address, "quiet", 5, ["bob"])
+    expect(page.locator(ROWS)).to_have_text(["bob"])
+    expect(when).to_contain_text("10:06:00")
 
 
 def test_markup_is_shown_as_text(page: Page, address: str) -> None:

@@ -10,7 +10,7 @@ answer; how it was cut into pushes does not, but for which answers had been told
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Registration
@@ -91,6 +91,11 @@ class Engine:
 
     def _run(self) -> None:
         self._schedule.run(self.late)
+
+    def ask_before_each(self, ask: Callable[[], None] | None) -> None:
+        """Call this before each evaluation. Where it raises, the engine stands in the middle of something, and is to be
+        thrown away."""
+        self._schedule.before_each = ask
 
     # --- streams and graphs -------------------------------------------------------------------------------------------
 

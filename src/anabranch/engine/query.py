@@ -443,6 +443,11 @@ class ContinuousQuery:
         return operator_works(self.windows, self.static_names, self._flow, self.evaluations, len(self._kept))
 
     @property
+    def row_count(self) -> int:
+        """How many rows it has at the last instant that was evaluated."""
+        return len(self._kept)
+
+    @property
     def previous(self) -> list[Row]:
         """The rows of the last instant that was evaluated."""
         return self._kept.rows()

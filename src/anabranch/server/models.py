@@ -146,6 +146,8 @@ class QueryModel(BaseModel):
     prefixes: dict[str, str]
     error: ErrorModel | None
     warnings: list[str]
+    evaluated_at: str | None = Field(description="The last instant that was evaluated.")
+    rows_now: int = Field(description="How many rows the plain query has at that instant.")
 
 
 class Checked(BaseModel):
@@ -240,4 +242,6 @@ def query_model(query: LiveQuery) -> QueryModel:
         prefixes=dict(query.prefixes),
         error=None if query.error is None else ErrorModel(**query.error),
         warnings=list(query.warnings),
+        evaluated_at=None if query.evaluated_at is None else format_instant(query.evaluated_at),
+        rows_now=query.rows_now,
     )

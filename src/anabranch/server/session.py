@@ -431,7 +431,9 @@ class LiveSession:
 
     def _live(self, stored: StoredQuery) -> LiveQuery:
         found = self._holds.registration(stored)
-        last = self._log.last(stored.name)  # before the state: a query that has just answered is not waiting
+        # In this order: the results are never behind how it stands, and a query that has just answered is not waiting.
+        standing = self._figures.standing(stored.name)
+        last = self._log.last(stored.name)
         state: QueryState = "waiting"
         if stored.paused:
             state = "paused"
@@ -457,6 +459,7 @@ class LiveSession:
             dict(found.prefixes),
             stored.error,
             tuple(self._warnings.get(stored.name, ())),
+            *standing,
         )
 
     def queries(self) -> list[LiveQuery]:

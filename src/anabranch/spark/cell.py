@@ -18,7 +18,7 @@ import time
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -130,10 +130,19 @@ def forget_everything() -> None:
 
 
 class Cell:
-    """One cell at one batch. `cache` is the process's own unless somebody keeps one for himself."""
+    """One cell at one batch. `cache` is the process's own unless somebody keeps one for himself. `before_each` is
+    called before each evaluation; where it raises, the batch has not been, and nothing of it is in the cache."""
 
-    def __init__(self, job: Job, name: str, state: CellState, cache: Cache | None = None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        name: str,
+        state: CellState,
+        cache: Cache | None = None,
+        before_each: Callable[[], None] | None = None,
+    ) -> None:
         self._job = job
+        self._before_each = before_each
         self._name = name
         self._state = state
         self._cache = _living if cache is None else cache
@@ -144,6 +153,7 @@ class Cell:
     def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
         """Take in a batch; the state is written when the first row comes out."""
         living = self._enliven()
+        living.engine.ask_before_each(self._before_each)
         stored = living.next_chunk
         told = [*self._reconcile(living), *self._take_in(living, rows)]
         self._save(living, stored)
@@ -344,6 +354,7 @@ class Cell:
                     }
                     for name in engine.streams
                 },
+                "queries": {query.name: {"passed": query.passed, "rows": query.row_count} for query in queries},
                 "operators": _operators(living, queries, ended),
             }
         )

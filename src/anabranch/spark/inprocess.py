@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from anabranch.errors import QueryError
 from anabranch.sinks.base import Sink
@@ -29,6 +30,8 @@ from anabranch.spark.refreshing import Refresher, refresh_settings
 from anabranch.spark.rows import CELL, Packed
 from anabranch.spark.settings import SourceSettings
 from anabranch.spark.telling import Observers, Progress, Telling
+
+PATIENCE = 1.0  # seconds that a batch may take before whoever wants it to stop is heard
 
 
 class InProcessRun:
@@ -59,7 +62,8 @@ class InProcessRun:
         return self._telling.failures
 
     def run(self, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Run to the end of the input, or until told to stop: between two batches. The folder is open."""
+        """Run to the end of the input, or until told to stop: between two batches, or in one that takes long, which is
+        then as if it had not begun. The folder is open."""
         self._folder.refuse_other_engine("local")
         with self._telling.opened(self._folder.ledger()):
             state = LocalState(self._folder.local, durable=not self._folder.temporary)
@@ -67,7 +71,8 @@ class InProcessRun:
                 settings = self._settings()
                 planner = self._planner(settings)
                 try:
-                    self._go_on(state, planner, settings, should_stop)
+                    with suppress(_Interrupted):
+                        self._go_on(state, planner, settings, should_stop)
                 finally:
                     planner.close()
             finally:
@@ -97,7 +102,7 @@ class InProcessRun:
                 continue
             if planned is None:
                 state.plan(number, end)
-            self._batch(state, planner, settings, number, (start, end))
+            self._batch(state, planner, settings, number, (start, end), _Patience(should_stop))
             planner.commit(end)
             self.progress.batch = number
             self.progress.batch_seconds = time.monotonic() - begun
@@ -109,10 +114,38 @@ class InProcessRun:
                 time.sleep(max(0.0, begun + self._pace - time.monotonic()))
 
     def _batch(
-        self, state: LocalState, planner: Planner, settings: SourceSettings, number: int, bounds: tuple[Offset, Offset]
+        self,
+        state: LocalState,
+        planner: Planner,
+        settings: SourceSettings,
+        number: int,
+        bounds: tuple[Offset, Offset],
+        patience: _Patience,
     ) -> None:
-        control = Packed(CELL, "control", json.dumps(Planner.control(bounds[1])).encode())
-        rows = [row for piece in planner.pieces(*bounds) for row in pack_piece(settings, piece)]
+        rows = [Packed(CELL, "control", json.dumps(Planner.control(bounds[1])).encode())]
+        for piece in planner.pieces(*bounds):
+            for row in pack_piece(settings, piece):
+                rows.append(row)
+                patience.check()
         with state.batch(number):
-            cell = Cell(self._job, CELL, state, self._cache)
-            self._telling.take(list(cell.process([control, *rows])), number)
+            cell = Cell(self._job, CELL, state, self._cache, patience.check)
+            self._telling.take(list(cell.process(rows)), number)
+
+
+class _Interrupted(Exception):
+    """Somebody wants a batch to stop that takes long."""
+
+
+class _Patience:
+    """Lets a batch be for a while; then it asks, now and then, whether it is still wanted."""
+
+    def __init__(self, should_stop: Callable[[], bool]) -> None:
+        self._should_stop = should_stop
+        self._next = time.monotonic() + PATIENCE
+
+    def check(self) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            if self._should_stop():
+                raise _Interrupted
+            self._next = now + PATIENCE / 10

@@ -2,8 +2,8 @@
 
 It is the same whether Spark carries the batches or this process does.
 
-Invariant: a batch that is told again is told to the sinks under the same number; a failure is told once, when the
-sinks have all that came before it.
+Invariant: a batch that is told again is told to the sinks under the same number; a failure is told once. What
+the progress says of a batch, the sinks have.
 """
 
 from __future__ import annotations
@@ -67,24 +67,28 @@ class Telling:
             self._letters.close()
 
     def take(self, rows: Sequence[CellRow], batch: int) -> None:
-        """The rows of a batch, in their order; but that a query failed is told after what it had answered before."""
+        """The rows of a batch, in their order; but how the queries stand, and that one failed, is told after what they
+        answered."""
         told = [_told(row) for row in rows if row.kind == "answer"]
+        said = [row.detail() for row in rows if row.kind == "status"]
         for row in rows:
-            self._note(row, batch)
+            if row.kind == "warning":
+                self.observers.on_warning(row.query, row.at, row.data.decode())
+        for one in said:
+            if "new" in one:
+                self._changed(one["new"], one["dropped"])
         for sink in self._sinks:
             sink.write(batch, told)
         self._letters.write_rows(batch, [row for row in rows if row.kind in ("malformed", "late")])
         for row in rows:
             if row.kind == "failure":
                 self._failed(row)
+        for one in said:
+            if "new" not in one:
+                self.progress.status = one
+                if one["ended"] or one["done"]:
+                    self.over_at = batch
         self.observers.on_progress(self.progress)
-
-    def _note(self, row: CellRow, batch: int) -> None:
-        match row.kind:
-            case "warning":
-                self.observers.on_warning(row.query, row.at, row.data.decode())
-            case "status":
-                self._status(row.detail(), batch)
 
     def _failed(self, row: CellRow) -> None:
         said = row.detail()
@@ -93,18 +97,13 @@ class Telling:
             self.failures.append(failure)
             self.observers.on_failure(failure)
 
-    def _status(self, status: dict[str, Any], batch: int) -> None:
-        if "new" in status:
-            for name in status["dropped"]:
-                if name not in status["new"]:
-                    self.observers.on_note(f"query {name} is gone")
-            for name in status["new"]:
-                what = "has changed" if name in status["dropped"] else "is new"
-                self.observers.on_note(f"query {name} {what}: it starts from what the windows hold")
-            return
-        self.progress.status = status
-        if status["ended"] or status["done"]:
-            self.over_at = batch
+    def _changed(self, new: Sequence[str], dropped: Sequence[str]) -> None:
+        for name in dropped:
+            if name not in new:
+                self.observers.on_note(f"query {name} is gone")
+        for name in new:
+            what = "has changed" if name in dropped else "is new"
+            self.observers.on_note(f"query {name} {what}: it starts from what the windows hold")
 
     @property
     def is_over(self) -> bool:

@@ -18,7 +18,7 @@ from anabranch.ui.components import LiveTable
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import argument, button, card, say, shown, tag, words
 from anabranch.ui.rows import MOST_ROWS, Rows
-from anabranch.ui.values import Cell, cell, clock, fractional_columns, numeric_columns
+from anabranch.ui.values import Cell, cell, clock, fractional_columns, micros, numeric_columns
 
 AT = "at"
 
@@ -94,6 +94,15 @@ class Answers:
         log = results[-1]["op"] != "snapshot"
         for result in results if log else results[-1:]:
             self._take(result, log, still)
+
+    def show_none(self, at: int | None) -> None:
+        """At this instant the answer has no rows, which no result tells; nothing if a later one has."""
+        if self.last is None or at is None or at <= micros(self.last["at"]):
+            return
+        if self._rows.rows:
+            self._table.patch(self._rows.show((), "")[0], {})
+            self._tell("")
+        say(self._when, f"snapshot at {clock(at)} · no rows")
 
     def _take(self, result: Mapping[str, Any], log: bool, still: bool) -> None:
         columns = tuple(result["columns"])

@@ -21,6 +21,7 @@ from anabranch.ui.pieces import say, shown, tag, words
 from anabranch.ui.plan import Plan
 from anabranch.ui.steps import StepByStep
 from anabranch.ui.streams import Streams
+from anabranch.ui.values import clock
 from anabranch.ui.why import Dialogs
 from anabranch.ui.window import WindowView
 
@@ -143,6 +144,9 @@ class Monitor:
             return "No query yet. Choose an example or write one, then press Start."
         if session.state != "running":
             return f"The session is {session.state}. Press Start to let it run."
+        looked = self._desk.query
+        if looked is not None and looked.evaluated_at is not None:
+            return f"No row so far. The last instant that was evaluated is {clock(looked.evaluated_at)}."
         return "The query runs. Its first answer comes with its first instant."
 
     def _choose_session(self, name: str) -> None:
@@ -196,6 +200,8 @@ class Monitor:
         self._show_failure(self._desk.queries)
         looked = self._desk.query
         self._answers.warn(() if looked is None else looked.warnings)
+        if looked is not None and looked.output == "snapshot" and not looked.rows_now:
+            self._answers.show_none(looked.evaluated_at)
         if self._seen < 0:
             self._answers.explain_emptiness(self._why_empty())
 

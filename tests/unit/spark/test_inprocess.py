@@ -26,7 +26,7 @@ from anabranch.sinks.files import LinesFile
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.files import FileSource
 from anabranch.sources.spool import Spool, SpoolSource
-from anabranch.spark import local_state
+from anabranch.spark import inprocess, local_state
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.inprocess import InProcessRun
 from anabranch.spark.job import Job
@@ -196,6 +196,22 @@ def test_a_run_that_is_killed_anywhere_tells_everything_once(
             kills += 1
     assert kills > 0
     assert out.read_bytes() == expected()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_batch_that_takes_long_can_be_interrupted_anywhere_and_is_run_again(
+    house: House, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inprocess, "PATIENCE", 0.0)
+    random = Random(seed)
+    job = job_for(QUERY, {"s": house.source("s", events())}, records_per_batch=400)
+    texts: list[bytes] = []
+    stops = [Stop(random.randint(1, 9)) for _ in range(8)]
+    for stop in stops:
+        texts.append(house.run(job, stop)[0].text)
+    assert texts.count(b"") > 0, "some were interrupted before their first batch was through"
+    texts.append(house.run(job)[0].text)
+    assert b"".join(texts) == expected()
 
 
 def test_a_process_that_is_killed_leaves_what_another_goes_on_with(house: House, job: Job) -> None:
