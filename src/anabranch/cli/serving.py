@@ -110,6 +110,7 @@ def serve(
             try:
                 hub.start()
                 runs = True
+                hub.warm_up()
                 _listen(hub, place, bound, terminal, prepare(hub), remark)
             except KeyboardInterrupt:
                 terminal.note("")

@@ -13,12 +13,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, EngineError
 from anabranch.server.catalogue import Wish
 from anabranch.server.problems import error_dict
 from anabranch.sinks.base import Sink
@@ -56,11 +56,14 @@ class SharedSpark:
         self._settings = settings
         self._lock = threading.Lock()
         self._running: RunningSpark | None = None
+        self._is_over = False
 
     def get(self) -> RunningSpark:
         from anabranch.spark import session
 
         with self._lock:
+            if self._is_over:
+                raise EngineError("the server is stopping")
             if self._running is None:
                 scratch = self._folder / "scratch"
                 scratch.mkdir(parents=True, exist_ok=True)
@@ -68,10 +71,19 @@ class SharedSpark:
                 self._running = session.start(settings, scratch, self._folder / "spark.log")
             return self._running
 
+    @property
+    def is_up(self) -> bool:
+        return self._running is not None
+
+    def try_to_start(self) -> None:
+        with suppress(Exception):
+            self.get()
+
     def stop(self) -> None:
         from anabranch.spark import session
 
         with self._lock:
+            self._is_over = True
             if self._running is not None:
                 session.stop(self._running)
                 self._running = None
@@ -121,6 +133,11 @@ class Carrier:
     def is_carrying(self) -> bool:
         """Whether batches are being run at this moment."""
         return self._is_carrying
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it waits for Spark to come up."""
+        return self._is_carrying and self._spark is not None and not self._spark.is_up
 
     def set_wish(self, wish: Wish) -> None:
         with self._condition:

@@ -84,6 +84,11 @@ class Hub:
             for session in self._sessions.values():
                 session.begin()
 
+    def warm_up(self) -> None:
+        """Start Spark before the first session needs it. Whatever hinders it is told to who needs it."""
+        if self._spark is not None:
+            threading.Thread(target=self._spark.try_to_start, name="spark", daemon=True).start()
+
     def close(self) -> None:
         """Stop all runs between two batches, then Spark."""
         with self._lock:

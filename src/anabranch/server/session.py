@@ -145,6 +145,11 @@ class LiveSession:
         return self._carrier.ended
 
     @property
+    def is_starting(self) -> bool:
+        """Whether its run waits for Spark to come up."""
+        return self._carrier.is_starting
+
+    @property
     def notes(self) -> list[str]:
         """What the run had to say, the newest last."""
         return list(self._notes)

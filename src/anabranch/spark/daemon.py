@@ -1,6 +1,7 @@
 """The parent of Spark's Python workers, with what its workers need loaded before it forks.
 
-Spark starts one for each kind of worker and names the kind as its argument; only those that run tasks need the engine.
+Spark starts one for each kind of worker and names the kind as its argument; only those that run tasks need kernels, and
+of these the readers only few.
 
 Spark's daemon lets each worker collect garbage after every task. What was loaded before is no garbage, and to look at
 it all would take longer than many a task: it is put aside first.
@@ -11,29 +12,33 @@ Invariant: it adds imports and loaded kernels to Spark's own daemon, and nothing
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
 
 import pyspark.daemon
 
-_NEEDED = {
-    # Spark's own code for Arrow needs pandas.
-    "pyspark.worker": (
-        "pyspark.worker",
-        "pandas",
-        "anabranch.spark.cell",
-        "anabranch.spark.processor",
-        "anabranch.spark.source",
-    ),
+_PLANS = {
     "pyspark.sql.worker.create_data_source": ("anabranch.spark.source",),
     "pyspark.sql.worker.plan_data_source_read": ("anabranch.spark.source",),
 }
+# Spark's own code for Arrow needs pandas.
+_READS = ("pyspark.worker", "pandas", "anabranch.spark.source")
+_EVALUATES = (*_READS, "anabranch.spark.cell", "anabranch.spark.processor")
+
+
+def load(kind: str, is_reader: bool) -> None:
+    """What workers of this kind need."""
+    runs_tasks = kind == "pyspark.worker"
+    wanted = (_READS if is_reader else _EVALUATES) if runs_tasks else _PLANS.get(kind, ())
+    for module in wanted:
+        import_module(module)
+    if runs_tasks:
+        import_module("anabranch.delta.warm").warm(*(("texts", "connectivity") if is_reader else ()))
+
 
 if __name__ == "__main__":
-    for module in _NEEDED.get(sys.argv[-1], ()):
-        import_module(module)
-    if sys.argv[-1] == "pyspark.worker":
-        import_module("anabranch.delta.warm").warm()
+    load(sys.argv[-1], is_reader="SPARK_SIMPLIFIED_TRACEBACK" in os.environ)  # see `session.properties`
     gc.collect()
     gc.freeze()
     pyspark.daemon.manager()

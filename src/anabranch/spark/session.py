@@ -6,14 +6,16 @@ Invariant: everything that Spark writes besides checkpoints lies in the run's ow
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -131,17 +133,31 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
         gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
     with _own_interrupts():
         context = SparkContext(gateway=gateway, conf=conf)
+    _beside(lambda: context.parallelize([0], 1).count())  # starts the cell's workers
     session = SparkSession(context)
+    _beside(lambda: session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow())  # and the readers'
+    _know_no_other_sources(context)
     process = getattr(gateway, "proc", None)
-    threading.Thread(target=_warm_up, args=(session,), name="warm-up", daemon=True).start()
     return RunningSpark(session, None if process is None else process.pid, scratch)
 
 
-def _warm_up(session: SparkSession) -> None:
-    """Two jobs for nothing, while the first query is being planned: they start the readers' workers and the cell's."""
-    with suppress(Exception):  # the session may be stopped meanwhile, and then nothing is missed
-        session.sparkContext.parallelize([0], 1).count()
-        session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow()
+def _beside(job: Callable[[], object]) -> None:
+    """Run a job for nothing, while the first query is being planned."""
+
+    def run() -> None:
+        with suppress(Exception):  # the session may be stopped meanwhile, and then nothing is missed
+            job()
+
+    threading.Thread(target=run, name="warm-up", daemon=True).start()
+
+
+def _know_no_other_sources(context: SparkContext) -> None:
+    """Before the first Python source is registered, Spark has a Python process look for others among all installed
+    packages, which takes seconds. There are none; where Spark does not let us say so, it looks."""
+    with suppress(Exception):
+        jvm: Any = context._jvm
+        manager = getattr(getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$"), "MODULE$")
+        getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Some(jvm.PythonUtils.toScalaMap({})))
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -152,6 +168,7 @@ def _home(scratch: Path) -> Path:
     """Spark's home without its archives of Python code: workers then load the same code from where it is installed,
     compiled, which takes half the time."""
     home = scratch / "home"
+    shutil.rmtree(home, ignore_errors=True)  # of a start that failed
     home.mkdir()
     for entry in Path(pyspark.__path__[0]).iterdir():
         if entry.name in ("bin", "jars", "sbin"):

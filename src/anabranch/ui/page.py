@@ -144,6 +144,8 @@ class Monitor:
             return "No query yet. Choose an example or write one, then press Start."
         if session.state != "running":
             return f"The session is {session.state}. Press Start to let it run."
+        if session.is_starting:
+            return "Spark is starting, which takes some seconds. Then the query runs."
         looked = self._desk.query
         if looked is not None and looked.evaluated_at is not None:
             return f"No row so far. The last instant that was evaluated is {clock(looked.evaluated_at)}."
