@@ -22,7 +22,7 @@ import pyspark
 
 _HOME = Path(pyspark.__path__[0])
 _PATIENCE = 180.0  # seconds for a daemon to come up on a busy machine
-_QUICK = "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+QUICK = "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+?:\d+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
 _EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -93,7 +93,7 @@ class SparkCluster:
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # its port would be a fixed one
             "TMPDIR": str(scratch),
             # Executors inherit it, and so their unpacked libraries do not stay in /tmp when they are killed.
-            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch} {_QUICK}",
+            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch} {QUICK}",
         }
         log = self.folder / f"{name}.log"
         command = [str(_HOME / "bin" / "spark-class"), what, "--host", "127.0.0.1", "--webui-port", "0", *more]
