@@ -29,7 +29,7 @@ class Recording:
     What is shown are the instants from `begins_at` to `ends_at`, both included; None: from the first on, and until all
     events were seen. Events from before `begins_at` fill the windows. `starting_at` is the query's first instant where
     the recording does not go back to it; `now` is what STARTING AT NOW meant; `only_stream` is the stream that a query
-    reads which names none, else the first.
+    reads which names none, else the first. `makers` are queries of other texts that make streams it reads.
     """
 
     query_text: str
@@ -48,6 +48,7 @@ class Recording:
     now: int | None = None
     only_stream: str | None = None
     file_name: str = "<query>"
+    makers: tuple[QueryOptions, ...] = ()
 
     @classmethod
     def of(cls, options: QueryOptions, events: Mapping[str, Sequence[Event]], **more: Any) -> Recording:

@@ -9,7 +9,7 @@ Work: events are sorted once; a plain evaluation costs O(window) and what the qu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
@@ -26,7 +26,7 @@ from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraph, Surroundings
 from anabranch.engine.views import View
 from anabranch.errors import EngineError
-from anabranch.insight.chained import made_events, makers
+from anabranch.insight.chained import Maker, made_events, makers
 from anabranch.insight.elements import Things, Unit
 from anabranch.insight.recording import Recording
 from anabranch.model.compare import row_order_key
@@ -77,9 +77,7 @@ class Replay:
         self.query.bound_stream = recording.only_stream or next(iter(recording.events), "stream")
         made = makers(recording) if set(self.query.stream_names()) - set(recording.events) else {}
         for name in dict.fromkeys((*recording.events, *self.query.stream_names())):
-            self.around.streams[name] = (
-                self._made(name, made[name], until) if name in made else self._stream(name, until)
-            )
+            self.around.streams[name] = self._made(name, made, until) if name in made else self._stream(name, until)
         self.things = Things(self.of_triples, recording.mapping, self.registration.prefixes)
         self.is_cut = False  # whether there are more instants than are shown
         self._start()
@@ -103,12 +101,12 @@ class Replay:
         events = [arriving.admit(one)[1] for one in self.recording.events.get(name, ())]
         return sorted(events, key=lambda one: one.event_time)
 
-    def _made(self, name: str, maker: Registration, until: int | None) -> StreamBuffer:
-        """A stream that another query of the text makes; it goes as far as that query does."""
+    def _made(self, name: str, made: Mapping[str, Maker], until: int | None) -> StreamBuffer:
+        """A stream that another query makes; it goes as far as that query does."""
         recording = self.recording
-        events = made_events(recording, maker, {one: self._taken_in(one) for one in recording.events})
+        events = made_events(recording, name, made, {one: self._taken_in(one) for one in recording.events})
         stream = self._filled(name, events, until)
-        stream.made_until = Replay(replace(recording, query_name=maker.name, begins_at=None, starting_at=None)).reaches
+        stream.made_until = Replay(made[name].recording(recording)).reaches
         return stream
 
     # --- instants ---

@@ -17,6 +17,7 @@ from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.query import QueryOptions
 from anabranch.errors import StreamError
+from anabranch.insight.chained import makers_of, streams_named
 from anabranch.insight.recording import Recording
 from anabranch.model.event import Event
 from anabranch.model.instants import add_duration
@@ -121,16 +122,20 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
     Where a slice does not go back to its stream's beginning, the first instants would see windows that are not full:
     what is shown begins when the widest window lies within all slices.
     """
-    windows = windows_of(registration.plan)
-    named = {one.stream.name for one in windows if one.stream.name is not None}
-    unnamed = any(one.stream.name is None for one in windows)
-    read = [one for one in job.streams if one.name in named or (unnamed and not named) or len(job.streams) == 1]
+    unnamed = any(one.stream.name is None for one in windows_of(registration.plan))
+    own, given = streams_named(registration), {one.name for one in job.streams}
+    chain = [] if own <= given else makers_of(registration, job.registrations())
+    asked = [registration, *(one.registration for one in chain)]
+    named = own.union(*map(streams_named, asked))
+    read = [one for one in job.streams if one.name in named or (unnamed and not own) or len(job.streams) == 1]
     slices = {one.name: read_back(one, marks, max(1, most // max(1, len(read)))) for one in read}
     cut = [one for one in slices.values() if not one.is_whole and one.events]
     begins_at = None
     if cut:
-        first = max(min(event.event_time for event in one.events) for one in cut)
-        begins_at = max((add_duration(first, one.width) for one in windows if one.width is not None), default=first)
+        begins_at = max(min(event.event_time for event in one.events) for one in cut)
+        for one in asked:  # a window over what another query makes is full when that query's have been for so long
+            widths = [window.width for window in windows_of(one.plan) if window.width is not None]
+            begins_at = max((add_duration(begins_at, width) for width in widths), default=begins_at)
     return Recording.of(
         options,
         {name: one.events for name, one in slices.items()},
@@ -140,4 +145,5 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
         mapping=job.mapping,
         running=job.running,
         only_stream=read[0].name if unnamed and read else None,
+        makers=tuple(one.options for one in chain),
     )
