@@ -217,15 +217,24 @@ def test_stepping_forward_and_back_gives_the_same_state(page: Page, address: str
 
 def test_the_window_is_drawn_as_a_graph_that_can_be_scrubbed(page: Page, address: str) -> None:
     figure_6(page, address, "&tab=window")
-    what = page.locator("#panel-window .ab-card-head .ab-quiet")
-    expect(what).to_contain_text(re.compile(r"\d+ elements"))
+    what, line = "#panel-window .ab-card-head .ab-quiet", "#panel-window .ab-slider span"
+    expect(page.locator(what)).to_contain_text(re.compile(r"\d+ elements"))
+
+    def drawn() -> tuple[str, str]:
+        """The instant that the line stands at, and what is said of the graph, once this is that instant's."""
+        said = "(selector) => document.querySelector(selector).textContent"
+        page.wait_for_function(f"([what, line]) => ({said})(what).includes(({said})(line))", arg=[what, line])
+        return page.locator(line).inner_text(), page.locator(what).inner_text()
+
     page.locator("#panel-window").get_by_role("button", name="Instant before").click()
     expect(page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
-    here = what.inner_text()
+    here = drawn()
     page.locator("#panel-window").get_by_role("button", name="Instant before").click()
-    expect(what).not_to_have_text(here)
+    expect(page.locator(line)).not_to_have_text(here[0])
+    assert drawn()[1] != here[1]
     page.locator("#panel-window").get_by_role("button", name="Instant after").click()
-    expect(what).to_have_text(here)
+    expect(page.locator(line)).to_have_text(here[0])
+    assert drawn() == here
 
 
 def test_a_click_on_a_row_tells_why_it_is_there(page: Page, address: str) -> None:

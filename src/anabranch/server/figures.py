@@ -64,10 +64,11 @@ class Figures:
             self._feeds.state(inner),
         )
 
-    def standing(self, query: str) -> tuple[int | None, int]:
+    def standing(self, query: str) -> tuple[int | None, int | None]:
         """The last instant at which a query was evaluated, and how many rows it had there."""
         said = self.progress.status.get("queries", {}).get(query, {})
-        return said.get("passed"), said.get("rows", 0)
+        passed = said.get("passed")
+        return passed, None if passed is None else said["rows"]
 
     def totals(self) -> dict[str, Any]:
         status, progress = self.progress.status, self.progress

@@ -146,8 +146,8 @@ class QueryModel(BaseModel):
     prefixes: dict[str, str]
     error: ErrorModel | None
     warnings: list[str]
-    evaluated_at: str | None = Field(description="The last instant that was evaluated.")
-    rows_now: int = Field(description="How many rows the plain query has at that instant.")
+    evaluated_at: str | None = Field(description="The last instant that was evaluated since the run began.")
+    rows_now: int | None = Field(description="How many rows the plain query has at that instant.")
 
 
 class Checked(BaseModel):

@@ -15,8 +15,8 @@ QueryState: TypeAlias = Literal["running", "paused", "failed", "waiting"]
 @dataclass(frozen=True, slots=True)
 class LiveQuery:
     """`last_seq` is the number of its newest result, -1 while there is none. `state` is `waiting` while the session is
-    not running, or has no stream. `evaluated_at` is the last instant that was evaluated, and `rows_now` how many rows
-    the plain query has there: an answer without rows is no result, but can be known by them."""
+    not running, or has no stream. `evaluated_at` is the last instant that was evaluated since the run began, and
+    `rows_now` how many rows the plain query has there: an answer without rows is no result, but is known by them."""
 
     name: str
     text: str
@@ -36,4 +36,4 @@ class LiveQuery:
     error: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     evaluated_at: int | None = None
-    rows_now: int = 0
+    rows_now: int | None = None

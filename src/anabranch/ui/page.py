@@ -202,7 +202,7 @@ class Monitor:
         self._show_failure(self._desk.queries)
         looked = self._desk.query
         self._answers.warn(() if looked is None else looked.warnings)
-        if looked is not None and looked.output == "snapshot" and not looked.rows_now:
+        if looked is not None and looked.output == "snapshot" and looked.rows_now == 0:
             self._answers.show_none(looked.evaluated_at)
         if self._seen < 0:
             self._answers.explain_emptiness(self._why_empty())
