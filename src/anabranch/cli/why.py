@@ -67,16 +67,12 @@ def why(
 
       anabranch why tolls.csparql -s http://streams.org/tolls=tolls.nt.tsv -r cars=3 --at 2022-10-14T12:00Z --json
     """
-    from anabranch.insight.shapes import to_json
     from anabranch.insight.why import why as reason
 
     terminal = open_terminal(color)
     recording = _recording(terminal, file, stream, graph, query, lateness, param, windows, conflicts)
     found = reason(recording, _values(row), options.instant(at, "--at"))
-    if as_json:
-        print(json.dumps(to_json(found), indent=2, ensure_ascii=False))
-    else:
-        terminal.out.print("\n".join(_why_lines(found)), soft_wrap=True, markup=False, emoji=False)
+    _say(terminal, found if as_json else _why_lines(found))
 
 
 @guarded
@@ -100,16 +96,22 @@ def why_not(
 
       anabranch why-not trick.seraph -s rides=events.ndjson --row r.user_id=5678 --at 2022-10-14T15:15Z
     """
-    from anabranch.insight.shapes import to_json
     from anabranch.insight.why_not import why_not as reason
 
     terminal = open_terminal(color)
     recording = _recording(terminal, file, stream, graph, query, lateness, param, windows, conflicts)
     found = reason(recording, _values(row), options.instant(at, "--at"))
-    if as_json:
-        print(json.dumps(to_json(found), indent=2, ensure_ascii=False))
+    _say(terminal, found if as_json else _why_not_lines(found))
+
+
+def _say(terminal: Terminal, said: Why | WhyNot | list[str]) -> None:
+    """A reason as JSON, or the lines that tell it."""
+    from anabranch.insight.shapes import to_json
+
+    if isinstance(said, list):
+        terminal.out.print("\n".join(said), soft_wrap=True, markup=False, emoji=False)
     else:
-        terminal.out.print("\n".join(_why_not_lines(found)), soft_wrap=True, markup=False, emoji=False)
+        print(json.dumps(to_json(said), indent=2, ensure_ascii=False))
 
 
 def _recording(

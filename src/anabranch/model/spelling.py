@@ -26,12 +26,13 @@ from anabranch.model.terms import (
 
 _COMMON = (("rdf", RDF), ("rdfs", RDFS), ("xsd", XSD))
 _LOCAL = re.compile(r"\w([\w.-]*[\w-])?|")
-_BARE = {
+NUMBERS = {
     XSD_INTEGER: re.compile(r"[+-]?[0-9]+"),
     XSD_DECIMAL: re.compile(r"[+-]?[0-9]*\.[0-9]+"),
-    XSD_DOUBLE: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
-    XSD_BOOLEAN: re.compile(r"true|false"),
+    XSD_DOUBLE: re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
 }
+"""By datatype, the numbers that need neither quotes nor a datatype."""
+_BARE = {**NUMBERS, XSD_BOOLEAN: re.compile(r"true|false")}
 
 
 class Terms:

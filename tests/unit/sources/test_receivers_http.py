@@ -28,19 +28,6 @@ from anabranch.sources.spool import Spool
 OFTEN = 0.01
 
 
-@pytest.fixture(autouse=True)
-def every_thread_ends() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-@pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    with Spool(tmp_path / "spool") as opened:
-        yield opened
-
-
 def ok(body: Any, **headers: str) -> tuple[int, dict[str, str], bytes]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return 200, {name.replace("_", "-"): value for name, value in headers.items()}, data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -29,19 +29,6 @@ from anabranch.sources.spool import Spool, SpoolSource
 OFTEN = 0.01
 ITEM = f"{EBAY}Response.searchResult.item."
 WII = Questions(("Wii",))
-
-
-@pytest.fixture(autouse=True)
-def every_thread_ends() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-@pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    with Spool(tmp_path / "spool") as opened:
-        yield opened
 
 
 def item(number: int, price: str, title: str = "Wii", left: str = "P1DT2H", **more: Any) -> dict[str, Any]:

@@ -6,9 +6,7 @@ import gzip
 import io
 import os
 import socket
-import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -28,19 +26,6 @@ from anabranch.sources.receivers.sse import SseReceiver
 from anabranch.sources.receivers.stdin import StdinReceiver
 from anabranch.sources.receivers.websocket import WebSocketReceiver
 from anabranch.sources.spool import Spool
-
-
-@pytest.fixture(autouse=True)
-def every_thread_ends() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-@pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    with Spool(tmp_path / "spool") as opened:
-        yield opened
 
 
 def finished(receiver: Receiver, spool: Spool) -> list[Any]:

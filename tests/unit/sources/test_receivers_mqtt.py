@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +14,6 @@ from tests.support.push import BrokenSpool, Broker, free_port, needs_mosquitto, 
 from anabranch.errors import StreamError
 from anabranch.sources.receivers.mqtt import MqttReceiver
 from anabranch.sources.spool import Spool
-
-
-@pytest.fixture(autouse=True)
-def every_thread_ends() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 @pytest.fixture

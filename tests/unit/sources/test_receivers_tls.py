@@ -21,19 +21,6 @@ from anabranch.sources.receivers.websocket import WebSocketReceiver
 from anabranch.sources.spool import Spool
 
 
-@pytest.fixture(autouse=True)
-def every_thread_ends() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-@pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    with Spool(tmp_path / "spool") as opened:
-        yield opened
-
-
 @pytest.fixture
 def hold() -> Iterator[threading.Event]:
     event = threading.Event()

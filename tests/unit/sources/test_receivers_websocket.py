@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,19 +19,6 @@ from websockets.sync.server import ServerConnection, serve
 from anabranch.errors import StreamError
 from anabranch.sources.receivers.websocket import WebSocketReceiver
 from anabranch.sources.spool import Spool
-
-
-@pytest.fixture(autouse=True)
-def every_thread_ends() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-@pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
-    with Spool(tmp_path / "spool") as opened:
-        yield opened
 
 
 @contextmanager

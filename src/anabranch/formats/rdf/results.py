@@ -32,12 +32,10 @@ from anabranch.formats.values import to_json
 from anabranch.model.instants import format_instant
 from anabranch.model.literals import literals_of
 from anabranch.model.mapping import Mapping as ModelMapping
+from anabranch.model.spelling import NUMBERS
 from anabranch.model.terms import (
     TRUE,
     XSD_BOOLEAN,
-    XSD_DECIMAL,
-    XSD_DOUBLE,
-    XSD_INTEGER,
     XSD_STRING,
     Blank,
     Iri,
@@ -50,11 +48,6 @@ TABLE_FORMS = ("sparql-json", "sparql-xml", "tsv", "sparql-csv")
 FORMS = (*TABLE_FORMS, *GRAPH_FORMS)
 GRAPH_COLUMNS = ("subject", "predicate", "object")
 
-_BARE = {
-    XSD_INTEGER: re.compile(r"[+-]?[0-9]+"),
-    XSD_DECIMAL: re.compile(r"[+-]?[0-9]*\.[0-9]+"),
-    XSD_DOUBLE: re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+"),
-}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _EDGES = re.compile(r"^[ \t\n]+|[ \t\n]+$")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -216,7 +209,7 @@ def _tsv(columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
 
 def _tsv_term(term: Term) -> str:
     if isinstance(term, Literal):
-        bare = _BARE.get(term.datatype)
+        bare = NUMBERS.get(term.datatype)
         if bare is not None and bare.fullmatch(term.lexical):
             return term.lexical
     return term_text(term)
