@@ -1,20 +1,34 @@
-"""Sessions on Spark: one Spark for all of them, started when the first needs it."""
+"""Sessions on Spark: one Spark for all of them, started when the first needs it, or before.
+
+A process has one Spark at most, and that of the tests may be the session of other tests: these have their own.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.server.conftest import COUNTED, minutes, until
 
+from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
 from anabranch.spark.session import SparkSettings
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark server")]
 
 
-def test_two_sessions_share_one_spark_and_queries_come_while_they_run(tmp_path: Path) -> None:
-    with Hub(tmp_path, "spark", spark=SparkSettings("local[2]")) as hub:
+def in_its_own_process(story: Callable[[Path], None], folder: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=story, args=(folder,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def two_sessions(folder: Path) -> None:
+    with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
         sessions = [hub.create(name) for name in ("a", "b")]
         for session in sessions:
             session.add_stream("rides")
@@ -31,9 +45,29 @@ def test_two_sessions_share_one_spark_and_queries_come_while_they_run(tmp_path: 
         assert [one["rows"] for one in first.results("counted")] == [[[n]] for n in range(1, 8)]
         until(lambda: first.query("again").last_seq >= 0, 60)
         hub.delete("a")
-    with Hub(tmp_path, "spark", spark=SparkSettings("local[2]")) as hub:
+    with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
+        hub.warm_up()
         assert [one.name for one in hub.sessions()] == ["b"]
         session = hub.session("b")
         session.push("rides", minutes(2, start=5))
         until(lambda: session.query("counted").last_seq >= 5, 90)
         assert [one["seq"] for one in session.results("counted")] == list(range(6))
+
+
+def test_two_sessions_share_one_spark_and_queries_come_while_they_run(tmp_path: Path) -> None:
+    in_its_own_process(two_sessions, tmp_path)
+
+
+def ends_at_once(folder: Path) -> None:
+    hub = Hub(folder, "spark", spark=SparkSettings("local[2]"))
+    hub.start()
+    hub.warm_up()
+    hub.close()
+    assert hub._spark is not None
+    with pytest.raises(EngineError, match="stopping"):
+        hub._spark.get()
+    assert [child for child in psutil.Process().children(recursive=True) if "java" in child.name()] == []
+
+
+def test_a_server_that_ends_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:
+    in_its_own_process(ends_at_once, tmp_path)
