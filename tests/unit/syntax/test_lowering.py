@@ -6,6 +6,7 @@ import pytest
 
 from anabranch.algebra import expressions as x
 from anabranch.algebra import operators as op
+from anabranch.algebra.walk import walk
 from anabranch.errors import QueryError
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax.seraph import ingestions, plan, registrations
@@ -213,3 +214,52 @@ def test_a_wrong_load_stream_is_refused_with_its_code(clauses: str, code: str) -
 )
 def test_a_loaded_stream_is_called_like_its_source(uri: str, name: str) -> None:
     assert ingestions(f"LOAD STREAM FROM '{uri}' AS event CREATE (n)")[0].stream == name
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("MATCH (p) WHERE EXISTS { WITH 1 AS p RETURN p } RETURN p", "SER-018"),
+        ("MATCH (p) WHERE EXISTS { MATCH (p)-->(x) WITH x AS p RETURN p } RETURN p", "SER-018"),
+        ("MATCH (p) WHERE EXISTS { UNWIND [1] AS p RETURN p } RETURN p", "SER-018"),
+        ("MATCH (p)-->(x) RETURN x, count(*) > 0 AND EXISTS { MATCH (p)-->() } AS e", "SER-024"),
+        ("MATCH (p)-->(x) RETURN x, count(*) + size([(p)-->(y) | y]) AS e", "SER-024"),
+        ("MATCH (p) RETURN EXISTS { RETURN 1 AS x UNION RETURN 1 AS x UNION ALL RETURN 1 AS x }", "SER-011"),
+        ("MATCH (p) RETURN [(p)-->(x) | count(x)]", "SER-023"),
+        ("MATCH (p) RETURN p LIMIT size([(p)-->(x) | x])", "SER-026"),
+        ("MATCH (p) RETURN p LIMIT size([x IN [1] | p])", "SER-026"),
+        ("MATCH (p) RETURN p LIMIT size([p IN p | 1])", "SER-026"),
+        ("MATCH (p) RETURN p LIMIT reduce(s = 0, y IN [1] | s + z)", "SER-026"),
+    ],
+)
+def test_what_a_subquery_or_a_limit_cannot_read_is_refused_with_its_code(text: str, code: str) -> None:
+    assert code in codes(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MATCH (p) WHERE EXISTS { MATCH (p)-->(x) WITH p, count(x) AS n WHERE n > 1 RETURN p } RETURN p",
+        "MATCH (p) WHERE EXISTS { MATCH (p)-->(x) RETURN x.name AS p } RETURN p",
+        "MATCH (p) WHERE EXISTS { MATCH (p)-->(x) WITH count(x) + p.k AS n WHERE p.k < n RETURN n } RETURN p",
+        "MATCH (p) RETURN [x IN [1] WHERE EXISTS { MATCH (p)-->(y) WITH count(y) AS n WHERE n = x RETURN n }] AS xs",
+        "MATCH (p) RETURN p LIMIT reduce(s = 0, y IN [1] | s + y)",
+        "MATCH (p) RETURN p SKIP size([x IN [1] WHERE x > 0]) LIMIT CASE WHEN all(x IN [1] WHERE x = 1) THEN 1 END",
+    ],
+)
+def test_subqueries_and_limits_bind_variables_of_their_own(text: str) -> None:
+    assert codes(text) == []
+
+
+def test_aggregates_of_a_subquery_group_nothing_around_it() -> None:
+    found = plan("MATCH (a) RETURN a.k AS k, EXISTS { MATCH (a)--(b) RETURN count(b) } AS e")
+    assert isinstance(found, op.Project)
+    assert isinstance(found.input, op.Pattern)
+
+
+def test_a_name_bound_inside_of_an_expression_is_not_what_was_projected_under_its_text() -> None:
+    found = plan("MATCH (n) WITH n.k AS k ORDER BY [n IN [{k: 1}] | n.k] RETURN k")
+    (order,) = (node for node in walk(found) if isinstance(node, op.Order))
+    (key,) = order.keys
+    assert isinstance(key.expression, x.Comprehension)
+    assert isinstance(key.expression.result, x.Property)

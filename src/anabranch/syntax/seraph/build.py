@@ -139,11 +139,10 @@ class Builder(PatternBuilder):
     def query(self, meta: Meta, *parts: Any) -> t.QueryTree:
         return t.QueryTree(tuple(parts[0::2]), tuple(parts[1::2]), span=span_of(meta))
 
-    def exists_body(self, meta: Meta, *parts: Any) -> t.QueryTree:
+    def exists_pattern(self, meta: Meta, patterns: tuple[t.PatternTree, ...], where: t.Expr | None) -> t.QueryTree:
         span = span_of(meta)
-        if isinstance(parts[0], tuple):
-            parts = (t.MatchClause(parts[0], parts[1], span=span),)
-        return t.QueryTree((t.SingleQuery(tuple(parts), span=span),), span=span)
+        match = t.MatchClause(patterns, where, span=span)
+        return t.QueryTree((t.SingleQuery((match,), span=span),), span=span)
 
     def exists(self, meta: Meta, query: t.QueryTree) -> t.Expr:
         return t.ExistsSubquery(query, span=span_of(meta))

@@ -5,7 +5,8 @@ Invariant: every problem of a query is collected before any is raised, and a pla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from anabranch.algebra.operators import (
     Argument,
@@ -15,6 +16,7 @@ from anabranch.algebra.operators import (
     LeftJoin,
     Operator,
     Output,
+    Project,
     Registration,
     Source,
     Static,
@@ -38,11 +40,13 @@ PLAIN = Window()
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A plan, what its rows are called, and the source that patterns in expressions look at."""
+    """A plan, what its rows are called, the source that patterns in expressions look at, and inside of a subquery what
+    is visible around it."""
 
     plan: Operator
     scope: Scope
     source: Source | None
+    outer: Scope | None = None
 
 
 class Lowering:
@@ -60,10 +64,7 @@ class Lowering:
     # --- queries ---
 
     def query(self, query: t.QueryTree) -> Operator:
-        if len(set(query.keeps_duplicates)) > 1:
-            self.problems.add(
-                "SER-011", "UNION and UNION ALL cannot be mixed", query.span, "", "use one of the two throughout"
-            )
+        self._check_united(query)
         plan = self._single(query.parts[0], Unit(), Scope())
         for part, keeps_duplicates in zip(query.parts[1:], query.keeps_duplicates, strict=True):
             right = self._single(part, Unit(), Scope())
@@ -81,11 +82,18 @@ class Lowering:
                 plan = Distinct(plan, span=query.span)
         return plan
 
-    def _single(self, query: t.SingleQuery, plan: Operator, scope: Scope, *, subquery: bool = False) -> Operator:
-        table = _Table(plan, scope, self._source)
+    def _check_united(self, query: t.QueryTree) -> None:
+        if len(set(query.keeps_duplicates)) > 1:
+            self.problems.add(
+                "SER-011", "UNION and UNION ALL cannot be mixed", query.span, "", "use one of the two throughout"
+            )
+
+    def _single(self, query: t.SingleQuery, plan: Operator, scope: Scope, outer: Scope | None = None) -> Operator:
+        table = _Table(plan, scope, self._source, outer)
+        subquery = outer is not None
         for index, clause in enumerate(query.clauses):
             last = index == len(query.clauses) - 1
-            table = self._clause(clause, table, last=last, subquery=subquery)
+            table = self._clause(clause, table, last=last)
         if not subquery and query.clauses and not isinstance(query.clauses[-1], t.ReturnClause | t.EmitClause):
             wanted = "EMIT or RETURN" if self.continuous else "RETURN"
             span = query.clauses[-1].span
@@ -97,22 +105,30 @@ class Lowering:
             )
         return table.plan
 
-    def _clause(self, clause: t.Clause, table: _Table, *, last: bool, subquery: bool) -> _Table:
+    def _clause(self, clause: t.Clause, table: _Table, *, last: bool) -> _Table:
         self._source = table.source
+        subquery = table.outer is not None
         match clause:
             case t.MatchClause():
-                return self._match(clause, table, subquery=subquery)
+                return self._match(clause, table)
             case t.UnwindClause(expression, variable):
                 lowered, kind = self.expressions.lower(expression, table.scope)
                 self._check_new(variable, table.scope)
                 element = (kind.element or ANY) if kind.kind == "list" else kind
                 unwound = Unwind(table.plan, variable.text, lowered, span=clause.span)
-                return _Table(unwound, table.scope.bind(variable.text, Binding(variable.text, element)), table.source)
+                scope = table.scope.bind(variable.text, Binding(variable.text, element))
+                return replace(table, plan=unwound, scope=scope)
             case t.WithClause(projection, where):
                 plan, scope = self.projections.lower(
-                    table.plan, table.scope, projection, where, clause="WITH", reserved=self.continuous
+                    table.plan,
+                    table.scope,
+                    projection,
+                    where,
+                    clause="WITH",
+                    reserved=self.continuous,
+                    outer=table.outer,
                 )
-                return _Table(plan, scope, table.source)
+                return replace(table, plan=plan, scope=scope)
             case t.ReturnClause(projection) | t.EmitClause(projection):
                 name = "EMIT" if isinstance(clause, t.EmitClause) else "RETURN"
                 if not last:
@@ -128,9 +144,15 @@ class Lowering:
                         "SER-010", "EMIT stands in a registered query", clause.span, "", "use RETURN here"
                     )
                 plan, scope = self.projections.lower(
-                    table.plan, table.scope, projection, None, clause=name, reserved=self.continuous and not subquery
+                    table.plan,
+                    table.scope,
+                    projection,
+                    None,
+                    clause=name,
+                    reserved=self.continuous and not subquery,
+                    outer=table.outer,
                 )
-                return _Table(plan, scope, table.source)
+                return replace(table, plan=plan, scope=scope)
             case _:
                 verb = type(clause).__name__.removesuffix("Clause").upper()
                 self.problems.add(
@@ -150,8 +172,8 @@ class Lowering:
 
     # --- MATCH ---
 
-    def _match(self, clause: t.MatchClause, table: _Table, *, subquery: bool) -> _Table:
-        source = self._match_source(clause, table.source, subquery=subquery)
+    def _match(self, clause: t.MatchClause, table: _Table) -> _Table:
+        source = self._match_source(clause, table.source, subquery=table.outer is not None)
         self._source = source
         binder = PatternBinder(self.problems, table.scope)
         lowering = PatternLowering(self.problems, self.expressions, binder)
@@ -170,7 +192,7 @@ class Lowering:
             plan = pattern if condition is None else Filter(pattern, condition, span=clause.span)
         else:
             plan = Join(table.plan, pattern, condition, span=clause.span)
-        return _Table(plan, binder.scope, source)
+        return replace(table, plan=plan, scope=binder.scope, source=source)
 
     def _match_source(self, clause: t.MatchClause, inherited: Source | None, *, subquery: bool) -> Source | None:
         if not self.continuous:
@@ -227,11 +249,19 @@ class Lowering:
         return plan, binder.scope
 
     def _subquery(self, query: t.QueryTree, scope: Scope) -> Operator:
+        """The plan of EXISTS { ... }: which rows it has is asked, and not what they show."""
         source = self._source
-        visible = Scope(scope.bindings)
-        plan = self._single(query.parts[0], Argument(scope.columns), visible, subquery=True)
-        self._source = source
-        return plan
+        bindings = {name: replace(binding, local=False) for name, binding in scope.bindings.items()}
+        visible = Scope(bindings, unusable=scope.unusable)
+        plans: list[Operator] = []
+        for part in query.parts:
+            plans.append(self._single(part, Argument(scope.columns), visible, visible))
+            self._source = source
+        if len(plans) == 1:
+            return plans[0]
+        self._check_united(query)
+        shown: list[Operator] = [Project(plan, (), span=query.span) for plan in plans]
+        return reduce(lambda left, right: Union(left, right, span=query.span), shown[1:], shown[0])
 
 
 def lower_query(query: t.QueryTree, problems: Problems) -> Operator:

@@ -30,7 +30,7 @@ from anabranch.algebra.types import (
 from anabranch.errors import Span, closest
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
-from anabranch.syntax.seraph.walk import walk_tree
+from anabranch.syntax.seraph.walk import outside_of_subqueries
 
 Lowered = tuple[x.Expression, Type]
 
@@ -50,7 +50,8 @@ def is_aggregate(call: object) -> bool:
 
 
 def has_aggregate(expression: t.Expr) -> bool:
-    return any(is_aggregate(part) for part in walk_tree(expression))
+    """Whether an expression aggregates the rows of its own clause; a subquery's aggregates are of the subquery."""
+    return any(is_aggregate(part) for part in outside_of_subqueries(expression))
 
 
 @dataclass
@@ -180,7 +181,7 @@ class ExpressionLowering:
                 started, started_type = sub(initial)
                 inner, held, origin = self._local(variable, source, scope, sink)
                 sum_column = self._local_column(accumulator.text, inner)
-                inner = inner.bind(accumulator.text, Binding(sum_column, ANY, True))
+                inner = inner.bind_inside(accumulator.text, Binding(sum_column, ANY, True))
                 stepped, stepped_type = self.lower(step, inner, sink)
                 lowered = x.Reduce(sum_column, started, held, origin, stepped, span=span)
                 return lowered, common((started_type, stepped_type))
@@ -209,10 +210,7 @@ class ExpressionLowering:
     def _variable(self, name: str, span: Span, scope: Scope) -> Lowered:
         binding = scope.get(name)
         if binding is None:
-            if name in scope.unusable:
-                self.problems.add("SER-024", scope.unusable[name], span, "neither grouped nor aggregated",
-                                  f"project `{name}` on its own first: WITH {name}, ...")  # fmt: skip
-            else:
+            if not self.problems.unusable(name, span, scope):
                 self.problems.undefined(name, span, scope)
             return x.Constant(None, span=span), ANY
         return x.Variable(binding.column, span=span), binding.type
@@ -229,7 +227,7 @@ class ExpressionLowering:
             self._wrong_type("a list is needed after IN", source.span, kind)
         element = kind.element if kind.kind == "list" and kind.element else ANY
         column = self._local_column(variable.text, scope)
-        return scope.bind(variable.text, Binding(column, element, True)), column, lowered
+        return scope.bind_inside(variable.text, Binding(column, element, True)), column, lowered
 
     # --- operators ---
 
@@ -433,7 +431,7 @@ class ExpressionLowering:
             return x.Constant(None, span=call.span), ANY
         pairs = [self.lower(argument, sink.before) for argument in call.arguments]
         for argument in call.arguments:
-            for part in walk_tree(argument):
+            for part in outside_of_subqueries(argument):
                 if isinstance(part, t.FunctionCall) and part.name.lower() == "rand":
                     self.problems.add("SER-023", "rand() cannot be aggregated", part.span, "differs at each look")
         self._check_arguments(call, signature, [kind for _, kind in pairs])

@@ -31,9 +31,9 @@ class PatternBinder:
         self.bound_here: dict[str, Span] = {}
 
     def _bind(self, name: t.Name, kind: Type) -> None:
-        if not self.may_bind:
+        if not self.problems.unusable(name.text, name.span, self.scope) and not self.may_bind:
             self.problems.undefined(name.text, name.span, self.scope)
-        self.scope = self.scope.bind(name.text, Binding(name.text, kind))
+        self.scope = self.scope.bind_inside(name.text, Binding(name.text, kind))
         self.bound_here[name.text] = name.span
 
     def _conflict(self, name: t.Name, kind: str, known: Type) -> None:
@@ -88,7 +88,7 @@ class PatternBinder:
                 "SER-018", f"`{name.text}` is bound already", name.span, "a path needs a new name", "use another name"
             )
             return known.column
-        self.scope = self.scope.bind(name.text, Binding(name.text, PATH))
+        self.scope = self.scope.bind_inside(name.text, Binding(name.text, PATH))
         self.bound_here[name.text] = name.span
         return name.text
 

@@ -1,20 +1,36 @@
 """WITH, RETURN and EMIT: projection, grouping, DISTINCT, ORDER BY, SKIP, LIMIT and the WHERE of WITH.
 
 Invariant: ORDER BY and the WHERE of a WITH see what was projected and, where rows are neither grouped nor made
-distinct, the variables from before, which are carried along under hidden columns and dropped at the end.
+distinct, the variables from before, which are carried along under hidden columns and dropped at the end. The variables
+of the row that a subquery is asked for stay visible throughout it: no projection inside can drop or replace them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from anabranch.algebra import expressions as x
-from anabranch.algebra.operators import Aggregate, Distinct, Filter, Operator, Order, OrderKey, Project, Slice
+from anabranch.algebra.operators import (
+    Aggregate,
+    Argument,
+    Distinct,
+    Filter,
+    Join,
+    Operator,
+    Order,
+    OrderKey,
+    Project,
+    Slice,
+)
 from anabranch.algebra.types import Type
+from anabranch.errors import Span
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import AggregateSink, ExpressionLowering, has_aggregate, is_aggregate
 from anabranch.syntax.seraph.scope import Binding, Problems, Replacement, Scope
-from anabranch.syntax.seraph.walk import walk_tree
+from anabranch.syntax.seraph.walk import free_variable, names_in, walk_tree
+
+_ASKING = (t.ExistsSubquery, t.PatternExpr, t.PatternComprehension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +57,28 @@ class ProjectionLowering:
         *,
         clause: str,
         reserved: bool,
+        outer: Scope | None = None,
     ) -> tuple[Operator, Scope]:
+        """The plan of a clause and what it leaves visible; `outer` is what the clauses around a subquery bind."""
         items = self._items(projection, scope, clause, reserved)
+        columns, outputs, plan = self._projected(items, plan, scope, outer, projection.span)
         grouped = any(has_aggregate(item.expression) for item in items)
-        sink = AggregateSink(scope) if grouped else None
-        columns = self._grouped(items, scope, sink) if sink is not None else self._plain(items, scope)
-        if sink is not None:
-            keys = tuple(
-                (c.name, c.expression)
-                for c, item in zip(columns, items, strict=True)
-                if not has_aggregate(item.expression)
-            )
-            plan = Aggregate(plan, keys, tuple(sink.calls), span=projection.span)
-            outputs = tuple(
-                (c.name, c.expression if has_aggregate(item.expression) else x.Variable(c.name))
-                for c, item in zip(columns, items, strict=True)
-            )
-        else:
-            outputs = tuple((c.name, c.expression) for c in columns)
-
-        after = Scope({c.name: Binding(c.name, c.type) for c in columns}, self._replacements(items, columns))
+        after = Scope(
+            {c.name: Binding(c.name, c.type) for c in columns},
+            self._replacements(items, columns),
+            {} if outer is None else outer.unusable,
+        )
+        stays: dict[str, Binding] = {}
+        for name in () if outer is None else outer.bindings:
+            if name not in after.bindings:
+                stays[name] = scope.bindings[name]
+                after = after.bind(name, stays[name])
+            elif clause == "WITH":
+                self._check_outer(name, items)
+        outputs += tuple((binding.column, x.Variable(binding.column)) for binding in stays.values())
         carried: tuple[tuple[str, x.Expression], ...] = ()
         if not grouped and not projection.distinct and (projection.order or where is not None):
-            needed = self._names_in((*(sort.expression for sort in projection.order), *((where,) if where else ())))
+            needed = names_in(*(sort.expression for sort in projection.order), *((where,) if where else ()))
             for name, binding in scope.bindings.items():
                 if name not in after.bindings and name in needed:
                     hidden = self.problems.fresh(name)
@@ -76,14 +91,45 @@ class ProjectionLowering:
             plan = Order(plan, self._order(projection.order, after), span=projection.span)
         if projection.skip is not None or projection.limit is not None:
             skip, limit = (
-                self._count(part, name) for part, name in ((projection.skip, "SKIP"), (projection.limit, "LIMIT"))
+                self._count(part, name, {*scope.names, *after.names})
+                for part, name in ((projection.skip, "SKIP"), (projection.limit, "LIMIT"))
             )
             plan = Slice(plan, skip, limit, span=projection.span)
         if where is not None:
             plan = Filter(plan, self.expressions.condition(where, after), span=where.span)
         if carried:
-            plan = Project(plan, tuple((c.name, x.Variable(c.name)) for c in columns), span=projection.span)
-        return plan, Scope({c.name: Binding(c.name, c.type) for c in columns})
+            plan = Project(plan, tuple((name, x.Variable(name)) for name, _ in outputs), span=projection.span)
+        visible = {c.name: Binding(c.name, c.type) for c in columns}
+        return plan, Scope({**visible, **stays}, unusable=after.unusable)
+
+    def _projected(
+        self, items: tuple[t.Item, ...], plan: Operator, scope: Scope, outer: Scope | None, span: Span
+    ) -> tuple[list[_Column], tuple[tuple[str, x.Expression], ...], Operator]:
+        """The columns, what each is computed from, and the rows that it is computed of, grouped where one aggregates."""
+        aggregates = [has_aggregate(item.expression) for item in items]
+        if not any(aggregates):
+            columns = self._plain(items, scope)
+            return columns, tuple((c.name, c.expression) for c in columns), plan
+        sink = AggregateSink(scope)
+        constant = {} if outer is None else {name: scope.bindings[name] for name in outer.bindings}
+        columns, named = self._grouped(items, scope, sink, constant)
+        keys = tuple((named[at], c.expression) for at, c in enumerate(columns) if not aggregates[at])
+        plan = Aggregate(plan, keys, tuple(sink.calls), span=span)
+        if constant:
+            missing = tuple(one.column for one in constant.values() if one.column not in plan.columns)
+            plan = Join(Argument(missing), plan, span=span)
+        outputs = tuple(
+            (c.name, c.expression if aggregates[at] else x.Variable(named[at])) for at, c in enumerate(columns)
+        )
+        return columns, outputs, plan
+
+    def _check_outer(self, name: str, items: tuple[t.Item, ...]) -> None:
+        """Refuse a column that takes the name of a variable outside of the subquery."""
+        for item in items:
+            if column_name(item) == name and item.expression != t.VariableRef(name):
+                place = item.alias.span if item.alias is not None else item.span
+                label = "a variable outside of this subquery has this name, and stays visible inside"
+                self.problems.add("SER-018", f"`{name}` is bound already", place, label, "use another name")
 
     # --- items ---
 
@@ -123,27 +169,42 @@ class ProjectionLowering:
             columns.append(_Column(column_name(item), item.expression, lowered, kind))
         return columns
 
-    def _grouped(self, items: tuple[t.Item, ...], scope: Scope, sink: AggregateSink) -> list[_Column]:
-        """Keys first, for what stands beside an aggregate must be made of them."""
+    def _grouped(
+        self, items: tuple[t.Item, ...], scope: Scope, sink: AggregateSink, constant: Mapping[str, Binding]
+    ) -> tuple[list[_Column], dict[int, str]]:
+        """Keys first, for what stands beside an aggregate must be made of them, or of what is `constant`; and what the
+        keys' columns are called before they are projected."""
         keys: list[Replacement] = []
+        usable = dict(constant)
         lowered: dict[int, _Column] = {}
+        named: dict[int, str] = {}
+        asks = any(isinstance(part, _ASKING) for item in items for part in walk_tree(item.expression))
         for index, item in enumerate(items):
             if not has_aggregate(item.expression):
                 expression, kind = self.expressions.lower(item.expression, scope)
                 name = column_name(item)
                 lowered[index] = _Column(name, item.expression, expression, kind)
+                variable = item.expression.name if isinstance(item.expression, t.VariableRef) else None
+                # What a pattern beside an aggregate binds may have any name that a user can write.
+                named[index] = name if not asks or name == variable else self.problems.fresh(name)
                 if isinstance(item.expression, t.VariableRef | t.PropertyLookup):
-                    keys.append(Replacement(item.expression, name, kind))
+                    keys.append(Replacement(item.expression, named[index], kind))
+                if variable is not None:
+                    usable[variable] = Binding(named[index], kind)
         beside = Scope(
-            {},
+            usable,
             tuple(keys),
-            {name: f"`{name}` stands beside an aggregate but is not grouped" for name in scope.bindings},
+            {
+                name: f"`{name}` stands beside an aggregate but is not grouped"
+                for name in scope.bindings
+                if name not in usable
+            },
         )
         for index, item in enumerate(items):
             if has_aggregate(item.expression):
                 expression, kind = self.expressions.lower(item.expression, beside, sink)
                 lowered[index] = _Column(column_name(item), item.expression, expression, kind)
-        return [lowered[index] for index in range(len(items))]
+        return [lowered[index] for index in range(len(items))], named
 
     # --- after the projection ---
 
@@ -157,7 +218,7 @@ class ProjectionLowering:
         return tuple(
             Replacement(item.expression, column.name, column.type)
             for item, column in zip(items, columns, strict=True)
-            if not isinstance(item.expression, t.Literal) and not (self._names_in((item.expression,)) & renamed)
+            if not isinstance(item.expression, t.Literal) and not (names_in(item.expression) & renamed)
         )
 
     def _order(self, sorts: tuple[t.SortItem, ...], after: Scope) -> tuple[OrderKey, ...]:
@@ -179,36 +240,19 @@ class ProjectionLowering:
             keys.append(OrderKey(expression, sort.descending))
         return tuple(keys)
 
-    def _count(self, expression: t.Expr | None, clause: str) -> x.Expression | None:
+    def _count(self, expression: t.Expr | None, clause: str, visible: Collection[str]) -> x.Expression | None:
         if expression is None:
             return None
-        for part in walk_tree(expression):
-            if isinstance(part, t.VariableRef):
-                self.problems.add(
-                    "SER-026", f"{clause} cannot depend on a row", part.span, f"`{part.name}` is a variable"
-                )
-                return None
+        row = free_variable(expression, visible)
+        if row is not None:
+            self.problems.add("SER-026", f"{clause} cannot depend on a row", row.span, f"`{row.text}` is a variable")
+            return None
         match expression:
             case t.Literal(int(value)) if type(value) is int and value >= 0:
                 pass
             case t.Literal():
                 self.problems.add("SER-026", f"{clause} needs a non-negative integer", expression.span)
         return self.expressions.lower(expression, Scope())[0]
-
-    @staticmethod
-    def _names_in(expressions: tuple[t.Expr, ...]) -> set[str]:
-        """Every variable that the expressions mention."""
-        names: set[str] = set()
-        for expression in expressions:
-            for part in walk_tree(expression):
-                match part:
-                    case t.VariableRef(name):
-                        names.add(name)
-                    case t.NodeTree(variable=t.Name(name)) | t.RelationshipTree(variable=t.Name(name)):
-                        names.add(name)
-                    case t.ProjectionEntry("variable", t.Name(name)):
-                        names.add(name)
-        return names
 
 
 def column_name(item: t.Item) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from anabranch.algebra.types import Type
 from anabranch.errors import Diagnostic, Span, closest
 from anabranch.syntax.seraph import tree as t
+from anabranch.syntax.seraph.walk import names_in
 
 RESERVED = ("win_start", "win_end")
 
@@ -52,6 +53,12 @@ class Scope:
     def bind(self, name: str, binding: Binding) -> Scope:
         return replace(self, bindings={**self.bindings, name: binding})
 
+    def bind_inside(self, name: str, binding: Binding) -> Scope:
+        """The scope inside of an expression that binds a name: what was computed of an outer variable of that name is
+        not what the same text says here."""
+        kept = tuple(one for one in self.replacements if name not in names_in(one.expression))
+        return replace(self.bind(name, binding), replacements=kept)
+
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(binding.column for binding in self.bindings.values())
@@ -86,6 +93,14 @@ class Problems:
         if name in RESERVED:
             label = "every row carries its window's bounds under this name"
             self.add("SER-031", f"`{name}` is reserved", span, label)
+
+    def unusable(self, name: str, span: Span, scope: Scope) -> bool:
+        """Refuse a name that exists but cannot be read here; say whether it is one."""
+        reason = scope.unusable.get(name)
+        if reason is not None:
+            hint = f"project `{name}` on its own first: WITH {name}, ..."
+            self.add("SER-024", reason, span, "neither grouped nor aggregated", hint)
+        return reason is not None
 
     def undefined(self, name: str, span: Span, scope: Scope) -> None:
         near = closest(name, scope.names)
