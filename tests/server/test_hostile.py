@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import threading
@@ -11,6 +12,8 @@ from collections.abc import Callable
 import pytest
 from tests.server.conftest import BUSY, COUNTED, Served, bike, minutes, until
 
+from anabranch.formats.events import event_from_dict
+from anabranch.formats.parquet import write_parquet
 from anabranch.server.limits import Limits
 
 WHERE = (
@@ -224,3 +227,27 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(
             time.sleep(0.1)
     assert served.push(minutes(2))["accepted"] == 2
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == []
+
+
+def test_a_packed_table_that_becomes_far_larger_is_refused(served: Served) -> None:
+    served.make(query=COUNTED, address=None)
+    large = {"id": 1, "labels": ["Bike"], "properties": {"a": "x" * 50_000}}
+    packed = io.BytesIO()
+    write_parquet([event_from_dict({"at": "2022-10-14T14:45:00Z", "nodes": [large]})] * 1_000, packed)
+    assert len(packed.getvalue()) < 100_000
+    answer = served.http.post(
+        "/sessions/s/streams/rides/upload",
+        content=packed.getvalue(),
+        headers={"Content-Type": "application/vnd.apache.parquet"},
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "SRV-004")
+
+
+def test_a_graph_of_entities_is_refused(served: Served) -> None:
+    served.make(query=COUNTED, address=None)
+    text = """<!DOCTYPE rdf:RDF [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>
+        <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:p="http://p/">
+        <rdf:Description rdf:about="http://a"><p:v>&b;</p:v></rdf:Description></rdf:RDF>"""
+    answer = served.http.put("/sessions/s/graphs/g", content=text, headers={"Content-Type": "application/rdf+xml"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "SRV-014")
+    assert "an entity is a name and a plain text" in answer.json()["error"]["message"]

@@ -14,6 +14,7 @@ import gzip
 import io
 import json
 import zlib
+from collections.abc import Iterable
 from typing import Any, BinaryIO, cast
 
 from anabranch.errors import AnabranchError, MalformedEventError
@@ -38,6 +39,7 @@ _BY_FORM = {
     **{form: media for media, form in (TABLES | DOCUMENTS).items()},
     "parquet": "application/vnd.apache.parquet",
 }
+_FREE, _GROWTH = 16 << 20, 32  # bytes of records that come of a packed body: some, and so many times its own
 
 
 def media_type(content_type: str | None) -> str:
@@ -82,8 +84,21 @@ def records(body: bytes, content_type: str | None, at: int | None, name: str) ->
     if form is None:
         raise ServerError(UNKNOWN_TYPE, f"events cannot be {said[:80]}", f"there are {', '.join(TYPES)}")
     file = cast(BinaryIO, io.BytesIO(body))
-    found = _refusing(lambda: list(read_events(file, form, f"p{zlib.crc32(body):08x}")))
-    return [_raw(one) if isinstance(one, MalformedRecord) else _record(one) for one in found]
+    found = _refusing(lambda: _bounded(read_events(file, form, f"p{zlib.crc32(body):08x}"), len(body)))
+    return cast(list[bytes], found)
+
+
+def _bounded(found: Iterable[Event | MalformedRecord], length: int) -> list[bytes]:
+    """Records of a packed table or document, as long as they are no bomb."""
+    most = _FREE + _GROWTH * length
+    records = []
+    for one in found:
+        records.append(_raw(one) if isinstance(one, MalformedRecord) else _record(one))
+        most -= len(records[-1])
+        if most < 0:
+            hint = "send it in parts"
+            raise ServerError(BODY_TOO_LARGE, "the events of the body are far larger than the body itself", hint)
+    return records
 
 
 def _refusing(read: Any) -> Any:

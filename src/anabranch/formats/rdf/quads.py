@@ -14,6 +14,7 @@ import pyoxigraph as ox
 
 from anabranch.errors import MalformedEventError, StreamError
 from anabranch.formats.events import instant_from_json
+from anabranch.formats.rdf.bounds import TextBudget, refuse_growth
 from anabranch.formats.rdf.terms import BlankNames, syntax_reason, term_text
 from anabranch.model.terms import PROV_TIME, XSD, Iri, Literal, Term, Triple
 
@@ -25,12 +26,16 @@ Graphs = dict[Term | None, dict[Triple, None]]
 
 
 def parse_quads(data: bytes | str, form: ox.RdfFormat, document: str, base: str | None = None) -> Graphs:
-    """The graphs of a document, the default graph first. Raises SyntaxError as pyoxigraph does."""
-    names = BlankNames(document)
+    """The graphs of a document, the default graph first. Raises SyntaxError as pyoxigraph does, and MalformedEventError
+    for a document that would grow beyond its bounds."""
+    refuse_growth(data, form)
+    names, budget = BlankNames(document), TextBudget(len(data))
     graphs: Graphs = {None: {}}
     for quad in ox.parse(data, form, base_iri=base):
         graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else names.term(quad.graph_name)
-        graphs.setdefault(graph, {})[names.triple(quad)] = None
+        triple = names.triple(quad)
+        budget.take(triple, graph)
+        graphs.setdefault(graph, {})[triple] = None
     return graphs
 
 
