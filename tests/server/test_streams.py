@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 from tests.server.conftest import COUNTED, Served, bike, minutes, until
@@ -151,6 +152,26 @@ def test_a_file_is_read_to_its_end(served: Served, tmp_path: Path) -> None:
     assert served.http.get("/sessions/s/streams/rides").json()["closed"]
     refused = served.http.post("/sessions/s/streams/rides/events", content="{}")
     assert refused.json()["error"]["code"] == "SRV-013"
+
+
+def test_a_bad_file_in_a_followed_folder_is_set_aside_and_the_stream_goes_on(served: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    events = [json.dumps(one) + "\n" for one in minutes(4)]
+    (folder / "a.ndjson").write_text("".join(events[:2]))
+    (folder / "b.json").write_text('[{"at"')
+    os.utime(folder / "b.json", (0, 0))
+    served.http.post("/sessions", json={"name": "s"})
+    served.http.post("/sessions/s/streams", json={"name": "rides", "address": str(folder), "follow": True})
+    assert served.http.post("/sessions/s/queries", json={"text": COUNTED}).status_code == 201
+    assert until(lambda: served.http.get("/sessions/s/streams/rides").json()["malformed"] == 1)
+    (letter,) = served.http.get("/sessions/s/streams/rides/malformed").text.splitlines()
+    assert json.loads(letter)["reason"].startswith("b.json: not JSON")
+    assert json.loads(json.loads(letter)["raw"]) == {"file": str(folder / "b.json"), "size": 6}
+    (folder / "b.json").unlink()
+    (folder / "c.ndjson").write_text("".join(events[2:]))
+    assert [found["rows"] for found in served.wait_for("counted", 3)] == [[[1]], [[2]], [[3]]]
+    assert served.http.get("/sessions/s").json()["error"] is None
 
 
 def test_a_stream_that_a_query_reads_cannot_be_removed_and_one_that_none_reads_can(served: Served) -> None:

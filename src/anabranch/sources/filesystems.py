@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,11 +27,29 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WILD, _REMOTE_WILD = re.compile(r"[*?[]"), re.compile(r"[*[]")  # `?` begins the settings of an address
 
 
+class FileSystemError(StreamError):
+    """A file system that does not do what it is asked, whatever the file holds: it may do so the next time."""
+
+
+class FileGoneError(FileSystemError):
+    """A file that was there when it was looked for, and is not when it is opened."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileEntry:
+    """A file of a place. `inode` and `changed` (when name, rights or content changed last) are 0 in a remote store."""
+
     name: str
     size: int
     modified: int  # nanoseconds since the epoch
+    inode: int = 0
+    changed: int = 0
+    is_file: bool = True  # and no pipe or device
+
+    @property
+    def stamp(self) -> list[int]:
+        """Differs when anything about the file may have changed."""
+        return [self.size, self.modified, self.changed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,10 @@ class Place:
     base: str
     root: str
     parts: tuple[str, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        return not _REMOTE.match(self.base)
 
     def path(self, name: str) -> str:
         """Where a file is in its file system. Absolute: a worker may stand in another directory than the planner."""
@@ -55,8 +78,9 @@ class Place:
         return name if base == "." else _joined(base, name)
 
 
-def locate(path: str) -> Place:
-    """What a path is; one that leads nowhere is refused, with what it may have meant."""
+def locate(path: str, *, gone: bool = False) -> Place:
+    """What a path is; one that leads nowhere is refused, with what it may have meant, or is that of a file that has
+    `gone`."""
     base, parts = _before_wildcards(path)
     with _explained(path):
         system, root = _open(base)
@@ -67,19 +91,20 @@ def locate(path: str) -> Place:
                 raise StreamError(f"{path}: `**` is not understood\nhint: write one * for each directory")
             return Place(path, "pattern", base, root, parts)
         match info.type.name:
-            case "NotFound":
+            case "NotFound" if not gone:
                 raise StreamError(f"there is no file {path}{_meant(system, path, whole)}")
             case "Directory":
                 return Place(path, "directory", path, whole)
-            case "File":
+            case "File" | "NotFound":
                 parent, _, name = whole.rpartition("/")
                 return Place(path, "file", base, parent or "/", (name,))
     hint = "send it through stdin: ... | anabranch run --stream name=-"
     raise StreamError(f"{path} is a pipe or a device, which cannot be read twice\nhint: {hint}")
 
 
-def entries(place: Place, suffixes: Sequence[str]) -> list[FileEntry]:
-    """The files behind a place, by name. A directory gives those that have one of the suffixes, perhaps with .gz."""
+def entries(place: Place, suffixes: Sequence[str], *, identified: bool = False) -> list[FileEntry]:
+    """The files behind a place, by name. A directory gives those that have one of the suffixes, perhaps with .gz.
+    `identified` entries have what tells one file from another, and include pipes and devices."""
     with _explained(place.text):
         system, _ = _open(place.base)
         match place.kind:
@@ -93,8 +118,37 @@ def entries(place: Place, suffixes: Sequence[str]) -> list[FileEntry]:
                 ]
             case "pattern":
                 found = list(_matching(system, place.root, "", place.parts))
-    files = [FileEntry(name, info.size, info.mtime_ns or 0) for name, info in found if info.type.name == "File"]
+    kinds = ("File", "Unknown") if identified else ("File",)
+    files = [
+        FileEntry(name, info.size or 0, info.mtime_ns or 0, is_file=info.type.name == "File")
+        for name, info in found
+        if info.type.name in kinds
+    ]
+    if identified and place.is_local:
+        files = [known for file in files if (known := entry_at(place.path(file.name), file.name)) is not None]
     return sorted(files, key=lambda file: file.name)
+
+
+def entry_at(path: str, name: str) -> FileEntry | None:
+    """What is at a path of this machine, as the file of a name; None when there is nothing."""
+    try:
+        said = os.stat(path)
+    except OSError:
+        return None
+    is_file = stat.S_ISREG(said.st_mode)
+    return FileEntry(name, said.st_size, said.st_mtime_ns, said.st_ino, said.st_ctime_ns, is_file)
+
+
+def files_beside(path: str) -> list[FileEntry]:
+    """The files in the directory of a file on this machine, whatever they are called, the newest first."""
+    folder = os.path.dirname(path)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = [entry for name in names if (entry := entry_at(os.path.join(folder, name), name)) is not None]
+    files = [entry for entry in found if entry.is_file and entry.name != os.path.basename(path)]
+    return sorted(files, key=lambda entry: (-entry.modified, entry.name))
 
 
 def without_password(address: str) -> str:
@@ -111,12 +165,18 @@ def opened(base: str, path: str, shown: str) -> Iterator[BinaryIO]:
         try:
             file = _open(base)[0].open_input_file(path)
         except FileNotFoundError:
-            raise StreamError(f"{shown} was there and has gone\nhint: leave files until a run has read them") from None
+            raise FileGoneError(
+                f"{shown} was there and has gone\nhint: leave files until a run has read them"
+            ) from None
+        except PermissionError as error:
+            raise StreamError(f"{shown}: {_reason(error)}") from None
     try:
         with file:
             yield cast(BinaryIO, file)
     except OSError as error:
-        raise StreamError(f"{shown}: {_reason(error)}") from None
+        # What the content is to blame for has no number of the system; a store's answer has none either.
+        own = error.errno or _REMOTE.match(base)
+        raise (FileSystemError if own else StreamError)(f"{shown}: {_reason(error)}") from None
 
 
 def _before_wildcards(path: str) -> tuple[str, tuple[str, ...]]:
@@ -197,7 +257,7 @@ def _explained(shown: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise StreamError(f"{shown}: a name that is not UTF-8: {error.object!r}") from None
     except (OSError, ValueError, NotImplementedError) as error:
-        raise StreamError(f"{shown}: {_reason(error)}") from None
+        raise FileSystemError(f"{shown}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

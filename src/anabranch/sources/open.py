@@ -22,9 +22,13 @@ def open_source(
     if follow and not address.is_files:
         raise StreamError(f"{address.shown}: only files are followed\nhint: this source goes on by itself")
     if address.is_files:
+        if follow:
+            from anabranch.sources.following import FollowedFiles
+
+            return FollowedFiles(stream, address.path, records_are_events)
         from anabranch.sources.files import FileSource
 
-        return FileSource(stream, address.path, follow, records_are_events)
+        return FileSource(stream, address.path, records_are_events)
     if address.scheme == GENERATOR:
         from anabranch.sources.generators import GeneratorSource
 

@@ -46,6 +46,15 @@ def cut_row_groups(file: BinaryIO, start: Cut, size: int, records: int | None) -
         return cuts, metadata.num_row_groups, taken
 
 
+def check_columns(file: BinaryIO, *, events: bool) -> None:
+    """Refuse what is no Parquet file, and one whose rows are to be `events` and have no time."""
+    from anabranch.formats.parquet import event_batches
+
+    with _parquet(file) as parquet:
+        if events and _triples(parquet) is None:
+            next(event_batches(parquet, ()), None)
+
+
 def read_row_groups(
     file: BinaryIO,
     start: Cut,

@@ -41,7 +41,10 @@ _STARTS = 5  # in a row that bring no batch, for reasons that are not ours
 _PAUSE = 0.5
 
 
-_RAISED = re.compile(r"^anabranch\.\S+\.(EngineError|StreamError|InternalError): (.*)(\nhint: .*)?", re.MULTILINE)
+_RAISED = re.compile(
+    r"^anabranch\.\S+\.(EngineError|StreamError|FileSystemError|FileGoneError|InternalError): (.*)(\nhint: .*)?",
+    re.MULTILINE,
+)
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception): .")
 
 
@@ -184,7 +187,7 @@ class SparkRun:
         found = _RAISED.search(text)
         if found is not None:
             kind, message, hint = found.groups()
-            ours = {"InternalError": InternalError, "StreamError": StreamError}.get(kind, EngineError)
+            ours = {"InternalError": InternalError, "EngineError": EngineError}.get(kind, StreamError)
             return _Failed(ours(message + (hint or "")), is_ours=True)
         raised = [line for line in text.splitlines() if _PYTHON_ERROR.match(line)]
         what = raised[-1] if raised else text.strip().splitlines()[0]

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import pickle
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,6 @@ from anabranch.model.event import Event
 from anabranch.sources import lines, rowgroups
 from anabranch.sources.base import Backlog, Limit, Offset, as_event
 from anabranch.sources.files import FileSource
-
-HOUR = 3600 * 10**9
 
 
 def line(at: int) -> bytes:
@@ -57,7 +54,7 @@ def batches(source: FileSource, limit: Limit | None = None, start: Offset | None
         end = source.ahead(offset, limit or Limit())
         assert end == source.ahead(offset, limit or Limit())
         if end == offset:
-            assert source.follow or source.ended(offset)
+            assert source.ended(offset)
             return found
         found.append((offset, json.loads(json.dumps(end))))
         offset = found[-1][1]
@@ -339,106 +336,6 @@ def test_a_parquet_row_keeps_its_types(tmp_path: Path) -> None:
     )
 
 
-# --- following --------------------------------------------------------------------------------------------------------
-
-
-def test_a_followed_file_gives_complete_lines_as_it_grows(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.ndjson", [])
-    source = FileSource("s", str(path), follow=True)
-    assert not source.finite
-    begun = source.begin()
-    assert source.ahead(begun, Limit()) == begun
-    with path.open("ab") as file:
-        file.write(line(1) + b'{"at"')
-        file.flush()
-        first = source.ahead(begun, Limit())
-        assert read(source, begun, first) == [1]
-        assert source.ahead(first, Limit()) == first
-        file.write(b": 2}\n")
-        file.flush()
-        second = source.ahead(first, Limit())
-    assert read(source, first, second) == [2]
-    assert read(source, begun, first) == [1]
-    assert sequences(source, start=first) == ["2"]
-    assert not source.ended(second)
-    assert source.backlog(second) == Backlog(path.stat().st_size, None)
-
-
-def test_a_followed_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
-    source = FileSource("s", str(write(tmp_path / "a.ndjson", range(5))), follow=True)
-    ((_, offset),) = batches(source)
-    write(tmp_path / "a.ndjson", range(2))
-    with pytest.raises(
-        StreamError, match=r"a.ndjson: 50 bytes were read, and now there are 20: it was cut off or replaced"
-    ):
-        source.ahead(offset, Limit())
-
-
-@pytest.mark.parametrize("name", ["a.ndjson.gz", "a.parquet", "a.csv"])
-def test_what_does_not_grow_by_lines_is_not_followed(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(line(1)))
-    source = FileSource("s", str(tmp_path / name), follow=True, records_are_events=False)
-    with pytest.raises(StreamError, match="cannot be followed\nhint: plain NDJSON grows line by line"):
-        source.ahead(source.begin(), Limit())
-
-
-def dated(path: Path, at: int, *content: int) -> None:
-    write(path, content)
-    os.utime(path, ns=(at, at))
-
-
-def test_a_followed_directory_gives_new_files_in_the_order_of_their_times(tmp_path: Path) -> None:
-    now = time.time_ns() - 2 * HOUR
-    source = FileSource("s", str(tmp_path), follow=True)
-    begun = source.begin()
-    assert source.ahead(begun, Limit()) == begun
-    dated(tmp_path / "z.ndjson", now, 1)
-    dated(tmp_path / "b.ndjson", now + 5, 3)
-    dated(tmp_path / "c.ndjson", now + 5, 4)
-    write(tmp_path / "opened.ndjson", [])
-    assert instants(source) == [1, 3, 4]
-    ((_, offset),) = batches(source)
-    assert source.ahead(offset, Limit()) == offset
-    # As old as the newest one with a smaller name, and one that was written earlier and moved in later.
-    dated(tmp_path / "a.ndjson", now + 5, 5)
-    dated(tmp_path / "y.ndjson", now - HOUR // 2, 2)
-    assert instants(source, start=offset) == [2, 5]
-    write(tmp_path / "opened.ndjson", [6])
-    ((_, later),) = batches(source, start=offset)
-    assert read(source, offset, later) == [2, 5, 6]
-    assert read(source, begun, offset) == [1, 3, 4]
-    assert not source.ended(later)
-
-
-def test_a_followed_directory_goes_on_in_the_middle_of_a_file(tmp_path: Path) -> None:
-    now = time.time_ns() - HOUR
-    dated(tmp_path / "b.ndjson", now, 1, 2, 3)
-    dated(tmp_path / "a.ndjson", now + 1, 4, 5)
-    source = FileSource("s", str(tmp_path), follow=True)
-    assert [read(source, *pair) for pair in batches(source, Limit(records=2))] == [[1, 2], [3, 4], [5]]
-    assert sequences(source, Limit(records=2)) == ["1", "2", "3", "1-1", "1-2"]
-
-
-def test_a_followed_directory_forgets_names_that_are_too_old_to_be_new(tmp_path: Path) -> None:
-    now = time.time_ns() - 30 * HOUR
-    for hour in range(10):
-        dated(tmp_path / f"{9 - hour}.ndjson", now + hour * HOUR, hour)
-    source = FileSource("s", str(tmp_path), follow=True)
-    ((_, offset),) = batches(source)
-    assert set(offset["seen"]) == {"0.ndjson", "1.ndjson"}
-    assert source.ahead(offset, Limit()) == offset
-
-
-def test_a_file_from_the_future_does_not_hide_the_others(tmp_path: Path) -> None:
-    dated(tmp_path / "a.ndjson", time.time_ns() + 1000 * HOUR, 1)
-    source = FileSource("s", str(tmp_path), follow=True)
-    offset = source.ahead(source.begin(), Limit())
-    assert read(source, source.begin(), offset) == [1]
-    assert source.ahead(offset, Limit()) == offset
-    write(tmp_path / "b.ndjson", [2])
-    assert read(source, offset, source.ahead(offset, Limit())) == [2]
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
@@ -456,7 +353,6 @@ def test_a_path_that_leads_nowhere_names_what_it_may_have_meant(tmp_path: Path) 
         f"there is no file {tmp_path}/event.ndjson\nhint: did you mean {tmp_path}/events.ndjson?"
     )
     assert message(tmp_path / "no" / "such") == f"there is no file {tmp_path}/no/such"
-    assert message(tmp_path / "no", follow=True) == f"there is no file {tmp_path}/no"
     assert message(f"{tmp_path}/*.parquet").startswith(f"no file matches {tmp_path}/*.parquet")
     assert "`**` is not understood" in message(f"{tmp_path}/**/a.ndjson")
 

@@ -1,0 +1,51 @@
+"""Fingerprints of files: by their first and last bytes a file is known again under another name, and one that was
+rewritten under the same name is told from one that has grown.
+
+Invariant: a file that only grew has the fingerprint that it had, at the place where it had it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import blake2b
+from typing import BinaryIO
+
+from anabranch.errors import StreamError
+from anabranch.sources.filesystems import FileEntry, opened
+from anabranch.sources.lines import exactly
+
+FEWEST = 64
+"""So many bytes are the beginning of a file: one that was cut off behind them still begins alike."""
+
+_ENDS = 1024
+_BEGINNING = 8  # characters of a fingerprint
+
+
+def fingerprint(content: BinaryIO, size: int) -> str:
+    """The fingerprint of a file's first `size` bytes."""
+    ends = exactly(content, 0, min(size, _ENDS)) + exactly(content, max(0, size - _ENDS), min(size, _ENDS))
+    return _digest(ends[:FEWEST], _BEGINNING) + _digest(ends, 12)
+
+
+def begin_alike(one: str, other: str) -> bool:
+    """Whether two fingerprints of at least `FEWEST` bytes are those of files with the same beginning."""
+    return one[:_BEGINNING] == other[:_BEGINNING]
+
+
+def fingerprint_at(base: str, path: str, entry: FileEntry, size: int) -> str | None:
+    """The fingerprint of the first bytes of a file that was looked at; None when it is shorter than that."""
+    return None if entry.size < size else _remembered(base, path, entry, size)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(base: str, path: str, entry: FileEntry, size: int) -> str | None:
+    # A file that is touched again and again is read once for each time: its entry says when it changed.
+    try:
+        with opened(base, path, path) as content:
+            return fingerprint(content, size)
+    except StreamError:
+        return None
+
+
+def _digest(data: bytes, characters: int) -> str:
+    return blake2b(data, digest_size=characters // 2).hexdigest()
