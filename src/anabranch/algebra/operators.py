@@ -148,14 +148,20 @@ class RelationshipPattern:
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A chain of nodes and relationships, perhaps named, perhaps only the shortest between its two ends."""
+    """A chain of nodes and relationships, perhaps named, perhaps only the shortest between its two ends.
+
+    `where` is what a shortest path as a whole must fulfil: the shortest are found among those that do. It may read the
+    rest of the row, but no other shortest path."""
 
     nodes: tuple[NodePattern, ...]
     relationships: tuple[RelationshipPattern, ...] = ()
     variable: str | None = None
     kind: Literal["trail", "shortest", "all-shortest"] = "trail"
+    where: Expression | None = None
 
     def __post_init__(self) -> None:
+        if self.where is not None and self.kind == "trail":
+            raise InternalError("only a shortest path has a condition of its own")
         if len(self.nodes) != len(self.relationships) + 1:
             raise InternalError("a path pattern has one node more than relationships")
         if self.kind != "trail" and len(self.relationships) != 1:

@@ -111,6 +111,8 @@ class Speller:
             text += self._relationship(relationship) + _node(node)
         if path.kind != "trail":
             text = f"{path.kind} {text}"
+        if path.where is not None:
+            text += f" if {self.spell(path.where)}"
         return text if path.variable is None else f"{short_name(path.variable)} = {text}"
 
     def place(self, place: Place) -> str:

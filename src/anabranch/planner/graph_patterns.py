@@ -194,6 +194,8 @@ def _reason_against(pattern: Pattern, trails: bool, parameters: Mapping[str, Val
     relationships: set[str] = set()
     for path in pattern.paths:
         for one in path.relationships:
+            if path.where is not None:
+                return "a condition on a shortest path as a whole is asked while it is searched for"
             if path.kind != "trail":
                 reason = _reason_against_shortest(one, trails, parameters)
                 if reason is not None:

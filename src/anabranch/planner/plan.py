@@ -56,6 +56,7 @@ from anabranch.planner.questions import (
     reads_static,
     reads_windows_itself,
     says_the_same,
+    searches_again,
     shortest_reads_others,
 )
 from anabranch.planner.results import ask_spec, construct_spec
@@ -433,7 +434,9 @@ class Planner:
         if binds_shortest(operator.left, operator.right):
             raise NotIncremental("the relationships of a shortest path were met before")
         if shortest_reads_others(operator.left, operator.right):
-            raise NotIncremental("conditions on each relationship of a shortest path read the rest of the row")
+            raise NotIncremental("conditions on a shortest path read the rest of the row")
+        if asks_for_shortest(operator.left, operator.right) and searches_again(operator.right):
+            raise NotIncremental("shortest paths between the nodes of a row are searched for again")
         self.asking = left if asks_for_shortest(operator.left, operator.right) else None
         try:
             right, moved = self._right(operator, scope)

@@ -105,10 +105,19 @@ def binds_shortest(left: op.Operator, right: op.Operator) -> bool:
 
 
 def shortest_reads_others(left: op.Operator, right: op.Operator) -> bool:
-    """Whether the conditions along a shortest path on the right read columns of the left."""
-    steps = [one for path in _shortest(right) for one in path.relationships]
-    read = _read(one.where for one in steps if one.where is not None)
+    """Whether the conditions along a shortest path on the right, or on all of it, read columns of the left."""
+    read: frozenset[str] = frozenset()
+    for path in _shortest(right):
+        read |= _read(one for one in (path.where, *(step.where for step in path.relationships)) if one is not None)
     return not read.isdisjoint(left.columns)
+
+
+def searches_again(pattern: op.Operator) -> bool:
+    """Whether the plain evaluator has to search for shortest paths of a pattern at each instant."""
+    return any(
+        path.where is not None or any(one.length is not None and one.length[0] > 1 for one in path.relationships)
+        for path in _shortest(pattern)
+    )
 
 
 def asks_for_shortest(left: op.Operator, right: op.Operator) -> bool:
@@ -149,8 +158,8 @@ def _need(plan: op.Operator, wanted: frozenset[str], found: dict[int, frozenset[
         case op.Join(left, right, condition) | op.LeftJoin(left, right, condition):
             shared = frozenset(left.columns) & frozenset(right.columns)
             read = wanted | shared | _read(() if condition is None else (condition,))
-            if isinstance(right, op.Pattern) and right.where is not None:  # which may read columns of the left
-                read |= _read((right.where,))
+            if isinstance(right, op.Pattern):  # whose conditions may read columns of the left
+                read |= _read(one for one in (right.where, *(path.where for path in right.paths)) if one is not None)
             inputs = [(left, read), (right, read)]
         case _:
             inputs = [(below, frozenset(below.columns)) for below in plan.inputs]

@@ -18,6 +18,7 @@ from anabranch.errors import EvaluationError
 from anabranch.model.compare import identity_key
 from anabranch.model.values import Node, Value
 from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.conditioned_paths import ConditionedSearch, PathCondition
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import NO_NODES, GraphIndex, has_labels
@@ -201,6 +202,23 @@ class Matcher:
             return lambda then: given_trail(left, slot, right, types, direction, length, graph, where, then)
         origin, target = (left, right) if move.from_left else (right, left)
         towards = direction if move.from_left else _REVERSED[direction]
+        if hop.fulfils is not None:
+            search = ConditionedSearch(
+                origin=origin.slot,
+                target=target,
+                left=left.slot,
+                slot=slot,
+                path_slot=None if hop.path is None else self._slot[hop.path],
+                adjacency=index.adjacency(types, towards),
+                back=index.adjacency(types, _REVERSED[towards]),
+                length=length,
+                every=hop.kind == "all-shortest",
+                backwards=not move.from_left,
+                graph=graph,
+                where=where,
+                condition=PathCondition.of(hop.fulfils, hop.path, self._names),
+            )
+            return search.step
         if hop.kind != "trail":
             found = index.adjacency(types, towards)
             every, cached = hop.kind == "all-shortest", not hop.needs

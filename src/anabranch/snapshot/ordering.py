@@ -45,7 +45,9 @@ class Hop:
     relationship: RelationshipPattern
     right: str
     kind: Literal["trail", "shortest", "all-shortest"]
-    needs: frozenset[str]  # what its `where` reads besides the relationship
+    needs: frozenset[str]  # what its `where` reads besides the relationship, and what `fulfils` does besides the path
+    path: str | None = None
+    fulfils: ex.Expression | None = None  # what a shortest path as a whole fulfils
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,19 @@ def hops_of(pattern: Pattern) -> tuple[Hop, ...]:
         for position, relationship in enumerate(path.relationships):
             needs = free_variables(relationship.where) if relationship.where is not None else frozenset()
             left, right = path.nodes[position].variable, path.nodes[position + 1].variable
-            found.append(Hop(left, relationship, right, path.kind, needs - {relationship.variable}))
+            if path.where is not None:
+                needs |= _with_parts(free_variables(path.where), pattern) - {left, right, path.variable}
+            needs -= {relationship.variable}
+            found.append(Hop(left, relationship, right, path.kind, needs, path.variable, path.where))
     return tuple(found)
+
+
+def _with_parts(names: frozenset[str], pattern: Pattern) -> frozenset[str]:
+    """The names, with those that the named paths among them are put together from."""
+    named = [path for path in pattern.paths if path.variable in names and path.kind == "trail"]
+    parts = {node.variable for path in named for node in path.nodes}
+    parts |= {one.variable for path in named for one in path.relationships}
+    return (names - {path.variable for path in named}) | parts
 
 
 def lookups_of(conditions: Iterable[ex.Expression], nodes: Iterable[str]) -> tuple[Lookup, ...]:

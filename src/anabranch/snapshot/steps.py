@@ -437,6 +437,14 @@ def shortest(
 # --- paths ----------------------------------------------------------------------------------------------------------
 
 
+def path_of(start: Node, trail: Trail, graph: PropertyGraph) -> Path:
+    """The path along a trail."""
+    passed = [start]
+    for relationship in trail:
+        passed.append(graph.nodes[relationship.other_end(passed[-1].id)])
+    return Path(tuple(passed), tuple(trail))
+
+
 def assemble(
     slot: int, nodes: Sequence[int], relationships: Sequence[int], bound: bool, graph: PropertyGraph, then: Then
 ) -> MatchStep:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
+from anabranch.errors import EvaluationError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Node, Relationship
 from anabranch.snapshot import Context, evaluate_plan
@@ -134,3 +136,84 @@ def test_a_long_chain_is_no_problem() -> None:
     chain = PropertyGraph([Node(0, ("S",)), Node(5000, ("T",))], [Relationship(i, "N", i, i + 1) for i in range(5000)])
     for kind in ("shortest", "all-shortest"):
         assert found(shortest(kind, labels=("S", "T")), chain) == {(0, 5000): [list(range(5000))]}
+
+
+CONDITIONS = {
+    "no relationship with an odd id": lambda ids, nodes: all(one % 2 == 0 for one in ids),
+    "no even node": lambda ids, nodes: all(one % 2 for one in nodes),
+    "through node 1": lambda ids, nodes: 1 in nodes,
+    "ids add up to a multiple of 3": lambda ids, nodes: sum(ids) % 3 == 0,
+    "never": lambda ids, nodes: False,
+}
+_IS_ODD = ex.Compare("=", ex.Call("modulo", (ex.Call("id", (ex.Variable("e"),)), ex.Constant(2))), ex.Constant(1))
+_SUM = ex.Reduce(
+    "s",
+    ex.Constant(0),
+    "e",
+    ex.Variable("es"),
+    ex.Call("add", (ex.Variable("s"), ex.Call("id", (ex.Variable("e"),)))),
+)
+EXPRESSIONS: dict[str, ex.Expression] = {
+    "no relationship with an odd id": ex.Quantifier("none", "e", ex.Variable("es"), _IS_ODD),
+    "no even node": ex.Quantifier("all", "e", ex.Call("nodes", (ex.Variable("p"),)), _IS_ODD),
+    "through node 1": ex.Quantifier(
+        "any",
+        "n",
+        ex.Call("nodes", (ex.Variable("p"),)),
+        ex.Compare("=", ex.Call("id", (ex.Variable("n"),)), ex.Constant(1)),
+    ),
+    "ids add up to a multiple of 3": ex.Compare("=", ex.Call("modulo", (_SUM, ex.Constant(3))), ex.Constant(0)),
+    "never": ex.Constant(False),
+}
+
+
+def fulfilling_trails(
+    graph: PropertyGraph, direction: Any, length: tuple[int, int | None], name: str, every: bool
+) -> Found:
+    """The definition: of all trails between two different nodes that fulfil the condition, the shortest."""
+    hop = op.RelationshipPattern("es", (), direction, length)
+    nodes = (op.NodePattern("x"), op.NodePattern("y"))
+    plan = op.Pattern(SOURCE, (op.PathPattern(nodes, (hop,), "p"),))
+    columns, rows = evaluate_plan(plan, Context(graph=lambda source: graph))
+    kept: Found = {}
+    for row in rows:
+        path: Any = row[columns.index("p")]
+        ids, passed = [one.id for one in path.relationships], [one.id for one in path.nodes]
+        if CONDITIONS[name](ids, passed) and (passed[0] != passed[-1] or not ids):
+            kept.setdefault((passed[0], passed[-1]), []).append(ids)
+    best = {pair: [one for one in ids if len(one) == min(map(len, ids))] for pair, ids in kept.items()}
+    return {pair: sorted(ids) if every else [min(ids)] for pair, ids in best.items()}
+
+
+@pytest.mark.parametrize("length", [(1, None), (0, None), (0, 2), (1, 3), (2, None)])
+@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize("seed", range(6))
+def test_shortest_paths_with_a_condition_are_the_shortest_trails_that_fulfil_it(
+    seed: int, name: str, length: tuple[int, int | None]
+) -> None:
+    random = Random(f"{seed} {name}")
+    graph = random_graph(random)
+    direction = random.choice(("out", "in", "both"))
+    for kind in ("shortest", "all-shortest"):
+        (path,) = shortest(kind, direction, length).paths
+        pattern = op.Pattern(SOURCE, (replace(path, where=EXPRESSIONS[name]),))
+        expected = fulfilling_trails(graph, direction, length, name, kind == "all-shortest")
+        assert found(pattern, graph) == expected
+        for given in (("x",), ("y",), ("x", "y")):
+            known = op.Pattern(SOURCE, tuple(op.PathPattern((op.NodePattern(one),)) for one in given))
+            assert found(op.Join(known, pattern), graph) == expected
+
+
+def test_a_condition_that_no_path_fulfils_ends_when_all_have_been_tried_or_the_budget_is_spent() -> None:
+    nodes = [Node(i) for i in range(9)]
+    ends = [(one.id, other.id) for one in nodes for other in nodes if one is not other]
+    graph = PropertyGraph(nodes, [Relationship(at, "T", *pair) for at, pair in enumerate(ends)])
+    hop = op.RelationshipPattern("es", (), "out", (1, None))
+    ends_of_path = (op.NodePattern("x"), op.NodePattern("y"))
+    path = op.PathPattern(ends_of_path, (hop,), "p", "shortest", EXPRESSIONS["never"])
+    with pytest.raises(EvaluationError) as caught:
+        evaluate_plan(op.Pattern(SOURCE, (path,)), Context(graph=lambda source: graph, max_trail_steps=100_000))
+    assert caught.value.diagnostic.code == "SER-306"
+    assert "no short path fulfils the condition" in caught.value.diagnostic.message
+    bounded = replace(path, relationships=(replace(hop, length=(1, 2)),))
+    assert evaluate_plan(op.Pattern(SOURCE, (bounded,)), Context(graph=lambda source: graph))[1] == []

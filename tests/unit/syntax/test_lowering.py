@@ -263,3 +263,49 @@ def test_a_name_bound_inside_of_an_expression_is_not_what_was_projected_under_it
     (key,) = order.keys
     assert isinstance(key.expression, x.Comprehension)
     assert isinstance(key.expression.result, x.Property)
+
+
+def _shortest(where: str) -> tuple[op.PathPattern, op.Operator]:
+    found = plan(f"MATCH p = shortestPath((a)-[rs*]->(b)), (c) WHERE {where} RETURN p")
+    assert isinstance(found, op.Project)
+    pattern = next(node for node in walk(found) if isinstance(node, op.Pattern) and len(node.paths) == 2)
+    return pattern.paths[0], found.input
+
+
+def test_bounds_of_a_shortest_paths_length_are_bounds_of_the_pattern() -> None:
+    for where, length in (
+        ("length(p) > 2", (3, None)),
+        ("4 >= length(p) AND size(rs) >= 2", (2, 4)),
+        ("1 < size(relationships(p)) < 5", (2, 4)),
+        ("length(p) = 3", (3, 3)),
+    ):
+        path, below = _shortest(where)
+        assert path.relationships[0].length == length
+        assert path.where is None
+        assert isinstance(below, op.Pattern)
+
+
+def test_what_holds_for_all_relationships_of_a_shortest_path_is_asked_of_each() -> None:
+    path, below = _shortest("ALL(r IN relationships(p) WHERE r.k > c.k) AND NONE(r IN rs WHERE r.shut)")
+    k = x.Compare(">", x.Property(x.Variable("rs"), "k"), x.Property(x.Variable("c"), "k"))
+    assert path.relationships[0].where == x.And((k, x.Not(x.Property(x.Variable("rs"), "shut"))))
+    assert path.where is None
+    assert isinstance(below, op.Pattern)
+
+
+def test_other_conditions_on_a_shortest_path_are_its_own_but_for_upper_bounds_and_what_reads_others() -> None:
+    path, below = _shortest("ANY(n IN nodes(p) WHERE n.k = c.k) AND c.k > 1 AND length(p) < c.k")
+    assert isinstance(path.where, x.Quantifier)
+    assert isinstance(below, op.Filter)
+    assert isinstance(below.condition, x.And)
+    assert len(below.condition.operands) == 2
+    two = plan(
+        "MATCH p = shortestPath((a)-[*]->(b)), q = shortestPath((b)-[*]->(a)) WHERE length(p) > length(q) RETURN p"
+    )
+    assert all(one.where is None for node in walk(two) if isinstance(node, op.Pattern) for one in node.paths)
+
+
+def test_a_subquery_beside_a_shortest_path_that_does_not_read_it_is_a_filter() -> None:
+    path, below = _shortest("EXISTS { (a)-->(:X) }")
+    assert path.where is None
+    assert isinstance(below, op.Filter)

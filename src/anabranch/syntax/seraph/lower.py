@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from anabranch.algebra import expressions as x
 from anabranch.algebra.operators import (
     Argument,
     Distinct,
@@ -32,8 +33,10 @@ from anabranch.model.temporal import Duration
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
 from anabranch.syntax.seraph.lower_patterns import PatternBinder, PatternLowering, conjunction
-from anabranch.syntax.seraph.lower_projection import ProjectionLowering
+from anabranch.syntax.seraph.lower_projection import ProjectionLowering, column_name
+from anabranch.syntax.seraph.lower_shortest import ShortestConditions
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
+from anabranch.syntax.seraph.walk import names_in
 
 PLAIN = Window()
 
@@ -41,7 +44,7 @@ PLAIN = Window()
 @dataclass(frozen=True, slots=True)
 class _Table:
     """A plan, what its rows are called, the source that patterns in expressions look at, and inside of a subquery what
-    is visible around it."""
+    is read from here on of what is visible around it."""
 
     plan: Operator
     scope: Scope
@@ -93,6 +96,9 @@ class Lowering:
         subquery = outer is not None
         for index, clause in enumerate(query.clauses):
             last = index == len(query.clauses) - 1
+            if outer is not None:
+                self._check_names(clause, outer)
+                table = replace(table, outer=outer.only(names_in(*query.clauses[index:])))
             table = self._clause(clause, table, last=last)
         if not subquery and query.clauses and not isinstance(query.clauses[-1], t.ReturnClause | t.EmitClause):
             wanted = "EMIT or RETURN" if self.continuous else "RETURN"
@@ -104,6 +110,15 @@ class Lowering:
                 "the query stops here",
             )
         return table.plan
+
+    def _check_names(self, clause: t.Clause, outer: Scope) -> None:
+        """Refuse a WITH that gives the name of a variable outside of a subquery to something else."""
+        for item in clause.projection.items if isinstance(clause, t.WithClause) else ():
+            name = column_name(item)
+            if name in outer.bindings and item.expression != t.VariableRef(name):
+                place = item.alias.span if item.alias is not None else item.span
+                label = "a variable outside of this subquery has this name, and stays visible inside"
+                self.problems.add("SER-018", f"`{name}` is bound already", place, label, "use another name")
 
     def _clause(self, clause: t.Clause, table: _Table, *, last: bool) -> _Table:
         self._source = table.source
@@ -181,10 +196,13 @@ class Lowering:
         if self.continuous:
             for name, place in binder.bound_here.items():
                 self.problems.reserved(name, place)
-        pattern, predicates = lowering.pattern(source or PLAIN, paths, clause.span)
+        left: list[x.Expression] = []
         if clause.where is not None:
-            predicates.append(self.expressions.condition(clause.where, binder.scope))
-        condition = conjunction(predicates, clause.span)
+            asked = self.expressions.condition(clause.where, binder.scope)
+            conditions = ShortestConditions(self.expressions, clause.patterns, paths, binder.scope)
+            paths, left = conditions.split(clause.where, asked)
+        pattern, predicates = lowering.pattern(source or PLAIN, paths, clause.span)
+        condition = conjunction([*predicates, *left], clause.span)
         plan: Operator
         if clause.optional:
             plan = LeftJoin(table.plan, pattern, condition, span=clause.span)

@@ -59,7 +59,8 @@ class ProjectionLowering:
         reserved: bool,
         outer: Scope | None = None,
     ) -> tuple[Operator, Scope]:
-        """The plan of a clause and what it leaves visible; `outer` is what the clauses around a subquery bind."""
+        """The plan of a clause and what it leaves visible; `outer` is what this clause of a subquery and those after
+        it read of what is bound around it."""
         items = self._items(projection, scope, clause, reserved)
         columns, outputs, plan = self._projected(items, plan, scope, outer, projection.span)
         grouped = any(has_aggregate(item.expression) for item in items)
@@ -69,12 +70,10 @@ class ProjectionLowering:
             {} if outer is None else outer.unusable,
         )
         stays: dict[str, Binding] = {}
-        for name in () if outer is None else outer.bindings:
+        for name in outer.bindings if outer is not None and clause == "WITH" else ():
             if name not in after.bindings:
                 stays[name] = scope.bindings[name]
                 after = after.bind(name, stays[name])
-            elif clause == "WITH":
-                self._check_outer(name, items)
         outputs += tuple((binding.column, x.Variable(binding.column)) for binding in stays.values())
         carried: tuple[tuple[str, x.Expression], ...] = ()
         if not grouped and not projection.distinct and (projection.order or where is not None):
@@ -105,7 +104,7 @@ class ProjectionLowering:
     def _projected(
         self, items: tuple[t.Item, ...], plan: Operator, scope: Scope, outer: Scope | None, span: Span
     ) -> tuple[list[_Column], tuple[tuple[str, x.Expression], ...], Operator]:
-        """The columns, what each is computed from, and the rows that it is computed of, grouped where one aggregates."""
+        """The columns, what each is computed from, and the rows that it is computed of: groups where one aggregates."""
         aggregates = [has_aggregate(item.expression) for item in items]
         if not any(aggregates):
             columns = self._plain(items, scope)
@@ -122,14 +121,6 @@ class ProjectionLowering:
             (c.name, c.expression if aggregates[at] else x.Variable(named[at])) for at, c in enumerate(columns)
         )
         return columns, outputs, plan
-
-    def _check_outer(self, name: str, items: tuple[t.Item, ...]) -> None:
-        """Refuse a column that takes the name of a variable outside of the subquery."""
-        for item in items:
-            if column_name(item) == name and item.expression != t.VariableRef(name):
-                place = item.alias.span if item.alias is not None else item.span
-                label = "a variable outside of this subquery has this name, and stays visible inside"
-                self.problems.add("SER-018", f"`{name}` is bound already", place, label, "use another name")
 
     # --- items ---
 

@@ -5,7 +5,7 @@ Invariant: a scope is never changed, only extended into a new one; every visible
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from anabranch.algebra.types import Type
@@ -58,6 +58,10 @@ class Scope:
         not what the same text says here."""
         kept = tuple(one for one in self.replacements if name not in names_in(one.expression))
         return replace(self.bind(name, binding), replacements=kept)
+
+    def only(self, names: Collection[str]) -> Scope:
+        """The scope with these of its names alone."""
+        return replace(self, bindings={name: one for name, one in self.bindings.items() if name in names})
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -23,12 +23,12 @@ def walk_tree(part: Any, enter: Callable[[Any], bool] | None = None) -> Iterator
 
 
 def outside_of_subqueries(part: t.Expr) -> Iterator[Any]:
-    """The part and everything below it that is evaluated on its own row: a subquery's clauses have rows of their own."""
+    """The part and everything below it that is evaluated on its own row; a subquery has rows of its own."""
     return walk_tree(part, lambda node: not isinstance(node, t.ExistsSubquery))
 
 
-def names_in(*parts: t.Expr) -> set[str]:
-    """Every variable that expressions mention, whoever binds it."""
+def names_in(*parts: t.Expr | t.Clause) -> set[str]:
+    """Every variable that expressions or clauses mention, whoever binds it."""
     return {name for part in parts for node in walk_tree(part) if (name := _mentioned(node)) is not None}
 
 

@@ -1,0 +1,254 @@
+"""Shortest paths that fulfil a condition on the path as a whole: of all trails between two nodes that do, the shortest.
+
+The condition is asked of each trail, the short ones first. A trail of n relationships is only walked as far as its end
+can still be reached in n, by the distances of a search from the end; what the condition says of all nodes or of none is
+asked of each node on the way. In general all trails have to be tried, and there may be exponentially many: they are
+paid for from the budget, at a higher price, as a condition is asked of each.
+
+Invariant: a trail that is given fulfils the condition, and none that is shorter and leads to the same end does. Of
+several as short, the first by the ids of their relationships is given, or all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from anabranch.algebra import expressions as ex
+from anabranch.errors import EvaluationError
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.values import ElementId, Node, Relationship
+from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.expressions import compile_expression
+from anabranch.snapshot.index import Adjacency, Step, has_labels
+from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids
+from anabranch.snapshot.steps import End, MatchStep, Slots, Then, Used, Where, path_of
+from anabranch.snapshot.variables import conjuncts, free_variables
+
+_PRICE = 10  # of a step of a search that may have to try all trails
+
+Passes = Callable[[Node], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PathCondition:
+    """What a path as a whole must fulfil, compiled for the slots of a match: `whole` is true of it, `nodes` are the
+    conditions on each node, with the place of the node after the slots."""
+
+    whole: tuple[Evaluator, ...]
+    nodes: tuple[tuple[Evaluator, bool], ...]
+    expression: ex.Expression
+
+    @classmethod
+    def of(cls, expression: ex.Expression, path: str | None, names: tuple[str, ...]) -> PathCondition:
+        parts = conjuncts(expression)
+        nodes = []
+        for part in parts:
+            match part:
+                case ex.Quantifier(("all" | "none") as kind, one, ex.Call("nodes", (ex.Variable(name),)), where):
+                    if name == path and path not in free_variables(where):
+                        nodes.append((compile_expression(where, (*names, one)), kind == "all"))
+        return cls(tuple(compile_expression(part, names) for part in parts), tuple(nodes), expression)
+
+    def holds(self, slots: Slots, context: Context) -> bool:
+        return all(truth(part(slots, context)) is True for part in self.whole)
+
+    def passes(self, slots: Slots, context: Context) -> Passes | None:
+        """Whether a path through a node may fulfil the condition. What fails is left to the whole path."""
+        if not self.nodes:
+            return None
+        known = tuple(slots)
+
+        def test(node: Node) -> bool:
+            for where, wanted in self.nodes:
+                try:
+                    if truth(where((*known, node), context)) is not wanted:
+                        return False
+                except EvaluationError:
+                    continue
+            return True
+
+        return test
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionedSearch:
+    """From where to where, along what, and where the match holds the path and its relationships. `backwards`: the
+    search begins at the path's right end."""
+
+    origin: int
+    target: End
+    left: int
+    slot: int
+    path_slot: int | None
+    adjacency: Adjacency
+    back: Adjacency
+    length: tuple[int, int | None] | None
+    every: bool
+    backwards: bool
+    graph: PropertyGraph
+    where: Where | None
+    condition: PathCondition
+
+    def step(self, then: Then) -> MatchStep:
+        minimum, maximum = (1, 1) if self.length is None else self.length
+
+        def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+            start = self.graph.nodes[slots[self.origin].id]  # type: ignore[attr-defined]
+            if minimum == 0 and self.target.bind(slots, start) and self._fulfils([], slots, context):
+                yield from then(slots, used, context)
+            if maximum is not None and maximum < max(minimum, 1):
+                return
+            allowed = self.where(slots, context) if self.where is not None else None
+            if self.target.bound:
+                end = self.graph.nodes[slots[self.target.slot].id]  # type: ignore[attr-defined]
+                ends: Iterator[Node] = iter([end] if end.id != start.id else [])
+            else:
+                ends = ShortestPaths(self.adjacency, start, maximum, allowed, context).reachable()
+            for end in ends:
+                if not self.target.bound and not has_labels(end, self.target.labels):
+                    continue
+                for trail in self._paths(start, end, max(minimum, 1), maximum, allowed, slots, context):
+                    self._lay(trail, end, slots)
+                    yield from then(slots, used, context)
+
+        return step
+
+    def _lay(self, trail: Trail, end: Node, slots: Slots) -> None:
+        self.target.bind(slots, end)
+        slots[self.slot] = trail[0] if self.length is None else trail
+        if self.path_slot is not None:
+            start: Node = slots[self.left]  # type: ignore[assignment]
+            slots[self.path_slot] = path_of(start, trail, self.graph)
+
+    def _fulfils(self, trail: Trail, slots: Slots, context: Context) -> bool:
+        self._lay(trail, slots[self.target.slot], slots)  # type: ignore[arg-type]
+        return self.condition.holds(slots, context)
+
+    def _paths(
+        self,
+        start: Node,
+        end: Node,
+        minimum: int,
+        maximum: int | None,
+        allowed: Allowed | None,
+        slots: Slots,
+        context: Context,
+    ) -> Iterator[Trail]:
+        """The shortest trails from left to right that fulfil the condition."""
+        self.target.bind(slots, end)
+        passes = self.condition.passes(slots, context)
+        if passes is not None and not (passes(start) and passes(end)):
+            return
+        distances = _distances(self.back, end, maximum, allowed, passes, context)
+        if start.id not in distances:
+            return
+        for length in count(max(minimum, distances[start.id])):
+            if maximum is not None and length > maximum:
+                return
+            trails = _TrailsTo(self.adjacency, end.id, length, distances, allowed, context)
+            found: list[Trail] = []
+            try:
+                for trail in trails.walk(start):
+                    ordered = trail[::-1] if self.backwards else list(trail)
+                    if not self.every and found and by_ids(found[0]) < by_ids(ordered):
+                        continue
+                    if self._fulfils(ordered, slots, context):
+                        found = [*found, ordered] if self.every else [ordered]
+            except EvaluationError as error:
+                raise self._located(error, context) from None
+            yield from found
+            if found or not trails.longer:
+                return
+
+    def _located(self, error: EvaluationError, context: Context) -> EvaluationError:
+        if error.diagnostic.code != "SER-306":
+            return error
+        return EvaluationError(
+            "SER-306",
+            "no short path fulfils the condition, and trying longer ones needs more than "
+            f"{context.max_trail_steps // _PRICE:,} steps over this window",
+            "bound the path's length, shortestPath((a)-[*..8]-(b)), or say the condition of each relationship or node: "
+            "ALL(r IN relationships(p) WHERE ...)",
+            self.condition.expression.span,
+        )
+
+
+def _distances(
+    back: Adjacency, end: Node, maximum: int | None, allowed: Allowed | None, passes: Passes | None, context: Context
+) -> dict[ElementId, int]:
+    """How many relationships lead from each node to the end, through nodes that pass; others lead nowhere."""
+    found = {end.id: 0}
+    level, depth = [end], 0
+    while level and depth != maximum:
+        depth += 1
+        following: list[Node] = []
+        for node in level:
+            steps = back[node.id]
+            context.spend(len(steps))
+            for relationship, neighbour in steps:
+                if neighbour.id in found or (allowed is not None and not allowed(relationship)):
+                    continue
+                if passes is not None and not passes(neighbour):
+                    continue
+                found[neighbour.id] = depth
+                following.append(neighbour)
+        level = following
+    return found
+
+
+class _TrailsTo:
+    """The trails of one length from a node to an end, depth first. `longer`: whether there may be any of more."""
+
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        end: ElementId,
+        length: int,
+        distances: dict[ElementId, int],
+        allowed: Allowed | None,
+        context: Context,
+    ) -> None:
+        self.longer = False
+        self._adjacency = adjacency
+        self._end = end
+        self._length = length
+        self._distances = distances
+        self._allowed = allowed
+        self._context = context
+
+    def walk(self, start: Node) -> Iterator[Trail]:
+        """Each trail; the list is reused."""
+        used: set[ElementId | None] = set()
+        trail: list[Relationship] = []
+        pending: list[Iterator[Step]] = [iter(self._steps(start))]
+        while pending:
+            for relationship, node in pending[-1]:
+                distance = self._distances.get(node.id)
+                if distance is None or relationship.id in used:
+                    continue
+                if self._allowed is not None and not self._allowed(relationship):
+                    continue
+                if len(trail) + 1 + distance > self._length:
+                    self.longer = True
+                    continue
+                used.add(relationship.id)
+                trail.append(relationship)
+                if len(trail) == self._length:
+                    yield trail  # at distance 0: the end
+                    self.longer = True
+                    used.discard(trail.pop().id)
+                    continue
+                pending.append(iter(self._steps(node)))
+                break
+            else:
+                pending.pop()
+                if trail:
+                    used.discard(trail.pop().id)
+
+    def _steps(self, node: Node) -> list[Step]:
+        steps = self._adjacency[node.id]
+        self._context.spend(_PRICE * len(steps))
+        return steps  # type: ignore[return-value]
