@@ -40,11 +40,12 @@ ON_CHANGES = [
     # conditions on each relationship, and on the path found
     f"p = shortestPath((a:A)-[:T* {{x: 1}}]->(b)) {W} EMIT p",
     f"p = shortestPath((a:A)-[*]->(b)) {W} WHERE all(r IN relationships(p) WHERE r.x > 0) EMIT p",
-    f"p = shortestPath((a:A)-[*]->(b)) {W} WHERE length(p) > 1 AND a.x <> b.x EMIT id(a) AS a, p",
+    f"p = shortestPath((a:A)-[*]->(b)) {W} WITH a, b, p WHERE length(p) > 1 AND a.x <> b.x EMIT id(a) AS a, p",
+    f"p = shortestPath((a:A)-[*]->(b)) {W} WHERE none(r IN relationships(p) WHERE r.x = 1) AND length(p) < 3 EMIT p",
     # beside other patterns, in one match and in several
     f"(a:A)-[e:U]->(c), p = shortestPath((a)-[*]->(c)) {W} EMIT id(e) AS e, [r IN relationships(p) | id(r)] AS r",
     f"q = (a)-[e:U]->(c:B), (d:A), p = shortestPath((a:A)-[:T*0..]-(c)), allShortestPaths((a)-[s:T*..2]->(d)) {W} "
-    "WHERE e.x > 0 AND d.x <> a.x AND (d.x = 0 OR length(p) > 1) EMIT id(e) AS e, p, q, size(s) AS n, id(d) AS d",
+    "WHERE e.x > 0 AND d.x <> a.x AND length(p) <= d.x + 3 EMIT id(e) AS e, p, q, size(s) AS n, id(d) AS d",
     f"(a)-[:U]->(c), shortestPath((a)-[r:T*]-(b:B)) {W} WHERE a.x = 1 EMIT id(a) AS a, id(c) AS c, size(r) AS n",
     f"(a)-[:T*2..2]->(c), shortestPath((a)-[r*]-(c)) {W} EMIT id(a) AS a, id(c) AS c, size(r) AS n",
     f"(b:B) {W} MATCH (a)-[:U]->(b), shortestPath((b)-[r:T*]-(a)) {W} EMIT id(a) AS a, size(r) AS n",
@@ -73,6 +74,18 @@ ANEW = [
         "read the rest of the row",
     ),
     (f"(a)-[r:T]->(b) {W} MATCH shortestPath((a)-[r]->(b)) {W} EMIT id(r) AS r", "were met before"),
+    (f"p = shortestPath((a:A)-[*..4]->(b)) {W} WHERE length(p) > 1 AND a.x <> b.x EMIT id(a) AS a, p", "of 2 relat"),
+    (f"p = allShortestPaths((a:A)-[:T*..4]-(b)) {W} WHERE any(n IN nodes(p) WHERE n:B) EMIT p", "as a whole"),
+    (
+        f"(a:A), (d:A), p = shortestPath((a)-[:T*0..4]-(b)) {W} WHERE d.x <> a.x AND (d.x = 0 OR length(p) > 1) EMIT p",
+        "as a whole",
+    ),
+    (
+        f"(a:A)-[e:U]->(b) {W} OPTIONAL MATCH p = shortestPath((a)-[:T*..4]-(b)) {W} WHERE length(p) > e.x "
+        "EMIT id(e) AS e, p",
+        "read the rest",
+    ),
+    (f"(a:A) {W} MATCH p = shortestPath((a)-[:T*..4]-(b)) {W} WHERE nodes(p)[1].x = 1 EMIT p", "searched for again"),
 ]
 
 

@@ -71,7 +71,8 @@ class ShortestConditions:
             narrowed = replace(relationship, length=(max(low, least), highest))
             self._paths[at] = replace(path, relationships=(narrowed,))
             return True
-        each = self._each(tree, at)
+        each = part if relationship.length is None and self._names[at][0] not in names_in(tree) else None
+        each = each or self._each(tree, at)
         if each is not None:
             known = [] if relationship.where is None else [relationship.where]
             asking = replace(relationship, where=conjunction([*known, each], tree.span))
