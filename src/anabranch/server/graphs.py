@@ -73,9 +73,8 @@ class Graphs:
         plans = [one.plan for text in texts for one in checking.registrations(*text)]
         names = meant(given, [one.name for plan in plans for one in static_graphs(plan)])
         found = {names[name]: graph for name, graph in given.items()}
-        for file in graph_files((), texts):
+        for file in graph_files((), texts, self._feeds.reach):
             if file.name not in found:
-                self._feeds.refuse_graph(file)
                 if file.name not in self._loaded:
                     self._loaded[file.name] = ("", file.load())
                 found[file.name] = self._loaded[file.name][1]

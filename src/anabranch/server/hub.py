@@ -29,6 +29,7 @@ from anabranch.server.checking import Workers
 from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, STOPPING, TOO_MANY, ServerError, unknown
 from anabranch.server.session import LiveSession
+from anabranch.sources.reach import Reach
 
 if TYPE_CHECKING:
     from anabranch.spark.session import SparkSettings
@@ -54,7 +55,7 @@ class Hub:
         self.engine: EngineKind = engine
         self.limits = limits or Limits()
         self._idle_timeout = idle_timeout
-        self._roots = None if roots is None else [Path(root).resolve() for root in roots]
+        self._reach = Reach(None if roots is None else tuple(str(Path(root).resolve()) for root in roots))
         self._lock = threading.RLock()
         self._sessions: dict[str, LiveSession] = {}
         self._unreadable: dict[str, str] = {}  # sessions that could not be opened, and why
@@ -196,7 +197,7 @@ class Hub:
             self._spark,
             wish=wish,
             idle_timeout=self._idle_timeout,
-            roots=self._roots,
+            reach=self._reach,
             clients=self._count_clients,
         )
 

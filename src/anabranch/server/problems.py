@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anabranch.errors import AnabranchError, Diagnostic, InternalError, QueryError, closest, line_and_column
+from anabranch.sources.reach import OutOfReach
 
 NOT_FOUND = "SRV-001"
 EXISTS = "SRV-002"
@@ -113,6 +114,9 @@ def error_dict(error: BaseException) -> dict[str, Any]:
             found = [diagnostic_dict(one, error.text) for one in error.diagnostics]
             first = error.diagnostics[0] if error.diagnostics else Diagnostic(BAD_REQUEST, "the query is refused")
             return _error(first.code, first.message, first.hint, found)
+        case OutOfReach():
+            message, _, hint = str(error).partition("\nhint: ")
+            return _error(OUT_OF_REACH, message, hint)
         case RecursionError():
             return _error(TOO_DEEP, "the text is nested too deeply", "say it in several steps")
         case AnabranchError() if not isinstance(error, InternalError):

@@ -63,6 +63,7 @@ from anabranch.server.workspace import Workspace, check_name, distinct, options_
 from anabranch.sinks.durable import replacing
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import AsEvent
+from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.wanted import meant, open_stream, streams_read
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job, make_job
@@ -90,7 +91,7 @@ class LiveSession:
         *,
         wish: Wish = "running",
         idle_timeout: float | None = 30.0,
-        roots: Sequence[Path] | None = None,
+        reach: Reach = ANYWHERE,
         clients: Callable[[int], bool] = lambda change: True,
     ) -> None:
         self.name = name
@@ -107,7 +108,7 @@ class LiveSession:
             self._folder.close()
             raise
         self._wakers = Wakers(self._log)
-        self._feeds = Feeds(self._folder, roots)
+        self._feeds = Feeds(self._folder, reach)
         self._lock = threading.RLock()  # of changes
         self._changes = 0
         self._is_over = False

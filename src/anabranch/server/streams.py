@@ -25,16 +25,16 @@ from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.server.catalogue import StoredStream
-from anabranch.server.problems import NOT_FOUND, OUT_OF_REACH, REFUSED, ServerError
+from anabranch.server.problems import NOT_FOUND, REFUSED, ServerError
 from anabranch.sinks.base import Ledger
 from anabranch.sinks.files import LinesFile
-from anabranch.sources.address import GENERATOR, STDIN, Address, parse_address
+from anabranch.sources.address import STDIN, Address, parse_address, refuse_beyond
 from anabranch.sources.base import Backlog, Decode, Limit, Offset, Piece, Source
 from anabranch.sources.open import open_source
+from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.receivers.base import Receiver
 from anabranch.sources.receivers.open import open_receiver
 from anabranch.sources.spool import Spool, SpoolSource
-from anabranch.sources.static import GraphFile
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.rows import CellRow
@@ -118,12 +118,11 @@ class _Fed:
 
 
 class Feeds:
-    """Spools and receivers of a session, kept while runs come and go. `roots` are the folders whose files may be read;
-    None means any."""
+    """Spools and receivers of a session, kept while runs come and go. `reach` is what their addresses may name."""
 
-    def __init__(self, folder: RunFolder, roots: Sequence[Path] | None = None) -> None:
+    def __init__(self, folder: RunFolder, reach: Reach = ANYWHERE) -> None:
         self._folder = folder
-        self._roots = roots
+        self.reach = reach
         self._lock = threading.RLock()
         self._pushed: dict[str, Spool] = {}
         self._fed: dict[str, _Fed] = {}
@@ -155,10 +154,9 @@ class Feeds:
             own = address.removeprefix(PUSH)
             self.spool(own)
             return SpoolSource(name, self._folder.spool(own))
-        parsed = parse_address(address)
-        self.refuse_unreachable(parsed)
+        parsed = self._reachable(address)
         if not parsed.is_pushed:
-            return open_source(name, address, follow=follow, records_are_events=records_are_events)
+            return open_source(name, address, follow=follow, records_are_events=records_are_events, reach=self.reach)
         with self._lock:
             fed = self._fed.get(name)
             if fed is None:
@@ -169,36 +167,22 @@ class Feeds:
 
     def check(self, name: str, address: str, follow: bool = False, records_are_events: bool = True) -> None:
         """Refuse an address that cannot be opened; nothing of it is read yet."""
-        parsed = parse_address(address)
-        self.refuse_unreachable(parsed)
+        parsed = self._reachable(address)
         if parsed.is_pushed:
             open_receiver(parsed)
         else:
-            source = open_source(name, address, follow=follow, records_are_events=records_are_events)
+            source = open_source(name, address, follow=follow, records_are_events=records_are_events, reach=self.reach)
             try:
                 source.begin()
             finally:
                 source.close()
 
-    def refuse_graph(self, file: GraphFile) -> None:
-        """Refuse a static graph that a query names and that lies where this server may not read."""
-        for place in file.places:
-            if place.lower().startswith(("http://", "https://")):
-                if self._roots is not None:
-                    raise ServerError(OUT_OF_REACH, f"{place} is on the web; this server reads its own folders only")
-            else:
-                path = str(Path(file.folder) / place.removeprefix("file://"))
-                self.refuse_unreachable(Address("file", path=path, text=place))
-
-    def refuse_unreachable(self, address: Address) -> None:
-        if address.scheme == STDIN:
+    def _reachable(self, address: str) -> Address:
+        parsed = parse_address(address)
+        if parsed.scheme == STDIN:
             raise ServerError(REFUSED, "a server has no stdin to read", "leave the address out and push the events")
-        if self._roots is None or address.scheme == GENERATOR:
-            return
-        if not address.is_files:
-            raise ServerError(OUT_OF_REACH, f"{address.shown} is elsewhere; this server reads its own folders only")
-        if "://" in address.path or not any(Path(address.path).resolve().is_relative_to(root) for root in self._roots):
-            raise ServerError(OUT_OF_REACH, f"{address.shown} lies outside of the folders that this server may read")
+        refuse_beyond(parsed, self.reach)
+        return parsed
 
     # --- receivers ------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from anabranch.errors import StreamError, closest
-from anabranch.sources.filesystems import REMOTE_SCHEMES, without_password
+from anabranch.sources.filesystems import REMOTE_SCHEMES, refuse_outside, without_password
+from anabranch.sources.reach import Reach
 
 STDIN = "-"
 FILE = "file"
@@ -116,6 +117,15 @@ def refuse_unknown(shown: str, options: Mapping[str, str], known: Mapping[str, s
             meant = f"did you mean {near[0]}?  " if near else ""
             listed = "".join(f"\n  {one}: {meaning}" for one, meaning in known.items())
             raise _refusal(shown, f"there is no option {name}", f"{meant}There are{listed}")
+
+
+def refuse_beyond(address: Address, reach: Reach) -> None:
+    """Refuse an address that leads beyond what may be reached, whether or not there is something."""
+    if not reach.is_bounded or address.scheme == GENERATOR:
+        return
+    if address.scheme != FILE:
+        reach.refuse_network(address.shown)
+    refuse_outside(address.path, reach)
 
 
 def _file(text: str, rest: str) -> Address:

@@ -27,6 +27,7 @@ from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
 from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples, pack_timed, rdf_kind, read_rdf
 from anabranch.sources.filesystems import FileEntry, FileSystemError, Place, entries, locate, opened
 from anabranch.sources.lines import Cut, Records, Whole, cut_lines, read_range, read_whole, whole_kind
+from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
 
 if TYPE_CHECKING:
@@ -53,9 +54,10 @@ class Files(Source):
     stream: str
     path: str
     records_are_events: bool = True
+    reach: Reach = ANYWHERE
 
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
-        return _from_file(piece.where, lambda file: self._records(file, piece.where, decode))
+        return self._from_file(piece.where, lambda file: self._records(file, piece.where, decode))
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
@@ -66,12 +68,12 @@ class Files(Source):
         document = document_name(self.stream, where)
         match where["kind"]:
             case "timed":
-                return _from_file(where, lambda file: pack_timed(file, where, document))
+                return self._from_file(where, lambda file: pack_timed(file, where, document))
             case "triples-csv":
-                return _from_file(where, lambda file: pack_csv_triples(file, document))
+                return self._from_file(where, lambda file: pack_csv_triples(file, document))
             case "parquet":
                 start, stop = Cut(*where["from"]), Cut(*where["to"])
-                return _from_file(where, lambda file: pack_row_groups(file, start, stop.at, document, links))
+                return self._from_file(where, lambda file: pack_row_groups(file, start, stop.at, document, links))
         return Files.read(self, piece, decode)
 
     @property
@@ -112,6 +114,18 @@ class Files(Source):
             case kind:
                 return read_whole(content, kind, decode, sequence_of)
 
+    def _from_file(
+        self, where: Mapping[str, Any], read: Callable[[BinaryIO], Iterator[Read]]
+    ) -> Iterator[Read | MalformedRecord]:
+        """What is read from the file of a piece; malformed records of one of several files say which."""
+        shown = where["shown"]
+        with opened(where["base"], where["path"], shown, self.reach) as file, naming(shown):
+            for record in read(file):
+                if isinstance(record, MalformedRecord) and where["prefix"]:
+                    yield MalformedRecord(f"{where['prefix']}: {record.reason}", record.line, record.raw)
+                else:
+                    yield record
+
 
 class FileSource(Files):
     """The records of files, in the order of their names, to the end of the last one."""
@@ -123,7 +137,7 @@ class FileSource(Files):
         return True
 
     def begin(self) -> Offset:
-        place = locate(self.path)
+        place = locate(self.path, self.reach)
         self._require_files(place, entries(place, self.suffixes))
         return {"number": -1, "name": "", "at": 0, "line": 0, "done": True, "bytes": 0, "files": []}
 
@@ -133,7 +147,7 @@ class FileSource(Files):
                 f"{self.path} was followed by the runs before\n"
                 "hint: follow it again, or begin with a checkpoint of its own"
             )
-        place = locate(self.path)
+        place = locate(self.path, self.reach)
         found = entries(place, self.suffixes)
         if start["number"] < 0:
             self._require_files(place, found)
@@ -145,7 +159,7 @@ class FileSource(Files):
         return batch.offset() if batch.files else start
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
-        place = locate(self.path)
+        place = locate(self.path, self.reach)
         found: list[Piece] = []
         first = end["number"] - len(end["files"]) + 1
         for number, file in enumerate(end["files"], first):
@@ -168,11 +182,11 @@ class FileSource(Files):
     def ended(self, offset: Offset) -> bool:
         if not offset["done"] or offset["number"] < 0:
             return False
-        place = locate(self.path)
+        place = locate(self.path, self.reach)
         return not any(file.name > offset["name"] for file in entries(place, self.suffixes))
 
     def backlog(self, offset: Offset) -> Backlog:
-        total = sum(file.size for file in entries(locate(self.path), self.suffixes))
+        total = sum(file.size for file in entries(locate(self.path, self.reach), self.suffixes))
         return Backlog(offset["bytes"], max(total, offset["bytes"]))
 
     def _require_files(self, place: Place, found: list[FileEntry]) -> None:
@@ -195,7 +209,7 @@ class FileSource(Files):
     def _take(self, place: Place, file: FileEntry, batch: _Batch, *, prefixed: bool) -> bool:
         """Add what fits of a file to the batch; False when nothing more fits, and no other file before its rest."""
         shown = place.shown(file.name)
-        with opened(place.base, place.path(file.name), shown) as content:
+        with opened(place.base, place.path(file.name), shown, self.reach) as content:
             kind = batch.begun(file.name) or self.kind_of(content, file.name, shown)
             with naming(shown):
                 share = share_of(content, kind, file.size, batch.cut, batch.room)
@@ -203,18 +217,6 @@ class FileSource(Files):
             return False
         batch.add(file.name, kind, file.name if prefixed else "", share)
         return share.done
-
-
-def _from_file(
-    where: Mapping[str, Any], read: Callable[[BinaryIO], Iterator[Read]]
-) -> Iterator[Read | MalformedRecord]:
-    """What is read from the file of a piece; malformed records of one of several files say which."""
-    with opened(where["base"], where["path"], where["shown"]) as file, naming(where["shown"]):
-        for record in read(file):
-            if isinstance(record, MalformedRecord) and where["prefix"]:
-                yield MalformedRecord(f"{where['prefix']}: {record.reason}", record.line, record.raw)
-            else:
-                yield record
 
 
 @dataclass(frozen=True, slots=True)

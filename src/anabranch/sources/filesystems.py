@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, BinaryIO, Literal, cast
 
 from anabranch.errors import StreamError, closest
+from anabranch.sources.reach import ANYWHERE, Reach
 
 REMOTE_SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 """File systems that pyarrow opens by their address."""
@@ -61,6 +62,7 @@ class Place:
     base: str
     root: str
     parts: tuple[str, ...] = ()
+    reach: Reach = ANYWHERE
 
     @property
     def is_local(self) -> bool:
@@ -78,9 +80,10 @@ class Place:
         return name if base == "." else _joined(base, name)
 
 
-def locate(path: str, *, gone: bool = False) -> Place:
+def locate(path: str, reach: Reach = ANYWHERE, *, gone: bool = False) -> Place:
     """What a path is; one that leads nowhere is refused, with what it may have meant, or is that of a file that has
     `gone`."""
+    refuse_outside(path, reach)
     base, parts = _before_wildcards(path)
     with _explained(path):
         system, root = _open(base)
@@ -89,17 +92,27 @@ def locate(path: str, *, gone: bool = False) -> Place:
         if parts and info.type.name == "NotFound":
             if "**" in parts:
                 raise StreamError(f"{path}: `**` is not understood\nhint: write one * for each directory")
-            return Place(path, "pattern", base, root, parts)
+            return Place(path, "pattern", base, root, parts, reach)
         match info.type.name:
             case "NotFound" if not gone:
-                raise StreamError(f"there is no file {path}{_meant(system, path, whole)}")
+                raise StreamError(f"there is no file {path}{_meant(system, path, whole, reach)}")
             case "Directory":
-                return Place(path, "directory", path, whole)
+                return Place(path, "directory", path, whole, reach=reach)
             case "File" | "NotFound":
                 parent, _, name = whole.rpartition("/")
-                return Place(path, "file", base, parent or "/", (name,))
+                return Place(path, "file", base, parent or "/", (name,), reach)
     hint = "send it through stdin: ... | anabranch run --stream name=-"
     raise StreamError(f"{path} is a pipe or a device, which cannot be read twice\nhint: {hint}")
+
+
+def refuse_outside(path: str, reach: Reach) -> None:
+    """Refuse a path outside of the folders that may be read, whether or not there is something."""
+    if reach.is_bounded:
+        if _REMOTE.match(path):
+            reach.refuse_network(without_password(path))
+        base, parts = _before_wildcards(path)
+        for one in (base, os.path.join(base, *parts)):
+            reach.within(one, path)
 
 
 def entries(place: Place, suffixes: Sequence[str], *, identified: bool = False) -> list[FileEntry]:
@@ -117,7 +130,7 @@ def entries(place: Place, suffixes: Sequence[str], *, identified: bool = False) 
                     if info.base_name.removesuffix(".gz").endswith(tuple(suffixes)) and not _hidden(info.base_name)
                 ]
             case "pattern":
-                found = list(_matching(system, place.root, "", place.parts))
+                found = list(_matching(system, place.root, "", place.parts, place.reach))
     kinds = ("File", "Unknown") if identified else ("File",)
     files = [
         FileEntry(name, info.size or 0, info.mtime_ns or 0, is_file=info.type.name == "File")
@@ -158,12 +171,12 @@ def without_password(address: str) -> str:
 
 
 @contextmanager
-def opened(base: str, path: str, shown: str) -> Iterator[BinaryIO]:
+def opened(base: str, path: str, shown: str, reach: Reach = ANYWHERE) -> Iterator[BinaryIO]:
     """A file for reading: the place's base tells the file system; a failure while reading names the file."""
     shown = without_password(shown)
     with _explained(shown):
         try:
-            file = _open(base)[0].open_input_file(path)
+            file = _wrapped(reach.open(path, shown)) if reach.is_bounded else _open(base)[0].open_input_file(path)
         except FileNotFoundError:
             raise FileGoneError(
                 f"{shown} was there and has gone\nhint: leave files until a run has read them"
@@ -177,6 +190,12 @@ def opened(base: str, path: str, shown: str) -> Iterator[BinaryIO]:
         # What the content is to blame for has no number of the system; a store's answer has none either.
         own = error.errno or _REMOTE.match(base)
         raise (FileSystemError if own else StreamError)(f"{shown}: {_reason(error)}") from None
+
+
+def _wrapped(file: BinaryIO) -> Any:
+    import pyarrow as pa
+
+    return pa.PythonFile(file, "r")
 
 
 def _before_wildcards(path: str) -> tuple[str, tuple[str, ...]]:
@@ -220,9 +239,13 @@ def _children(system: Any, directory: str) -> list[Any]:
     return list(system.get_file_info(fs.FileSelector(directory, allow_not_found=True)))
 
 
-def _matching(system: Any, directory: str, prefix: str, parts: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _matching(
+    system: Any, directory: str, prefix: str, parts: tuple[str, ...], reach: Reach
+) -> Iterator[tuple[str, Any]]:
     """The files whose components match the parts, one by one. As in a shell, * finds no hidden file."""
     part, rest = parts[0], parts[1:]
+    if not reach.contains(directory):
+        return  # a link that leads outside
     for info in _children(system, directory):
         name = info.base_name
         if not fnmatchcase(name, part) or (_hidden(name) and not _hidden(part)):
@@ -230,7 +253,7 @@ def _matching(system: Any, directory: str, prefix: str, parts: tuple[str, ...]) 
         if not rest:
             yield prefix + name, info
         elif info.type.name == "Directory":
-            yield from _matching(system, _joined(directory, name), f"{prefix}{name}/", rest)
+            yield from _matching(system, _joined(directory, name), f"{prefix}{name}/", rest, reach)
 
 
 def _hidden(name: str) -> bool:
@@ -242,8 +265,10 @@ def _joined(*parts: str) -> str:
     return "/".join((head.rstrip("/"), *rest)) if rest else head
 
 
-def _meant(system: Any, path: str, whole: str) -> str:
+def _meant(system: Any, path: str, whole: str, reach: Reach) -> str:
     parent, _, name = whole.rstrip("/").rpartition("/")
+    if not reach.contains(parent or "/"):
+        return ""
     near = closest(name, sorted(info.base_name for info in _children(system, parent or "/")), limit=1)
     return f"\nhint: did you mean {path.rstrip('/').removesuffix(name)}{near[0]}?" if near else ""
 

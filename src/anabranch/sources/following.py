@@ -43,6 +43,7 @@ from anabranch.sources.filesystems import (
 )
 from anabranch.sources.fingerprints import FEWEST, begin_alike, fingerprint, fingerprint_at
 from anabranch.sources.lines import Cut, exactly, explained, read_whole, unpacked
+from anabranch.sources.reach import Reach
 from anabranch.sources.rowgroups import check_columns
 
 if TYPE_CHECKING:
@@ -100,12 +101,12 @@ class FollowedFiles(Files):
         return False
 
     def begin(self) -> Offset:
-        single = locate(self.path).kind == "file"
+        single = locate(self.path, self.reach).kind == "file"
         return {"followed": _FORMAT, "single": single, "batch": 0, "next": 0, "bytes": 0, "known": {}, "files": []}
 
     def ahead(self, start: Offset, limit: Limit) -> Offset:
         self._refuse_other(start)
-        place = locate(self.path, gone=start["single"])
+        place = locate(self.path, self.reach, gone=start["single"])
         batch = _FollowedBatch(start, limit)
         found = {entry.name: entry for entry in entries(place, self.suffixes, identified=True)}
         if place.is_local:
@@ -127,7 +128,7 @@ class FollowedFiles(Files):
         return batch.offset() if batch.moved else start
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
-        place = locate(self.path, gone=end["single"])
+        place = locate(self.path, self.reach, gone=end["single"])
         files = end["files"] if end["batch"] == start["batch"] + 1 else _between(start, end)
         found: list[Piece] = []
         for file in files:
@@ -143,12 +144,12 @@ class FollowedFiles(Files):
         return found
 
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
-        return _set_aside(piece, lambda one: Files.read(self, one, decode))
+        return _set_aside(piece, self.reach, lambda one: Files.read(self, one, decode))
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
     ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
-        return _set_aside(piece, lambda one: Files.read_packed(self, one, decode, links))
+        return _set_aside(piece, self.reach, lambda one: Files.read_packed(self, one, decode, links))
 
     def backlog(self, offset: Offset) -> Backlog:
         return Backlog(offset["bytes"], None)
@@ -182,7 +183,7 @@ class FollowedFiles(Files):
         if known.kind == _REFUSED:
             batch.forget(entry.name)  # it is looked at as a new one
             return
-        mark = fingerprint_at(place.base, place.path(entry.name), entry, known.marked)
+        mark = fingerprint_at(place, entry, known.marked)
         if known.kind in CUT_BY_LINES:
             if mark == known.mark:
                 self._read_on(place, entry, known, batch)
@@ -196,7 +197,7 @@ class FollowedFiles(Files):
         elif known.done and mark is not None and begin_alike(mark, known.mark):
             reason = f"has changed since all of its {known.marked} bytes were read; the change is not read"
             batch.note(entry.name, reason, entry.size)
-            mark = fingerprint_at(place.base, place.path(entry.name), entry, entry.size) or ""
+            mark = fingerprint_at(place, entry, entry.size) or ""
             batch.know(entry.name, replace(known, mark=mark, stamp=entry.stamp, inode=entry.inode, gone=0))
         else:
             self._is_another(place, entry, known, batch)
@@ -205,11 +206,10 @@ class FollowedFiles(Files):
         """Whether a file has lost its end, and nothing else: then it is read on from its last whole line."""
         if not FEWEST <= entry.size < known.at or entry.inode != known.inode:
             return False
-        path = place.path(entry.name)
-        mark = fingerprint_at(place.base, path, entry, entry.size)
+        mark = fingerprint_at(place, entry, entry.size)
         if mark is None or not begin_alike(mark, known.mark):
             return False
-        with opened(place.base, path, place.shown(entry.name)) as content:
+        with opened(*_opening(place, entry.name)) as content:
             at, line = _whole_lines(content, entry.size)
             mark = fingerprint(content, at)
         reason = f"was cut off: {known.at} of its bytes were read, and now there are {entry.size}; read on from there"
@@ -364,9 +364,8 @@ def _trace_moves(place: Place, found: Mapping[str, FileEntry], batch: _FollowedB
             continue
         for entry in [by_inode[known.inode]] if known.inode in by_inode else _beside(place, name, known.inode):
             there = batch.known.get(entry.name)
-            path = place.path(entry.name)
             is_new = there is None or there.inode != entry.inode
-            if is_new and fingerprint_at(place.base, path, entry, known.marked) == known.mark:
+            if is_new and fingerprint_at(place, entry, known.marked) == known.mark:
                 moves[name] = entry
     moved = {name: batch.known.pop(name) for name in moves}
     for name, entry in moves.items():
@@ -390,10 +389,8 @@ def _copy_beside(place: Place, name: str, known: KnownFile, batch: _FollowedBatc
     folder, slash, _ = name.rpartition("/")
     for near in files_beside(place.path(name)):
         entry = replace(near, name=folder + slash + near.name)
-        if entry.name not in batch.known and entry.size >= known.at:
-            path = place.path(entry.name)
-            if fingerprint_at(place.base, path, entry, known.at) == known.mark:
-                return entry
+        if entry.name not in batch.known and fingerprint_at(place, entry, known.at) == known.mark:
+            return entry
     return None
 
 
@@ -430,7 +427,7 @@ def _file(name: str, known: KnownFile, prefix: str, cuts: list[list[int]]) -> di
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _set_aside(piece: Piece, read: Callable[[Piece], Iterator[Read]]) -> Iterator[Read | MalformedRecord]:
+def _set_aside(piece: Piece, reach: Reach, read: Callable[[Piece], Iterator[Read]]) -> Iterator[Read | MalformedRecord]:
     """What a piece gives; a file that cannot be read gives, from there on, a record that says so."""
     where = piece.where
     if where["kind"] == _NOTE:
@@ -438,7 +435,7 @@ def _set_aside(piece: Piece, read: Callable[[Piece], Iterator[Read]]) -> Iterato
         return
     part = "" if where["kind"] not in CUT_BY_LINES else f" of the bytes {where['from'][0]} to {where['to'][0]}"
     lost = f"{where['name']}: it has gone or changed before it was read; nothing{part} is read"
-    path = _path_now(where)
+    path = _path_now(where, reach)
     if path is None:
         yield _letter(where, lost)
         return
@@ -452,13 +449,13 @@ def _set_aside(piece: Piece, read: Callable[[Piece], Iterator[Read]]) -> Iterato
         yield _letter(where, f"{where['name']}: {_reason(error, where['shown'])}; the rest of the file is set aside")
 
 
-def _path_now(where: Mapping[str, Any]) -> str | None:
+def _path_now(where: Mapping[str, Any], reach: Reach) -> str | None:
     """Where the file of a piece is: at its path or, renamed since it was planned, beside it."""
     path, base = where["path"], where["base"]
 
     def is_it(path: str) -> bool:
         try:
-            with opened(base, path, where["shown"]) as content:
+            with opened(base, path, where["shown"], reach) as content:
                 return bool(fingerprint(content, where["size"]) == where["mark"])
         except FileGoneError:
             return False
@@ -491,8 +488,8 @@ def _reason(error: StreamError, shown: str) -> str:
 # --- what a file looks like -------------------------------------------------------------------------------------------
 
 
-def _opening(place: Place, name: str) -> tuple[str, str, str]:
-    return place.base, place.path(name), place.shown(name)
+def _opening(place: Place, name: str) -> tuple[str, str, str, Reach]:
+    return place.base, place.path(name), place.shown(name), place.reach
 
 
 def _is_settled(entry: FileEntry) -> bool:

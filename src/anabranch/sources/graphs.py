@@ -16,11 +16,11 @@ import zlib
 from email.message import Message
 from pathlib import Path
 from typing import IO, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from anabranch.errors import StreamError, closest
 from anabranch.formats.rdf.graphs import ACCEPT, EXTENSIONS, extension_of, read_triples
 from anabranch.model.triples import TripleGraph
+from anabranch.sources.reach import ANYWHERE, Reach, file_path
 
 TIMEOUT = 20.0  # seconds
 MOST_BYTES = 256 << 20
@@ -36,27 +36,30 @@ class _Document(NamedTuple):
 
 def is_rdf(name: str) -> bool:
     """Whether a name leads to an RDF graph: it is on the web, or ends like RDF. A JSON property graph does neither."""
-    return name.lower().startswith(_WEB) or extension_of(_path_text(name)) in EXTENSIONS
+    return name.lower().startswith(_WEB) or extension_of(file_path(name)) in EXTENSIONS
 
 
-def load_graph(name: str, base_folder: str | Path = ".", fetch: bool = True) -> TripleGraph:
+def load_graph(name: str, base_folder: str | Path = ".", fetch: bool = True, reach: Reach = ANYWHERE) -> TripleGraph:
     """The graph behind a path (from `base_folder` on) or an IRI. Without `fetch` nothing is read from the web."""
     if name.lower().startswith(_WEB):
+        reach.refuse_network(name)
         if not fetch:
             raise StreamError(f"{name} would be fetched from the web\n{_hint(name)}")
         found = _fetched(name)
     else:
-        found = _read(_path(name, base_folder))
+        found = _read(_path(name, base_folder, reach), name, reach)
     document = f"g{zlib.crc32(name.encode('utf-8', 'replace')):08x}"
     data = _unpacked(found.data, name)
-    return TripleGraph(read_triples(data, name, content_type=found.content_type, base=found.base, document=document))
+    shown = file_path(name)
+    return TripleGraph(read_triples(data, shown, content_type=found.content_type, base=found.base, document=document))
 
 
-def fingerprint(name: str, base_folder: str | Path = ".") -> str:
+def fingerprint(name: str, base_folder: str | Path = ".", reach: Reach = ANYWHERE) -> str:
     """A text that changes when the graph does: a file's time and size, what a server says, else the content's hash."""
     if not name.lower().startswith(_WEB):
-        found = _path(name, base_folder).stat()
+        found = _path(name, base_folder, reach).stat()
         return f"{found.st_mtime_ns}-{found.st_size}"
+    reach.refuse_network(name)
     try:
         with _opened(name, "HEAD") as response:
             said = response.headers["ETag"] or response.headers["Last-Modified"]
@@ -70,22 +73,13 @@ def fingerprint(name: str, base_folder: str | Path = ".") -> str:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _path_text(name: str) -> str:
-    if not name.lower().startswith("file:"):
-        return name
-    parts = urlsplit(name)
-    if parts.netloc not in ("", "localhost"):
-        raise StreamError(f"{name} names the computer `{parts.netloc}`\nhint: three slashes: file:///path")
-    return unquote(parts.path)
-
-
-def _path(name: str, base_folder: str | Path) -> Path:
-    path = Path(base_folder) / _path_text(name)
+def _path(name: str, base_folder: str | Path, reach: Reach) -> Path:
+    path = reach.path(name, base_folder)
     if path.is_dir():
         raise StreamError(f"{name} is a directory\nhint: name one file of RDF")
     if not path.exists():
         near: list[str] = []
-        if path.parent.is_dir():
+        if path.parent.is_dir() and reach.contains(path.parent):
             near = closest(path.name, sorted(one.name for one in path.parent.iterdir()), limit=1)
         raise StreamError(
             f"there is no file {path}" + (f"\nhint: did you mean {path.parent / near[0]}?" if near else "")
@@ -93,11 +87,13 @@ def _path(name: str, base_folder: str | Path) -> Path:
     return path
 
 
-def _read(path: Path) -> _Document:
+def _read(path: Path, name: str, reach: Reach) -> _Document:
     try:
-        if path.stat().st_size > MOST_BYTES:
+        with reach.open(path, name) as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
             raise _too_large(str(path))
-        return _Document(path.read_bytes(), path.resolve().as_uri())
+        return _Document(data, path.resolve().as_uri())
     except OSError as error:
         raise StreamError(f"{path}: {error.strerror or error}") from None
 

@@ -6,8 +6,9 @@ Invariant: a library that only one kind of source needs is loaded when such a so
 from __future__ import annotations
 
 from anabranch.errors import StreamError
-from anabranch.sources.address import GENERATOR, KAFKA, parse_address
+from anabranch.sources.address import GENERATOR, KAFKA, parse_address, refuse_beyond
 from anabranch.sources.base import Source
+from anabranch.sources.reach import ANYWHERE, Reach
 
 
 def open_source(
@@ -16,19 +17,21 @@ def open_source(
     *,
     follow: bool = False,
     records_are_events: bool = True,
+    reach: Reach = ANYWHERE,
 ) -> Source:
     """The source behind an address from which we fetch. What is pushed to us goes through a receiver and its spool."""
     address = parse_address(address_text)
+    refuse_beyond(address, reach)
     if follow and not address.is_files:
         raise StreamError(f"{address.shown}: only files are followed\nhint: this source goes on by itself")
     if address.is_files:
         if follow:
             from anabranch.sources.following import FollowedFiles
 
-            return FollowedFiles(stream, address.path, records_are_events)
+            return FollowedFiles(stream, address.path, records_are_events, reach)
         from anabranch.sources.files import FileSource
 
-        return FileSource(stream, address.path, records_are_events)
+        return FileSource(stream, address.path, records_are_events, reach)
     if address.scheme == GENERATOR:
         from anabranch.sources.generators import GeneratorSource
 

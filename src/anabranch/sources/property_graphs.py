@@ -9,7 +9,6 @@ import gzip
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import BinaryIO, cast
 
 from anabranch.errors import MalformedEventError, StreamError
@@ -18,14 +17,15 @@ from anabranch.formats.streams import format_of, read_events
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.triples import TripleGraph
+from anabranch.sources.reach import ANYWHERE, Reach
 
 
-def read_graph(path: str | os.PathLike[str]) -> PropertyGraph | TripleGraph:
+def read_graph(path: str | os.PathLike[str], reach: Reach = ANYWHERE) -> PropertyGraph | TripleGraph:
     """The graph of a file: JSON with nodes and relationships, or a file of events to unite; gzip too."""
     name = os.fspath(path)
     bare = name.removesuffix(".gz")
     form = format_of(bare)
-    with Path(name).open("rb") as file:
+    with reach.open(name) as file:
         zipped = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         opened = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if zipped else file

@@ -20,6 +20,7 @@ from anabranch.model.graph import PropertyGraph
 from anabranch.model.triples import TripleGraph
 from anabranch.sources.graphs import fingerprint, is_rdf, load_graph
 from anabranch.sources.property_graphs import read_graph
+from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.wanted import meant
 from anabranch.syntax.languages import QueryText, registrations
 
@@ -33,25 +34,28 @@ class GraphFile:
     name: str
     places: tuple[str, ...]
     folder: str = "."
+    reach: Reach = ANYWHERE
 
     def load(self) -> AnyGraph:
         if len(self.places) == 1 and not is_rdf(self.places[0]):
-            return read_graph(Path(self.folder) / self.places[0])
+            return read_graph(self.reach.path(self.places[0], self.folder), self.reach)
         odd = next((place for place in self.places if not is_rdf(place)), None)
         if odd is not None:
             hint = "one graph is of RDF files, or of one file with nodes and relationships"
             raise StreamError(f"the graph {self.name} has several files, and {odd} is not RDF\nhint: {hint}")
-        loaded = [load_graph(place, self.folder) for place in self.places]
+        loaded = [load_graph(place, self.folder, reach=self.reach) for place in self.places]
         return loaded[0] if len(loaded) == 1 else TripleGraph(triple for graph in loaded for triple in graph)
 
     def fingerprint(self) -> str:
         """A text that changes when a file does."""
-        return " ".join(fingerprint(place, self.folder) for place in self.places)
+        return " ".join(fingerprint(place, self.folder, self.reach) for place in self.places)
 
 
-def graph_files(given: Iterable[tuple[str | None, str]], texts: Sequence[QueryText]) -> list[GraphFile]:
+def graph_files(
+    given: Iterable[tuple[str | None, str]], texts: Sequence[QueryText], reach: Reach = ANYWHERE
+) -> list[GraphFile]:
     """The static graphs of a run: those given by name (an RDF file without one is the default graph) and those that
-    queries name and nobody gave."""
+    queries name and no user gave, which lie within `reach`."""
     asked = {
         one.name: text
         for text in texts
@@ -67,7 +71,9 @@ def graph_files(given: Iterable[tuple[str | None, str]], texts: Sequence[QueryTe
     files = [GraphFile(names[name], tuple(found)) for name, found in places.items()]
     known = {file.name for file in files}
     files += [
-        GraphFile(name, (name,), _folder(text)) for name, text in asked.items() if name not in known and is_rdf(name)
+        GraphFile(name, (name,), _folder(text), reach)
+        for name, text in asked.items()
+        if name not in known and is_rdf(name)
     ]
     return files
 

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.errors import StreamError
 from anabranch.sources.address import Address, parse_address, refuse_unknown
-from anabranch.sources.files import FileSource
+from anabranch.sources.following import FollowedFiles
 from anabranch.sources.generators import GeneratorSource
 from anabranch.sources.open import open_source
 
@@ -142,7 +142,7 @@ def test_an_unknown_option_is_refused_with_those_that_exist() -> None:
 def test_an_address_opens_its_source(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text('{"at": 1}\n')
     files = open_source("s", f"file://{tmp_path}/a.ndjson", follow=True, records_are_events=False)
-    assert files == FileSource("s", f"{tmp_path}/a.ndjson", follow=True, records_are_events=False)
+    assert files == FollowedFiles("s", f"{tmp_path}/a.ndjson", records_are_events=False)
     made = open_source("s", "gen:bikes?count=3")
     assert isinstance(made, GeneratorSource)
     assert (made.stream, made.finite) == ("s", True)
