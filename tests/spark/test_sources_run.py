@@ -36,6 +36,7 @@ from anabranch.model.values import Node, Relationship
 from anabranch.sinks.files import LinesFile
 from anabranch.sources.base import Limit
 from anabranch.sources.files import FileSource
+from anabranch.sources.following import FollowedFiles
 from anabranch.sources.open import open_source
 from anabranch.sources.wanted import open_stream, wanted_streams
 from anabranch.spark.folder import RunFolder
@@ -231,7 +232,7 @@ def test_a_watched_directory_is_read_as_files_come_and_goes_on_after_a_restart(r
         (folder / ".coming").write_bytes(parts[number] if number % 2 else gzip.compress(parts[number]))
         os.rename(folder / ".coming", folder / f"{9 - number}.ndjson{'' if number % 2 else '.gz'}")
 
-    job = job_for(QUERY, {"input": FileSource("input", str(folder), follow=True)})
+    job = job_for(QUERY, {"input": FollowedFiles("input", str(folder))})
     out = tmp_path / "out.ndjson"
     arrive(0)
     watched = Watched(partial(arrive, 1), partial(arrive, 2))

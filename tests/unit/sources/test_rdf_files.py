@@ -22,6 +22,7 @@ from anabranch.sources import lines
 from anabranch.sources.base import Decoding, Limit, Source, as_event
 from anabranch.sources.chain import ChainSource
 from anabranch.sources.files import FileSource
+from anabranch.sources.following import FollowedFiles
 
 P = Iri("http://ex/p")
 FILES = {
@@ -102,7 +103,7 @@ def test_timed_lines_are_the_same_however_they_are_cut(
 
 def test_a_growing_file_of_timed_lines_is_followed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", [event(1)])
-    source = FileSource("s", str(path), follow=True)
+    source = FollowedFiles("s", str(path))
     start = source.begin()
     end = source.ahead(start, Limit())
     with path.open("ab") as file:
