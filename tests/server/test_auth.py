@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 from tests.server.conftest import COUNTED, Served
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
+
+from anabranch.server.auth import Guard
 
 TOKEN = "a secret that nobody guesses"
 LIVE = "/sessions/s/queries/counted/results/live"
@@ -111,3 +119,57 @@ def test_browsers_let_pages_that_it_was_told_of_read_its_answers(serve: Callable
     assert "access-control-allow-origin" not in own.headers
     other = served.http.options("/sessions", headers={"Origin": "http://evil.example"} | asks)
     assert (other.status_code, other.headers.get("access-control-allow-origin")) == (403, None)
+
+
+@pytest.mark.parametrize("query", ["token={}", "a=1&token={}", "token={}&a=1", "token=x&a=1&token={}"])
+def test_behind_the_guard_an_address_has_no_token(query: str) -> None:
+    seen: list[bytes] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["query_string"])
+
+    async def nothing(*message: object) -> Any:
+        return None
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/api/v1/sessions/s/live",
+        "query_string": query.format(quote(TOKEN)).encode(),
+        "headers": [(b"host", b"localhost")],
+    }
+    asyncio.run(Guard(app, TOKEN, (), "127.0.0.1", 100)(scope, nothing, nothing))
+    assert seen == [b"a=1" if "a=1" in query else b""]
+    assert b"secret" not in scope["query_string"]  # which access logs of the server read afterwards
+
+
+def test_a_token_is_not_written_to_the_log(guarded: Served, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("nicegui", "uvicorn.error", "uvicorn.access", "anabranch.server"):
+        logging.getLogger(name).warning("%s not found", f"http://localhost/?token={quote(TOKEN)}&a={quote_plus(TOKEN)}")
+        logging.getLogger(name).warning("%s", TOKEN)
+    assert len(caplog.messages) == 8
+    assert not any("guesses" in one for one in caplog.messages)
+    assert caplog.messages[0] == "http://localhost/?token=***&a=*** not found"
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2f..", "a%2f..%2fb", ".", "-a", ".hidden"])
+def test_a_session_has_no_name_that_leads_elsewhere(served: Served, name: str) -> None:
+    for one in (name, unquote(name)):
+        assert served.http.post("/sessions", json={"name": one}).status_code == 422
+    answer = served.http.request("DELETE", f"{served.address}/api/v1/sessions/{name}")
+    assert answer.status_code in (404, 405)
+
+
+def test_names_of_streams_and_graphs_stay_inside_of_their_folder(served: Served, tmp_path: Path) -> None:
+    served.make(COUNTED, None)
+    (tmp_path / "hub" / "sessions" / "s" / "victim").write_text("here")
+    for name in ("../../victim", "/etc/x", "a/../../b"):
+        assert served.http.post("/sessions/s/streams", json={"name": name}).status_code in (201, 409, 422)
+        served.http.put(f"/sessions/s/graphs/{quote(name, safe='')}", json={"nodes": [], "relationships": []})
+    outside = [one for one in tmp_path.rglob("*") if not one.is_relative_to(tmp_path / "hub" / "sessions" / "s")]
+    assert {one.name for one in outside if one.is_file()} <= {"lock", "catalogue.sqlite", *_BESIDE}
+    assert (tmp_path / "hub" / "sessions" / "s" / "victim").read_text() == "here"
+
+
+_BESIDE = ("catalogue.sqlite-wal", "catalogue.sqlite-shm")

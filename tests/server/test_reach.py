@@ -11,7 +11,8 @@ from tests.server.conftest import Served, bike, until
 
 TURTLE = "<http://s/a> <http://s/password> 'hunter2' ."
 LOAD = """LOAD STREAM FROM '%s' AS e INTO z MERGE (b:B {id: e.id})
-REGISTER QUERY q STARTING AT 2022-01-01T00:00 { MATCH (b) WITHIN PT1H ON STREAM z EMIT count(b) AS c SNAPSHOT EVERY PT5M }"""
+REGISTER QUERY q STARTING AT 2022-01-01T00:00 {
+  MATCH (b) WITHIN PT1H ON STREAM z EMIT count(b) AS c SNAPSHOT EVERY PT5M }"""
 FROM = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://s/t> [RANGE 1m STEP 1m] FROM <%s> WHERE { ?s ?p ?o }"
 NAMED = (
     "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://s/t> [RANGE 1m STEP 1m] FROM NAMED <%s> "

@@ -1,6 +1,6 @@
 """`anabranch serve`: sessions of streams and queries that stay, reached by REST, live push and a page.
 
-Invariant: a server that other machines can reach has a token.
+Invariant: a server that other machines can reach has a token, and folders that its clients may read.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ def serve(
             "--root", metavar="FOLDER", help="Streams and graphs may read files of this folder only. Repeatable."
         ),
     ] = None,
+    any_file: Annotated[
+        bool, typer.Option("--any-file", help="Clients of other machines may read every file that this user can read.")
+    ] = False,
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="The page, beside REST and live push.")] = True,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     max_sessions: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most sessions.")] = None,
@@ -70,13 +73,16 @@ def serve(
 
       anabranch serve --engine local --port 0 --no-ui
 
-      anabranch serve --host 0.0.0.0 --token-file token.txt
+      anabranch serve --host 0.0.0.0 --token-file token.txt --root data
     """
     from anabranch.cli.serving import Place, read_token
     from anabranch.cli.serving import serve as serve_hub
 
-    place = Place(host, port, read_token(token, token_file), tuple(origin or ()), ui, open_)
+    bounded = root is not None or any_file
+    place = Place(host, port, read_token(token, token_file), tuple(origin or ()), ui, open_, bounded)
     place.check()
+    if root is not None and any_file:
+        raise typer.BadParameter("give one of --root and --any-file", param_hint="--any-file")
     if engine is Engine.spark:
         from anabranch.spark.java import require_java
 

@@ -41,6 +41,8 @@ class Place:
     origins: tuple[str, ...] = ()
     with_ui: bool = True
     opens: bool = False
+    is_bounded: bool = True
+    """Whether clients read files of some folders only, or somebody has said that they may read all."""
 
     @property
     def is_loopback(self) -> bool:
@@ -57,6 +59,12 @@ class Place:
             raise EngineError(
                 f"--host {self.host} can be reached from other machines, and there is no token\n"
                 "hint: give one (--token-file FILE), or stay on 127.0.0.1 and forward the port (ssh -L)"
+            )
+        if not self.is_loopback and not self.is_bounded:
+            raise EngineError(
+                f"--host {self.host} can be reached from other machines, and its clients could read every file that "
+                "this user can read\n"
+                "hint: say which folder they may read (--root FOLDER), or that it may be any (--any-file)"
             )
 
 

@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect
 from anabranch import __version__
 from anabranch.errors import AnabranchError
 from anabranch.server import routes_queries, routes_sessions, routes_streams
-from anabranch.server.auth import Guard
+from anabranch.server.auth import Guard, WithoutToken
 from anabranch.server.hub import Hub
 from anabranch.server.problems import BAD_REQUEST, INTERNAL, NO_METHOD, NOT_FOUND, ServerError, error_dict, status_of
 from anabranch.server.recordings import Recordings
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 _log = logging.getLogger("anabranch.server")
+_LOGGERS = ("anabranch.server", "uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "nicegui")
 _DESCRIPTION = """\
 Continuous graph queries over streams: sessions with streams, static graphs and queries, whose answers come as they are
 found. Errors have one shape: `{"error": {"code", "message", "hint", "diagnostics"}}`.
@@ -72,6 +73,9 @@ def create_app(hub: Hub, *, token: str | None = None, origins: Iterable[str] = (
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _broken)
+    if token is not None:
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(WithoutToken(token))
     app.add_middleware(Guard, token=token, origins=tuple(origins), host=host, body_bytes=hub.limits.body_bytes)
     return app
 

@@ -8,7 +8,8 @@ A page of another site may send requests to a server on the same machine. Its Or
 own that it lets point to 127.0.0.1 (DNS rebinding) is a Host that a server on the loopback interface does not answer
 to. Browsers let pages of the origins that we know read our answers, because these say so (CORS).
 
-Invariant: what is refused here has not been read and has changed nothing; secrets are compared in constant time.
+Invariant: what is refused here has not been read and has changed nothing; secrets are compared in constant time; a
+token goes into no log.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -58,6 +60,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        given = _take_token(scope)
         try:
             self._check_host(headers)
             self._check_origin(headers, scope)
@@ -66,8 +69,8 @@ class Guard:
                 if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
                     await _allow(send)  # a browser asks before the page does, without its token
                     return
-            if self._token is not None and not self._has_token(headers, scope):
-                if self._is_page(scope) and self._matches(_asked(scope).get("token", "")):
+            if self._token is not None and not self._has_token(headers, scope, given):
+                if self._is_page(scope) and self._matches(given):
                     await _lead_on(scope, send, self._cookie or b"")
                     return
                 hint = "send it as Authorization: Bearer TOKEN; the page takes ?token=TOKEN"
@@ -95,17 +98,13 @@ class Guard:
 
     # --- who asks ---------------------------------------------------------------------------------------------------
 
-    def _has_token(self, headers: dict[bytes, str], scope: Scope) -> bool:
+    def _has_token(self, headers: dict[bytes, str], scope: Scope, in_address: str) -> bool:
         if scope["path"] in OPEN:
             return True
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._matches(given.strip()):
             return True
-        if (
-            scope["path"].startswith(API)
-            and scope["path"].endswith(_LIVE)
-            and self._matches(_asked(scope).get("token", ""))
-        ):
+        if scope["path"].startswith(API) and scope["path"].endswith(_LIVE) and self._matches(in_address):
             return True
         return _same(_cookie(headers.get(b"cookie", "")), self._cookie or b"")
 
@@ -178,7 +177,7 @@ async def _allow(send: Send) -> None:
 
 async def _lead_on(scope: Scope, send: Send, cookie: bytes) -> None:
     """To the same page without the token in its address."""
-    rest = urlencode({name: value for name, value in _asked(scope).items() if name != "token"})
+    rest = scope["query_string"].decode("latin-1")
     place = quote("/" + scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
     secure = b"; Secure" if scope["scheme"] == "https" else b""
     headers: list[tuple[bytes, Any]] = [
@@ -186,13 +185,36 @@ async def _lead_on(scope: Scope, send: Send, cookie: bytes) -> None:
         (b"set-cookie", COOKIE.encode() + b"=" + cookie + b"; Path=/; HttpOnly; SameSite=Strict" + secure),
         (b"content-length", b"0"),
         (b"cache-control", b"no-store"),
+        (b"referrer-policy", b"no-referrer"),
     ]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
-def _asked(scope: Scope) -> dict[str, str]:
-    return dict(parse_qsl(scope["query_string"].decode("latin-1")))
+def _take_token(scope: Scope) -> str:
+    """The token of a request's address. It is taken out: whatever is behind the guard, logs and error pages of
+    libraries among it, sees the address without it."""
+    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    found = dict(pairs).get("token")
+    if found is not None:
+        scope["query_string"] = urlencode([pair for pair in pairs if pair[0] != "token"]).encode()
+    return found or ""
+
+
+class WithoutToken(logging.Filter):
+    """Keeps a token out of log lines, whoever writes them."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._secrets = sorted({token, quote(token, safe=""), quote_plus(token), quote(token)}, key=len, reverse=True)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if any(secret in message for secret in self._secrets):
+            for secret in self._secrets:
+                message = message.replace(secret, "***")
+            record.msg, record.args = message, ()
+        return True
 
 
 def _name_of(host: str) -> str:

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from anabranch.errors import StreamError, closest
 from anabranch.sources.address import Address, refuse_unknown
+from anabranch.sources.kafka_properties import PREFIX, refuse_property
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
     from confluent_kafka.admin import AdminClient
 
-_PREFIX = "rdkafka."
 _OPTIONS: Mapping[str, str] = {
     "timeout": "seconds to wait for brokers that do not answer, 60 unless given",
     "user": "the user's name for SASL",
     "password": "the user's password",
-    "rdkafka.<property>": "any property of librdkafka, such as rdkafka.ssl.ca.location",
+    "rdkafka.<property>": "a property of librdkafka that tunes or secures a client, such as rdkafka.ssl.ca.location",
 }
 _HAS_PORT = re.compile(r":[0-9]+$")
 _PORT = 9092
@@ -104,11 +104,13 @@ def topic_of(bootstrap: str, name: str, options: Mapping[str, str], known: Mappi
         problem = f"`{name}` is not the name of a topic" if name else "it names no topic"
         hint = f"write it like kafka://localhost:{_PORT}/bikes, with letters, digits, `.`, `_` and `-`"
         raise StreamError(f"{where}: {problem}\nhint: {hint}")
-    own = {option: text for option, text in options.items() if not option.startswith(_PREFIX)}
+    own = {option: text for option, text in options.items() if not option.startswith(PREFIX)}
     refuse_unknown(where, own, {**known, **_OPTIONS})
-    settings = {option.removeprefix(_PREFIX): options[option] for option in options if option not in own}
+    settings = {option.removeprefix(PREFIX): options[option] for option in options if option not in own}
     for fixed in sorted(_FIXED & settings.keys()):
-        raise StreamError(f"{where}: {_PREFIX}{fixed} cannot be set, Anabranch relies on it\nhint: leave it out")
+        raise StreamError(f"{where}: {PREFIX}{fixed} cannot be set, Anabranch relies on it\nhint: leave it out")
+    for setting, value in settings.items():
+        refuse_property(where, setting, value)
     if "user" in own:
         login = {"sasl.username": own["user"], "sasl.password": own.get("password", "")}
         settings = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", **login, **settings}

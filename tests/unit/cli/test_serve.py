@@ -39,6 +39,18 @@ def test_an_address_that_others_can_reach_needs_one(host: str, invoke: Invoke) -
     Place(host, token="t").check()
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org"])
+def test_an_address_that_others_can_reach_says_which_files_they_may_read(host: str, invoke: Invoke) -> None:
+    ran = invoke("serve", "--host", host, "--engine", "local", "--token", "t")
+    assert ran.code == 1
+    assert "its clients could read every file that this user can read" in ran.err
+    assert "hint: say which folder they may read (--root FOLDER), or that it may be any (--any-file)" in ran.err
+    ran = invoke("serve", "--host", host, "--token", "t", "--any-file", "--root", ".")
+    assert "give one of --root and --any-file" in " ".join(ran.err.split())
+    Place(host, token="t", is_bounded=True).check()
+    Place("127.0.0.1", is_bounded=False).check()
+
+
 def test_a_token_comes_from_the_first_line_of_a_file(tmp_path: Path, invoke: Invoke) -> None:
     (tmp_path / "token").write_text("s3cret\nand more\n")
     (tmp_path / "empty").write_text("\n")

@@ -22,6 +22,7 @@ from anabranch.sources import kafka, kafka_client
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import Decoding, Limit, Offset, Piece, as_event
 from anabranch.sources.kafka import KafkaSource
+from anabranch.sources.kafka_properties import ALLOWED
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -490,6 +491,22 @@ def test_without_confluent_kafka_the_extra_is_named(monkeypatch: pytest.MonkeyPa
         ({"password": "x"}, "a password without a user\nhint: add user=<name>"),
         ({"rdkafka.group.id": "x"}, "rdkafka.group.id cannot be set"),
         ({"rdkafka.auto.offset.reset": "x"}, "rdkafka.auto.offset.reset cannot be set"),
+        (
+            {"rdkafka.plugin.library.paths": "x.so"},
+            "rdkafka.plugin.library.paths cannot be set by an address: it loads code into this process\nhint: ",
+        ),
+        ({"rdkafka.ssl.engine.location": "x.so"}, "rdkafka.ssl.engine.location cannot be set by an address: it loads"),
+        ({"rdkafka.ssl.providers": "x"}, "rdkafka.ssl.providers cannot be set by an address: it loads code"),
+        ({"rdkafka.sasl.kerberos.kinit.cmd": "id"}, "rdkafka.sasl.kerberos.kinit.cmd cannot be set by an address: it"),
+        ({"rdkafka.sasl.kerberos.keytab": "a; id"}, "rdkafka.sasl.kerberos.keytab=`a; id` becomes part of a command"),
+        ({"rdkafka.bootstrap.servers": "evil"}, "rdkafka.bootstrap.servers cannot be set by an address: the brokers"),
+        ({"rdkafka.offset.store.path": "/tmp/x"}, "rdkafka.offset.store.path cannot be set by an address"),
+        ({"rdkafka.sasl.oauthbearer.assertion.file": "/etc/x"}, "rdkafka.sasl.oauthbearer.assertion.file cannot be"),
+        ({"rdkafka.error_cb": "x"}, "rdkafka.error_cb cannot be set by an address"),
+        (
+            {"rdkafka.securty.protocol": "ssl"},
+            "rdkafka.securty.protocol cannot be set by an address\nhint: did you mean rdkafka.security.protocol?",
+        ),
     ],
     ids=lambda value: "&".join(value) if isinstance(value, dict) else "",
 )
@@ -505,10 +522,21 @@ def test_what_is_no_name_of_a_topic_is_refused(topic: str) -> None:
         KafkaSource("bikes", "localhost:9092", topic)
 
 
-def test_a_property_that_librdkafka_does_not_know_is_refused_in_its_words() -> None:
-    one = KafkaSource("bikes", "localhost:9092", "rentals", {"rdkafka.securty.protocol": "ssl"})
-    with pytest.raises(StreamError, match=r"refuses its settings: No such .* \"securty\.protocol\""):
+def test_a_value_that_librdkafka_does_not_take_is_refused_in_its_words() -> None:
+    one = KafkaSource("bikes", "localhost:9092", "rentals", {"rdkafka.security.protocol": "slow"})
+    with pytest.raises(StreamError, match=r"refuses its settings: .*Invalid value \"slow\""):
         one.begin()
+
+
+def test_the_properties_that_may_be_set_are_librdkafkas() -> None:
+    unknown = []
+    for name in sorted(ALLOWED):
+        try:
+            confluent_kafka.Producer({name: "?"}).flush(0)
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].name() == "_INVALID_ARG" and "No such" in error.args[0].str():
+                unknown.append(name)
+    assert unknown in ([], ["sasl.kerberos.keytab"])  # which a build without Kerberos does not know
 
 
 def test_passwords_are_not_shown(brokers: KafkaMock, topic: str) -> None:
