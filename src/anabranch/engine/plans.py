@@ -31,6 +31,12 @@ Evaluator = Literal["own", "plugin"]
 """Who answers at an instant: our algebra, or the SPARQL plug-in over the windows' content."""
 EVALUATORS: tuple[Evaluator, ...] = get_args(Evaluator)
 
+Parts = Literal["apart", "together", "anew"]
+"""How parts over static graphs are answered: each by itself, with the rest of the query, or again at each instant."""
+
+PARTING = frozenset({"narrow_sources", "evaluate_static_parts"})
+"""The rules that set parts of a query apart."""
+
 ALL_RULES: tuple[str, ...] = tuple(rule.__name__ for rule in RULES)
 _BY_NAME = {rule.__name__: rule for rule in RULES}
 
@@ -50,14 +56,18 @@ def rule_names(rules: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in ALL_RULES if name in names)
 
 
-def optimized(registration: Registration, static_names: Iterable[str], around: Surroundings) -> Optimized:
-    """A query's plan after the rules, by what its static graphs hold now."""
+def optimized(
+    registration: Registration, static_names: Iterable[str], around: Surroundings, apart: bool = True
+) -> Optimized:
+    """A query's plan after the rules, by what its static graphs hold now. `apart`: parts may be set apart."""
+    graphs = {name: around.static(name) for name in (static_names if reads_triples(registration.plan) else ())}
     known = {
-        name: frozenset(term for term in around.static(name).as_triples().predicates() if isinstance(term, Iri))
-        for name in (static_names if reads_triples(registration.plan) else ())
+        name: frozenset(term for term in graph.as_triples().predicates() if isinstance(term, Iri))
+        for name, graph in graphs.items()
     }
-    rules = [_BY_NAME[name] for name in around.rules]
-    return optimize(registration.plan, Knowledge(known, registration.prefixes), rules)
+    sizes = {name: graph.sizes() for name, graph in graphs.items()}
+    rules = [_BY_NAME[name] for name in around.rules if apart or name not in PARTING]
+    return optimize(registration.plan, Knowledge(known, registration.prefixes, sizes), rules)
 
 
 def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
@@ -74,7 +84,17 @@ class Plans:
 
     `models` are the windows that the plan reads, and how."""
 
-    __slots__ = ("_compiled", "_plan", "_planned", "_registration", "_static_names", "_trails", "_versions", "models")
+    __slots__ = (
+        "_compiled",
+        "_parts",
+        "_plan",
+        "_planned",
+        "_registration",
+        "_static_names",
+        "_trails",
+        "_versions",
+        "models",
+    )
 
     def __init__(self, registration: Registration, static_names: tuple[str, ...], evaluator: Evaluator = "own") -> None:
         if evaluator == "plugin":
@@ -87,12 +107,13 @@ class Plans:
         self._compiled: CompiledPlan | None = None
         self._planned: QueryPlan | None = None
         self._trails = True
+        self._parts: Parts = "apart"
         self.models = models_of(registration.plan)
 
     def plan(self, around: Surroundings) -> Operator:
         versions = tuple(around.static(name).version for name in self._static_names)
         if self._plan is None or versions != self._versions:
-            plan = optimized(self._registration, self._static_names, around).plan
+            plan = optimized(self._registration, self._static_names, around, self._parts == "apart").plan
             self._versions = versions
             if plan != self._plan:
                 self._plan, self._compiled, self._planned = plan, None, None
@@ -109,8 +130,20 @@ class Plans:
     def planned(self, around: Surroundings, parameters: Mapping[str, Value]) -> QueryPlan:
         plan = self.plan(around)
         if self._planned is None:
-            self._planned = planned(plan, self._registration, around.running, parameters, self._trails)
+            if self._parts == "anew":
+                self._planned = recomputed(plan, "a part over static graphs is too large to be kept")
+            else:
+                self._planned = planned(plan, self._registration, around.running, parameters, self._trails)
         return self._planned
+
+    def without_parts(self, around: Surroundings) -> None:
+        """A part over static graphs is too large to be kept: from now on patterns are matched together with the rest
+        of the query and, where they still have too many rows, found again at each instant."""
+        before, self._plan = self._plan, None
+        self._compiled = self._planned = None
+        self._parts = "together" if self._parts == "apart" else "anew"
+        if self.plan(around) == before:  # no part of it had been set apart
+            self._parts = "anew"
 
     def without_trails(self) -> None:
         """There are too many trails to be kept: from now on they are searched for anew."""

@@ -42,6 +42,7 @@ from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.trails import TooManyTrails
 from anabranch.snapshot import Context
+from anabranch.snapshot.rdf.static import PartTooLarge
 
 MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
 MOST_ALIKE = 5_000_000  # instants in a row at which nothing comes or leaves, and each of which has something to tell
@@ -345,6 +346,15 @@ class ContinuousQuery:
         """Find the rows of this instant: by operators on changes where the plan has some, else anew."""
         self._keys = []
         self.evaluations += 1
+        while True:
+            try:
+                self._find_rows(at, index, views, around)
+                return
+            except PartTooLarge:
+                self._flow = None
+                self._plans.without_parts(around)
+
+    def _find_rows(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
         planned = self.planned(around) if self._on_changes else None
         if planned is None or planned.root is None:
             self._flow = None

@@ -18,6 +18,7 @@ from anabranch.model.event import Event
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.mapping import Mapping
 from anabranch.model.triples import TripleGraph
+from anabranch.optimizer.sizes import GraphSizes
 from anabranch.planner.flow import Clock
 from anabranch.snapshot.plugin import Plugin
 
@@ -25,7 +26,7 @@ from anabranch.snapshot.plugin import Plugin
 class StaticGraph:
     """A graph that does not move, with a version that differs when the graph does."""
 
-    __slots__ = ("_graph", "_mapping", "_triples", "given", "version")
+    __slots__ = ("_graph", "_mapping", "_sizes", "_triples", "given", "version")
 
     def __init__(self, version: int, given: PropertyGraph | TripleGraph, mapping: Mapping) -> None:
         self.version = version
@@ -33,6 +34,7 @@ class StaticGraph:
         self._mapping = mapping
         self._graph = given if isinstance(given, PropertyGraph) else None
         self._triples = given if isinstance(given, TripleGraph) else None
+        self._sizes: GraphSizes | None = None
 
     def as_graph(self) -> PropertyGraph:
         if self._graph is None:
@@ -46,6 +48,12 @@ class StaticGraph:
             nodes, relationships = self._graph.nodes.values(), self._graph.relationships.values()
             self._triples = TripleGraph(self._mapping.triples_of(Event(0, tuple(nodes), tuple(relationships))))
         return self._triples
+
+    def sizes(self) -> GraphSizes:
+        """How many triples it has, by their terms."""
+        if self._sizes is None:
+            self._sizes = GraphSizes(self.as_triples())
+        return self._sizes
 
 
 StaticGraphs = dict[str, StaticGraph]

@@ -27,6 +27,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.answers import Row as Values
 from anabranch.engine.answers import row_key
 from anabranch.engine.flows import QueryFlow
+from anabranch.engine.plans import PARTING
 from anabranch.engine.views import View
 from anabranch.errors import QueryError
 from anabranch.formats.values import to_json
@@ -40,6 +41,7 @@ from anabranch.model.instants import format_instant
 from anabranch.planner.flow import placed
 from anabranch.planner.spec import Spec
 from anabranch.planner.trails import TooManyTrails
+from anabranch.snapshot.rdf.static import PartTooLarge
 
 MOST_EVENTS = 20_000
 MOST_MESSAGES = 200_000
@@ -94,6 +96,9 @@ class Steps:
                 return
             except TooManyTrails:
                 recording = replace(recording, running=replace(recording.running, force="recompute"))
+            except PartTooLarge:
+                rules = tuple(name for name in recording.rules if name not in PARTING)
+                recording = replace(recording, rules=rules, running=replace(recording.running, force="recompute"))
             except _FailedBetween:
                 self._by_event = False
 

@@ -26,6 +26,7 @@ from anabranch.insight.recording import Recording
 from anabranch.insight.replay import Moment, Replay
 from anabranch.insight.shapes import Json, Why
 from anabranch.model.instants import format_instant
+from anabranch.snapshot.rdf.static import PartTooLarge
 
 BUDGET = 400
 _MOST_CHANGES = 10_000
@@ -211,7 +212,7 @@ def _presence(
         if flow is not None:
             try:
                 replay.advance(flow, moment, replay.views(moment))
-            except QueryError:
+            except (QueryError, PartTooLarge):
                 flow = None  # what failed in the middle of an instant cannot go on
         if flow is None:
             yield moment, _has(replay, moment, key)

@@ -7,7 +7,9 @@ Law: while no window holds a triple with one of the predicates, the default grap
 graphs have; as soon as one does, the part itself is evaluated. So what is known only decides what is worth trying.
 
 A part is as large as it can be: filters, projections, joins and whole subqueries belong to it, unless they read a
-window, the clock or chance.
+window, the clock or chance. But it hangs together, by variables or by the conditions of its filters, and is no larger
+than what it reads is worth (`sizes`): of two patterns that nothing connects, or that many values connect, each is a
+part by itself, and joins are taken so that each side meets a column of those before it.
 """
 
 from __future__ import annotations
@@ -15,14 +17,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from anabranch.algebra.operators import Argument, Operator, Source, Static, Unit, Window
+from anabranch.algebra.operators import (
+    Argument,
+    Extend,
+    Filter,
+    Join,
+    LeftJoin,
+    Operator,
+    Project,
+    Source,
+    Static,
+    Unit,
+    Window,
+)
 from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, StaticPart, Values
-from anabranch.algebra.walk import is_volatile, parts_of
+from anabranch.algebra.walk import is_volatile, only_picks, parts_of
 from anabranch.model.terms import Iri
+from anabranch.optimizer.columns import conjuncts, reads
 from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.narrow_sources import is_static
+from anabranch.optimizer.merge_joined_patterns import is_plain_join
+from anabranch.optimizer.narrow_sources import components, connected, is_static, joined
 from anabranch.optimizer.property_paths import steps_needed
 from anabranch.optimizer.rebuild import found, own_expressions, source_of, with_inputs
+from anabranch.optimizer.sizes import is_small
 
 
 def evaluate_static_parts(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
@@ -47,6 +64,14 @@ def _changed(plan: Operator, knowledge: Knowledge, notes: list[str]) -> Operator
         return plan
     form = static_form(plan, knowledge)
     if form is None or not form.graphs:
+        loose = _loose_leaves(plan, knowledge)
+        if loose is not None:
+            return joined([_changed(leaf, knowledge, notes) for leaf in loose])
+        return with_inputs(plan, lambda below: _changed(below, knowledge, notes))
+    if not _is_worth_a_part(form.plan, knowledge):
+        leaves = _leaves(plan, knowledge)
+        if len(leaves) > 1:
+            return joined([_changed(leaf, knowledge, notes) for leaf in leaves])
         return with_inputs(plan, lambda below: _changed(below, knowledge, notes))
     graphs = ", ".join(dict.fromkeys(graph.name for graph in form.graphs))
     predicates = ", ".join(knowledge.speller().place(one) for one in form.unless)
@@ -54,6 +79,51 @@ def _changed(plan: Operator, knowledge: Knowledge, notes: list[str]) -> Operator
     if not form.unless:
         return StaticPart(plan, span=plan.span)
     return StaticPart(form.plan, plan, form.unless, form.windows, span=plan.span)
+
+
+def _is_worth_a_part(plan: Operator, knowledge: Knowledge) -> bool:
+    return len(components([one for one in _edges(plan) if one])) < 2 and is_small(plan, knowledge.sizes)
+
+
+def _edges(plan: Operator) -> list[frozenset[str]]:
+    """The sets of columns that patterns and conditions tie together."""
+    match plan:
+        case GraphPattern(patterns=patterns):
+            return [frozenset(one.variables) for one in patterns]
+        case Join(left, right, condition) | LeftJoin(left, right, condition):
+            return [*_edges(left), *_edges(right), *(reads(one) for one in conjuncts(condition))]
+        case Filter(below, condition):
+            return [*_edges(below), *(reads(one) for one in conjuncts(condition))]
+        case Extend(below, column, expression):
+            return [*_edges(below), reads(expression) | {column}]
+        case Project(below):
+            return _edges(below) if only_picks(plan) else [frozenset(plan.columns)]
+        case _:
+            return [frozenset(plan.columns)]
+
+
+def _loose_leaves(plan: Operator, knowledge: Knowledge) -> list[Operator] | None:
+    """The leaves of a tree of joins in which something static is multiplied by what it has nothing to do with; None
+    where nothing is."""
+    leaves = _leaves(plan, knowledge) if is_plain_join(plan) else []
+    if not any((form := static_form(leaf, knowledge)) is not None and form.graphs for leaf in leaves):
+        return None
+    met: set[str] = set()
+    for leaf in leaves:
+        if met and met.isdisjoint(leaf.columns):
+            return leaves
+        met.update(leaf.columns)
+    return None
+
+
+def _leaves(plan: Operator, knowledge: Knowledge) -> list[Operator]:
+    """The leaves of a tree of joins, static patterns that nothing connects apart."""
+    if is_plain_join(plan):
+        return [leaf for side in plan.inputs for leaf in _leaves(side, knowledge)]
+    if isinstance(plan, GraphPattern) and static_form(plan, knowledge) is not None:
+        pieces = connected(list(plan.patterns))
+        return [replace(plan, patterns=piece) for piece in pieces] if len(pieces) > 1 else [plan]
+    return [plan]
 
 
 def static_form(plan: Operator, knowledge: Knowledge) -> StaticForm | None:

@@ -13,20 +13,24 @@ from anabranch.algebra.operators import Operator, Static
 from anabranch.algebra.spell import Speller
 from anabranch.model.terms import Iri, Term
 from anabranch.model.triples import MergedGraph, TripleGraph
+from anabranch.optimizer.sizes import GraphSizes, Sizes
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
     """`static_predicates` are the predicates that each static graph holds, by its name; a graph that is missing there,
-    or is None, may hold any. `prefixes` are only for what the rules say about themselves."""
+    or is None, may hold any. `prefixes` are only for what the rules say about themselves; `sizes` say how much the
+    static graphs hold, where that is known."""
 
     static_predicates: Mapping[str, frozenset[Iri] | None] = field(default_factory=dict)
     prefixes: tuple[tuple[str, str], ...] = ()
+    sizes: Sizes = field(default_factory=dict)
 
     @classmethod
     def of(cls, graphs: Mapping[str, object], prefixes: tuple[tuple[str, str], ...] = ()) -> Knowledge:
         """What can be seen in static graphs, by their names; nothing is known of those that are not made of triples."""
-        return cls({name: _predicates(graph) for name, graph in graphs.items()}, prefixes)
+        sizes = {name: GraphSizes(one) for name, one in graphs.items() if isinstance(one, TripleGraph | MergedGraph)}
+        return cls({name: _predicates(graph) for name, graph in graphs.items()}, prefixes, sizes)
 
     def may_hold(self, graph: Static, predicate: Term) -> bool:
         known = self.static_predicates.get(graph.name)

@@ -4,7 +4,8 @@
 
 when the graph is known to hold no triple with b's predicate. A graph pattern whose triple patterns end with different
 sources falls apart; those with the same source that are connected stay together. Patterns whose predicate is known to
-be in a static graph are set apart from the others too: `evaluate_static_parts` takes them.
+be in a static graph are set apart from the others too: `evaluate_static_parts` takes them. Where such patterns alone
+would have far more matches than there are triples (`?a a ?t . ?b a ?t`), they stay with the others, which narrow them.
 
 Law: a triple pattern has the same matches with or without a graph that holds none of its triples. What a static graph
 holds is known exactly, what a stream will bring is not: windows always stay.
@@ -12,6 +13,7 @@ holds is known exactly, what a stream will bring is not: windows always stay.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from anabranch.algebra.operators import Join, Merged, Operator, Source, Static, TripleSource, Window
@@ -22,6 +24,7 @@ from anabranch.optimizer.columns import is_lenient
 from anabranch.optimizer.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.property_paths import steps_needed
 from anabranch.optimizer.rebuild import bottom_up, source_of
+from anabranch.optimizer.sizes import is_small
 
 
 def narrow_sources(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
@@ -67,10 +70,11 @@ def _split(operator: GraphPattern, knowledge: Knowledge, notes: list[str]) -> Op
     source = operator.source
     assert isinstance(source, Merged)
     groups: dict[tuple[TripleSource, bool], list[TriplePattern]] = {}
+    together = _held_together(operator, knowledge)
     for pattern in operator.patterns:
-        fixed = not isinstance(pattern.predicate, Var)
+        fixed = not isinstance(pattern.predicate, Var) and pattern not in together
         narrow = _narrow(source, (pattern.predicate,), knowledge) if fixed else source  # type: ignore[arg-type]
-        groups.setdefault((narrow, is_static(pattern, narrow, knowledge)), []).append(pattern)
+        groups.setdefault((narrow, fixed and is_static(pattern, narrow, knowledge)), []).append(pattern)
     if len(groups) == 1 and next(iter(groups))[0] == source:
         return operator
     pieces: list[GraphPattern] = []
@@ -80,8 +84,22 @@ def _split(operator: GraphPattern, knowledge: Knowledge, notes: list[str]) -> Op
             notes.append(f"{spelled}: not {_lost(source, narrow)}")
         elif static:
             notes.append(f"{spelled}: set apart, static knowledge holds it")
-        pieces += [GraphPattern(narrow, together, span=operator.span) for together in connected(patterns)]
-    return _joined(pieces)
+        pieces += [GraphPattern(narrow, piece, span=operator.span) for piece in connected(patterns)]
+    return joined(pieces)
+
+
+def _held_together(operator: GraphPattern, knowledge: Knowledge) -> frozenset[TriplePattern]:
+    """The patterns that are not taken apart: static ones that would have too many matches without the others, and all
+    that hangs together with them and narrows them."""
+    static = [one for one in operator.patterns if is_static(one, operator.source, knowledge)]
+    large: set[TriplePattern] = set()
+    for piece in connected(static):
+        if len(piece) > 1 and not is_small(replace(operator, patterns=piece), knowledge.sizes):
+            large.update(piece)
+    if not large:
+        return frozenset()
+    pieces = connected(list(operator.patterns))
+    return frozenset(one for piece in pieces if not large.isdisjoint(piece) for one in piece)
 
 
 def _lost(source: Merged, narrow: TripleSource) -> str:
@@ -91,9 +109,15 @@ def _lost(source: Merged, narrow: TripleSource) -> str:
 
 def connected(patterns: list[TriplePattern]) -> list[tuple[TriplePattern, ...]]:
     """The patterns in groups that share variables, in the order of the text."""
+    return [tuple(patterns[at] for at in members) for members in components([one.variables for one in patterns])]
+
+
+def components(sets: Sequence[Iterable[str]]) -> list[list[int]]:
+    """The numbers of sets that share names with one another, directly or through others, by the first of each group.
+    An empty set is a group of its own."""
     groups: list[tuple[set[str], list[int]]] = []
-    for index, pattern in enumerate(patterns):
-        names, members = set(pattern.variables), [index]
+    for index, one in enumerate(sets):
+        names, members = set(one), [index]
         apart = []
         for group in groups:
             if group[0] & names:
@@ -102,18 +126,28 @@ def connected(patterns: list[TriplePattern]) -> list[tuple[TriplePattern, ...]]:
             else:
                 apart.append(group)
         groups = [*apart, (names, members)]
-    return [
-        tuple(patterns[index] for index in sorted(members)) for _, members in sorted(groups, key=lambda g: min(g[1]))
-    ]
+    return sorted((sorted(members) for _, members in groups), key=lambda members: members[0])
 
 
-def _joined(pieces: list[GraphPattern]) -> Operator:
-    """The pieces joined so that each meets a column of those before it, where any does."""
-    result: Operator = pieces[0]
-    rest = pieces[1:]
+def joined(pieces: Sequence[Operator]) -> Operator:
+    """The pieces joined so that each meets a column of those before it; groups that share no column are multiplied
+    last, when each of them is complete."""
+    groups = [[pieces[at] for at in members] for members in components([piece.columns for piece in pieces])]
+    return _pairwise([_one_by_one(group) for group in groups])
+
+
+def _one_by_one(pieces: list[Operator]) -> Operator:
+    result, *rest = pieces
     while rest:
         known = set(result.columns)
         following = next((one for one in rest if known & set(one.columns)), rest[0])
         rest.remove(following)
-        result = Join(result, following, lenient=is_lenient(result, following), span=following.span)
+        result = _pairwise([result, following])
+    return result
+
+
+def _pairwise(sides: list[Operator]) -> Operator:
+    result, *rest = sides
+    for side in rest:
+        result = Join(result, side, lenient=is_lenient(result, side), span=side.span)
     return result

@@ -6,7 +6,7 @@ windows and graphs hold now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from anabranch.planner.held import Held
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf
 from anabranch.snapshot import compile_plan
+from anabranch.snapshot.rdf.static import PartTooLarge, no_more_than
 
 Joiner = Literal["auto", "semijoin", "library"]
 
@@ -50,12 +51,13 @@ class Given(Leaf):
 
 class Recomputed(Leaf):
     """A part of the plan on the plain evaluator: its rows anew whenever its sources may have changed, and what differs
-    from the rows before.
+    from the rows before. `most`: how many rows it may have as a part over static graphs.
 
     Work: that of the plain evaluation, plus O(rows)."""
 
-    def __init__(self, plan: Operator, runtime: Runtime) -> None:
+    def __init__(self, plan: Operator, most: int | None, runtime: Runtime) -> None:
         self._plan = compile_plan(plan)
+        self._most = most
         self._width = len(plan.columns)
         self._sources = sources(plan)
         self._volatile = is_volatile(plan)
@@ -71,7 +73,11 @@ class Recomputed(Leaf):
             return Batch.empty(self._width)
         self._signature = signature
         encode = self._runtime.dictionary.encode
-        found = [[encode(value) for value in row] for row in self._plan.run(tick.context)]
+        rows: Iterable[tuple[Value, ...]] = self._plan.run(tick.context)
+        if self._most is not None:
+            graphs = [len(tick.context.triples(one)) for one in self._sources if isinstance(one, Static)]
+            rows = no_more_than(max([self._most, *graphs]), rows)
+        found = [[encode(value) for value in row] for row in rows]
         before, self._rows = self._rows, Batch.entering(np.array(found, np.int64).reshape(len(found), self._width))
         return concatenated([-before, self._rows], self._width).consolidated()
 
@@ -80,12 +86,20 @@ class Recomputed(Leaf):
 
 
 class Budgets:
-    """How much a leaf may keep, and what to call it when it would be more: a pattern, unless `what` says otherwise."""
+    """How much a leaf may keep, and what to call it when it would be more: a pattern, unless `what` says otherwise.
+    `part`: how many matches it may have as a part that was set apart from the rest of the query."""
 
     def __init__(
-        self, max_matches: int | None, max_bytes: int | None, said: str, span: Span | None, what: str = "the pattern"
+        self,
+        max_matches: int | None,
+        max_bytes: int | None,
+        said: str,
+        span: Span | None,
+        what: str = "the pattern",
+        part: int | None = None,
     ) -> None:
-        self.max_matches = max_matches
+        self._part = part if max_matches is None or (part is not None and part < max_matches) else None
+        self.max_matches = max_matches if self._part is None else self._part
         self.max_bytes = max_bytes
         self._called = f"{what} {said}"
         self._span = span
@@ -95,7 +109,9 @@ class Budgets:
         if self.max_bytes is not None and kept.bytes > self.max_bytes:
             raise self.refusal(BudgetExceeded("bytes", self.max_bytes))
 
-    def refusal(self, error: BudgetExceeded) -> EvaluationError:
+    def refusal(self, error: BudgetExceeded) -> EvaluationError | PartTooLarge:
+        if self._part is not None and error.what == "matches":
+            return PartTooLarge(self._part)
         option = "--max-matches" if error.what == "matches" else "--max-state"
         return EvaluationError(
             "SER-308",

@@ -22,6 +22,7 @@ from anabranch.planner.questions import seconds
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import NotIncremental, Part, Spec
 from anabranch.planner.triple_patterns import Bounds, TripleComponent, components
+from anabranch.snapshot.rdf.static import MOST_ROWS
 
 if TYPE_CHECKING:
     from anabranch.planner.plan import Choices
@@ -31,24 +32,32 @@ _ENDS = {"both": "ComponentPairs", "out": "PathTrees", "in": "PathTrees"}  # of 
 _REPLACED = 0.5  # the share of a window that a slide replaces, from which on evaluating all of it costs less
 
 
-def triples_spec(operator: tr.GraphPattern, bounds: Mapping[str, Bounds], choices: Choices) -> list[Spec]:
-    """The matchers of a basic graph pattern, one for each part that shares no variable with the others."""
+def triples_spec(
+    operator: tr.GraphPattern, bounds: Mapping[str, Bounds], choices: Choices, apart: bool = False
+) -> list[Spec]:
+    """The matchers of a basic graph pattern, one for each part that shares no variable with the others. `apart`: it was
+    set apart from the rest of the query, and is worth so many rows only."""
     if any(pattern.times for pattern in operator.patterns):
         raise NotIncremental("it reads the time of a triple")
     if not operator.patterns:
         return [Spec("Given", partial(Given, [()], 0), (), about=operator)]
-    return [_component_spec(operator, one, bounds, choices) for one in components(operator.patterns)]
+    return [_component_spec(operator, one, bounds, choices, apart) for one in components(operator.patterns)]
 
 
 def _component_spec(
-    operator: tr.GraphPattern, component: TripleComponent, bounds: Mapping[str, Bounds], choices: Choices
+    operator: tr.GraphPattern,
+    component: TripleComponent,
+    bounds: Mapping[str, Bounds],
+    choices: Choices,
+    apart: bool,
 ) -> Spec:
     if len(component.patterns) > _MOST_PATTERNS:
         raise NotIncremental(f"more than {_MOST_PATTERNS} patterns hang together")
     parts = parts_of(operator.source)
     speller = Speller(choices.prefixes, sparql=True)
     said = " . ".join(map(speller.triple, component.patterns))
-    budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span)
+    part = MOST_ROWS if apart and len(component.patterns) > 1 else None
+    budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span, part=part)
     if len(parts) > 1 or not isinstance(parts[0], op.Window):
         name = "LogMatcher"
 

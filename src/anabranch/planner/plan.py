@@ -64,6 +64,7 @@ from anabranch.planner.runtime import Runtime
 from anabranch.planner.sorting import slice_spec
 from anabranch.planner.spec import NotIncremental, Part, Spec
 from anabranch.snapshot.rdf.certain import certain_columns
+from anabranch.snapshot.rdf.static import MOST_ROWS
 from anabranch.snapshot.variables import argument_names, conjuncts, free_variables
 
 Matcher = Literal["auto", "log", "semijoin", "library"]
@@ -116,6 +117,7 @@ class Planner:
     marks: int = 0
     links: dict[ex.Links, Spec] = field(default_factory=dict)  # indexes of connectivity, each once
     parts: list[Parted] = field(default_factory=list)  # kept, for `needed` knows them by their ids
+    apart: int = 0  # inside of how many parts that static knowledge was expected to answer
     asking: Spec | None = None  # the rows that say which shortest paths the next pattern is asked for
 
     def build(self, operator: op.Operator, scope: Scope) -> Spec:
@@ -158,7 +160,8 @@ class Planner:
         for node in walk(operator):
             if isinstance(node, op.Operator):
                 self.modes[id(node)] = Mode(mode.execution) if node is not operator else mode
-        return Spec("Recomputed", partial(Recomputed, operator), operator.columns, about=operator)
+        most = MOST_ROWS if mode.detail == "static" and self.terms else None
+        return Spec("Recomputed", partial(Recomputed, operator, most), operator.columns, about=operator)
 
     def _streaming(self, operator: op.Operator, scope: Scope) -> Spec:
         match operator:
@@ -202,7 +205,11 @@ class Planner:
             case tr.StaticPart(_, otherwise) if otherwise is not None:
                 if not says_the_same(operator):
                     raise NotIncremental("static while no window brings its predicates")
-                return self.build(otherwise, scope)
+                self.apart += 1
+                try:
+                    return self.build(otherwise, scope)
+                finally:
+                    self.apart -= 1
             case tr.Construct(input_):
                 return construct_spec(operator, self.build(input_, scope))
             case tr.Ask(input_):
@@ -353,7 +360,7 @@ class Planner:
     ) -> tuple[Spec, Sequence[ex.Expression]]:
         """A pattern's matches, the parts that share no variable joined, and the conditions that are left to test."""
         if isinstance(operator, tr.GraphPattern):
-            parts = triples_spec(operator, number_bounds(conditions), self.choices)
+            parts = triples_spec(operator, number_bounds(conditions), self.choices, bool(self.apart))
             self.modes[id(operator)] = Mode("incremental", parts[0].name)
             return arranged(self._combined(parts, conditions, operator), operator.columns, operator), conditions
         wanted = self.needed.get(id(operator))

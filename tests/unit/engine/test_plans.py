@@ -229,3 +229,40 @@ def test_a_triple_of_a_static_predicate_may_come_in_the_stream_all_the_same() ->
         (5, ["car1 centre", "car1 north"]),
         (10, ["car1 centre", "car1 north"]),
     ]
+
+
+# --- parts that are too large -----------------------------------------------------------------------------------------
+
+PAIRS = f"""
+    PREFIX : <{EX}>
+    REGISTER QUERY q AS SELECT ?a ?b ?c FROM STREAM <{STREAM}> [RANGE 10s STEP 5s]
+    WHERE {{ {{ ?a :in ?d . ?a :sees ?x }} {{ ?b :in ?d . ?b :sees ?y }} {{ ?c :in ?d . ?c :sees ?z }} }}"""
+APART = f"""
+    PREFIX : <{EX}>
+    REGISTER QUERY q AS SELECT ?a ?b ?c FROM NAMED <g> FROM STREAM <{STREAM}> [RANGE 10s STEP 5s]
+    WHERE {{ GRAPH <g> {{ ?a :in ?d . ?b :in ?d . ?c :in ?d }} ?a :sees ?x . ?b :sees ?x . ?c :sees ?x }}"""
+
+
+def rows_of(query: str, static: TripleGraph, many: Event, rules: str) -> list[tuple[int, list[str]]]:
+    session = Session.local(rules=rules)
+    for name in ("default", "g"):
+        session.graph(name, static)
+    found = session.register(query)
+    session.push(STREAM, [many, event(2, "o1 sees x", "o2 sees x"), event(7, "o3 sees x")])
+    session.finish()
+    assert not session.failures()
+    return told(found.poll())
+
+
+def test_a_part_that_windows_make_too_large_is_matched_with_the_rest_of_the_query() -> None:
+    many = event(1, *(f"o{at} in north" for at in range(50)))
+    answers = rows_of(PAIRS, graph("gate1 in north"), many, "all")
+    assert answers == rows_of(PAIRS, graph("gate1 in north"), many, "none")
+    assert [(at, len(rows)) for at, rows in answers] == [(5, 8), (10, 27)]
+
+
+def test_a_static_graph_that_is_too_large_to_be_kept_is_asked_at_each_instant() -> None:
+    crowd = graph(*(f"o{at} in north" for at in range(50)))
+    answers = rows_of(APART, crowd, event(1), "all")
+    assert answers == rows_of(APART, crowd, event(1), "none")
+    assert [(at, len(rows)) for at, rows in answers] == [(5, 8), (10, 27)]

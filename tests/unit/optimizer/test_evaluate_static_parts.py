@@ -75,3 +75,29 @@ def test_what_is_not_known_to_be_static_is_left_alone() -> None:
 def test_rows_of_the_query_itself_are_not_worth_a_part() -> None:
     values = tr.Values(("a",), ((Iri(EX + "x"),),))
     assert changed(op.Join(values, bgp("?a q ?b"))) is None
+
+
+def test_a_part_hangs_together() -> None:
+    left, right = bgp("?a p ?b", KNOWN), bgp("?c r ?d", KNOWN)
+    stream = bgp("?a q ?c")
+    parts = [tr.StaticPart(one) for one in (left, right)]
+    expected = op.Join(op.Join(parts[0], stream), parts[1])
+    for plan in (
+        op.Join(op.Join(left, right), stream),
+        op.Join(bgp("?a p ?b; ?c r ?d", KNOWN), stream),
+    ):
+        assert changed(plan) == expected
+        data = {"known": triples("x p y; y r y; y r x"), "market": triples("x q y; y q x")}
+        assert rows(expected, data) == rows(plan, data)
+
+
+def test_a_condition_of_a_filter_holds_a_part_together() -> None:
+    plan = op.Filter(op.Join(bgp("?a p ?b", KNOWN), bgp("?c r ?d", KNOWN)), equal("b", "?d"))
+    assert changed(plan) == tr.StaticPart(plan)
+
+
+def test_a_part_is_no_larger_than_its_triples_are_worth() -> None:
+    crowd = knowing({"known": triples("; ".join(f"n{at} p t" for at in range(200)))})
+    three = bgp("?a p ?t; ?b p ?t; ?c p ?t", KNOWN)
+    assert changed(op.Join(three, bgp("?a q ?x")), crowd) is None
+    assert changed(op.Join(three, bgp("?a q ?x"))) == op.Join(tr.StaticPart(three), bgp("?a q ?x"))

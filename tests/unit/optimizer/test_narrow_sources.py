@@ -55,3 +55,23 @@ def test_a_path_loses_a_graph_unless_it_may_have_no_steps() -> None:
         path = tr.Path(BOTH, tr.Var("a"), tr.Repeat(step, least), tr.Var("b"))
         expected = None if source is None else tr.Path(source, path.subject, path.path, path.object)
         assert narrowed(path) == expected
+
+
+def test_static_patterns_that_have_too_many_matches_alone_stay_with_what_narrows_them() -> None:
+    crowd = knowing({"known": triples("; ".join(f"n{at} p t" for at in range(200)))})
+    whole = bgp("?a p ?t; ?a q ?x; ?b p ?t; ?b q ?y; ?c p ?t; ?c q ?z", BOTH)
+    assert narrowed(whole, crowd) is None
+    assert narrowed(whole, knowing({"known": triples("n1 p t; n2 p t")})) is not None
+    beside = bgp("?a p ?t; ?a q ?x; ?b p ?t; ?b q ?y; ?c p ?t; ?c q ?z; ?e q ?f", BOTH)
+    assert narrowed(beside, crowd) == op.Join(whole, bgp("?e q ?f"))
+
+
+GROUPS = ("abx", "cdy")
+
+
+def test_groups_that_nothing_connects_are_multiplied_last() -> None:
+    plan = narrowed(bgp("?a p ?b; ?c p ?d; ?a q ?x; ?c q ?y", BOTH))
+    sides = [
+        op.Join(bgp(f"?{one} p ?{other}", BOTH), bgp(f"?{one} q ?{value}")) for one, other, value in ("abx", "cdy")
+    ]
+    assert plan == op.Join(sides[0], sides[1])

@@ -2,11 +2,15 @@
 
 Invariant: the rows are those of the plan at this instant. They are kept only under the numbers of the graphs that they
 came from, and not used while a window holds a triple that could belong to them.
+
+Invariant: a part that is kept has no more rows than its graphs have triples, or than `MOST_ROWS`. Past that
+`PartTooLarge` is raised: asking the part for what the rest of the query meets costs less than keeping it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
@@ -15,6 +19,17 @@ from anabranch.model.values import Value
 from anabranch.snapshot.compiled import RowSource
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.rdf.tables import Table
+
+Row = TypeVar("Row")
+
+MOST_ROWS = 100_000
+
+
+class PartTooLarge(Exception):
+    """A static part has more rows than it is worth; the query is right, and is to be evaluated without such parts."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a part over static graphs has more than {limit:,} rows")
 
 
 class StaticRows:
@@ -44,13 +59,19 @@ class StaticRows:
         if self._otherwise is not None and self._is_touched(context):
             rows = self._otherwise(context, row)
             picks = self._picks
-            return Table(self._columns, rows if picks is None else (tuple([one[at] for at in picks]) for one in rows))
+            if picks is not None:
+                rows = (tuple([one[at] for at in picks]) for one in rows)
+            return Table(self._columns, no_more_than(self._most(context), rows))
         if context.static_version is None:
-            return Table(self._columns, self._evaluated(context, row))
+            return Table(self._columns, no_more_than(self._most(context), self._evaluated(context, row)))
         versions = tuple(map(context.static_version, self._names))
         if self._kept is None or self._kept[0] != versions:
-            self._kept = (versions, Table(self._columns, self._evaluated(context, row)))
+            rows = no_more_than(self._most(context), self._evaluated(context, row))
+            self._kept = (versions, Table(self._columns, rows))
         return self._kept[1]
+
+    def _most(self, context: Context) -> int:
+        return max(MOST_ROWS, *(len(context.triples(op.Static(name))) for name in self._names))
 
     def _is_touched(self, context: Context) -> bool:
         graphs = [context.triples(window) for window in self._operator.windows]
@@ -62,6 +83,14 @@ class StaticRows:
             assert isinstance(plan, tr.GraphPattern)
             return iter(context.plugin.match(plan.patterns, context.triples(plan.source)))
         return self._plan(context, row)
+
+
+def no_more_than(most: int, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of a part; one that has more is too large."""
+    for number, row in enumerate(rows):
+        if number >= most:
+            raise PartTooLarge(most)
+        yield row
 
 
 def _is_plain(plan: op.Operator) -> bool:
