@@ -221,3 +221,63 @@ def test_killed_while_a_session_is_removed_it_is_there_or_gone(tmp_path: Path, m
 
 def _killed(*given: object) -> None:
     raise Killed
+
+
+def test_a_spool_that_lost_acknowledged_events_is_an_error_until_the_session_is_started(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    first = serve()
+    first.make(COUNTED, None)
+    first.push(minutes(5))
+    first.wait_for("counted", 4)
+    first.close()
+    (segment,) = (tmp_path / "hub" / "sessions" / "s" / "spool").rglob("*.ndjson")
+    size = segment.stat().st_size
+    os.truncate(segment, size // 2)
+    for _ in range(2):
+        second = serve()
+        assert until(lambda: second.http.get("/sessions/s").json()["state"] == "failed")  # noqa: B023
+        said = second.http.get("/sessions/s").json()["error"]
+        assert f"is shorter than promised: {size // 2:,} of {size:,} bytes; " in said["message"]
+        assert "acknowledged events are missing" in said["message"]
+        second.push(minutes(1, start=5))
+        second.close()
+    third = serve()
+    assert third.http.post("/sessions/s/start").status_code == 200
+    third.push(minutes(2, start=6))
+    assert [one["rows"] for one in third.wait_for("counted", 7)] == [[[n]] for n in range(1, 8)]
+    assert third.http.get("/sessions/s").json()["error"] is None
+
+
+def test_a_session_that_the_catalogue_has_lost_is_mentioned_and_can_be_deleted(
+    serve: Callable[..., Served], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = serve()
+    first.make(COUNTED, None)
+    first.push(minutes(5))
+    first.wait_for("counted", 4)
+    first.close()
+    for file in (tmp_path / "hub").glob("catalogue.sqlite*"):
+        file.unlink()
+    second = serve()
+    assert "sessions/s is in no catalogue" in caplog.text
+    assert "the catalogue does not know it" in second.http.get("/sessions/s").text
+    assert second.http.post("/sessions", json={"name": "s"}).status_code == 409
+    assert second.http.delete("/sessions/s").status_code == 204
+    assert second.http.post("/sessions", json={"name": "s"}).status_code == 201
+
+
+def test_results_that_are_lost_are_mentioned(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve()
+    first.make(COUNTED, None)
+    first.push(minutes(5))
+    first.wait_for("counted", 4)
+    first.close()
+    for file in (tmp_path / "hub" / "sessions" / "s").glob("results.sqlite*"):
+        file.unlink()
+    second = serve()
+    second.push(minutes(2, start=5))
+    assert until(lambda: second.http.get("/sessions/s").json()["notes"])
+    assert second.http.get("/sessions/s").json()["notes"] == [
+        "the results 0 to 3 of `counted` are missing: results.sqlite is older than the checkpoint"
+    ]

@@ -75,7 +75,7 @@ def _read_row(
     row: dict[str, Any], at: Any, micros: list[int | None] | None, index: int, number: int
 ) -> Event | MalformedRecord:
     try:
-        data = {name: [_element(item) for item in items or ()] for name, items in row.items()}
+        data = {name: _elements(items) for name, items in row.items()}
         if micros is None:
             return event_from_dict({"at": at[index].as_py(), **data})
         event_time = micros[index]
@@ -86,6 +86,10 @@ def _read_row(
     except MalformedEventError as error:
         raw = json.dumps({"at": str(at[index].as_py()), **row}, default=str, ensure_ascii=False)
         return MalformedRecord(error.reason, number, raw)
+
+
+def _elements(items: Any) -> Any:
+    return [_element(item) for item in items] if isinstance(items, list) else items or []
 
 
 def _element(item: Any) -> Any:
@@ -99,7 +103,7 @@ def _element(item: Any) -> Any:
             element["properties"] = json.loads(properties)
         except json.JSONDecodeError as error:
             raise MalformedEventError(f"properties: not JSON: {error.msg}") from None
-    elif isinstance(properties, list):
+    elif isinstance(properties, list) and all(isinstance(pair, tuple) for pair in properties):
         element["properties"] = dict(properties)
     return element
 

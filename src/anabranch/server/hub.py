@@ -82,6 +82,10 @@ class Hub:
                 except (AnabranchError, OSError) as error:
                     self._unreadable[name] = str(error).partition("\n")[0]
                     _log.error("the session %s could not be opened: %s", name, error)
+            for folder in sorted((self.folder / "sessions").glob("*/")):
+                if folder.name not in self._sessions and folder.name not in self._unreadable and _holds_data(folder):
+                    self._unreadable[folder.name] = "its folder is there, and the catalogue does not know it"
+                    _log.error("sessions/%s is in no catalogue: the catalogue was damaged or replaced", folder.name)
             for session in self._sessions.values():
                 session.begin()
 
@@ -215,6 +219,11 @@ class Hub:
 
     def metrics(self) -> dict[str, Any]:
         return {one.name: one.metrics() for one in self.sessions()}
+
+
+def _holds_data(folder: Path) -> bool:
+    """Whether a session has worked in its folder; one that was killed while it was made has not."""
+    return any((folder / name).exists() for name in ("spool", "spark", "local.sqlite", "given", "ledger"))
 
 
 def _locked(path: Path) -> TextIO:

@@ -83,9 +83,16 @@ class ResultLog(Sink):
 
     forms = ("typed",)
 
-    def __init__(self, path: Path, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: Path,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        on_gap: Callable[[str, int, int], None] = lambda query, first, last: None,
+    ) -> None:
         self._limits = limits
         self._clock = clock
+        self._on_gap = on_gap  # is told of numbers that were given and are not here: the file was damaged
         self._lock = threading.Lock()  # of what is in memory; never held while the disk works
         self._writing = threading.Lock()
         self._tails: dict[str, deque[Result]] = {}
@@ -129,6 +136,7 @@ class ResultLog(Sink):
             ]
             if not came:
                 return
+            self._look_for_gaps([(query, seq) for query, seq, _, _ in came])
             self._put(came)
             now = self._clock()
             with self._lock:
@@ -140,6 +148,15 @@ class ResultLog(Sink):
                 self._trim(now)
                 self.batch = batch
         self._tell()
+
+    def _look_for_gaps(self, came: Sequence[tuple[str, int]]) -> None:
+        firsts: dict[str, int] = {}
+        for query, seq in came:
+            firsts.setdefault(query, seq)
+        for query, seq in firsts.items():
+            expected = max(self._last.get(query, -1), self._gone.get(query, -1)) + 1
+            if seq > expected:
+                self._on_gap(query, expected, seq - 1)
 
     def _tell(self) -> None:
         for listener in tuple(self._listeners):

@@ -10,6 +10,7 @@ Invariant: the job that runs is that of the catalogue, a tenth of a second and a
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import threading
 import time
@@ -23,7 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from anabranch.algebra.walk import static_graphs
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.session import as_lateness
-from anabranch.errors import AnabranchError, QueryError
+from anabranch.errors import AnabranchError, QueryError, StreamError
 from anabranch.formats.values import to_json
 from anabranch.insight.operators import operator_graph
 from anabranch.insight.recording import Recording
@@ -75,6 +76,7 @@ T = TypeVar("T")
 _WARNINGS = 20
 _PATIENCE = 5.0  # seconds
 _MARKING = 2.0  # seconds from the results of a batch to its end
+_log = logging.getLogger("anabranch.server")
 
 
 class LiveSession:
@@ -103,7 +105,7 @@ class LiveSession:
         self._folder = RunFolder(str(folder))
         self._folder.open()
         try:
-            self._log = ResultLog(folder / "results.sqlite", limits)
+            self._log = ResultLog(folder / "results.sqlite", limits, on_gap=self._missed)
         except BaseException:
             self._folder.close()
             raise
@@ -130,15 +132,30 @@ class LiveSession:
         if self._anew.exists():
             said = json.loads(self._anew.read_text())
             self._forget_run(StoredStream(**said["new"]), StoredStream(**said["old"]))
+        self._look_for_damage()
         self._carrier.start()
+
+    def _look_for_damage(self) -> None:
+        """Say what is missing of what the session had promised to keep."""
+        streams = self._catalogue.streams(self.name)
+        for one in streams:
+            if one.address is None and self._folder.spool(one.name).exists():
+                self._feeds.spool(one.name)
+        known = {self._folder.spool(name).name for one in streams for name in (one.name, one.meant) if name}
+        for folder in (self._folder.path / "spool").glob("*"):
+            if folder.name not in known:
+                self._notes.append(f"{folder} belongs to no stream of the catalogue, which may have lost one")
+        for said in (*self._feeds.shortages, *self._notes):
+            _log.error("session %s: %s", self.name, said.partition("\n")[0])
 
     @property
     def state(self) -> SessionState:
-        return "failed" if self._carrier.error is not None else self._carrier.wish
+        return "failed" if self.error is not None else self._carrier.wish
 
     @property
     def error(self) -> dict[str, Any] | None:
-        return self._carrier.error
+        lost = self._feeds.shortages if self._carrier.error is None else []
+        return error_dict(StreamError(lost[0])) if lost else self._carrier.error
 
     @property
     def ended(self) -> bool:
@@ -156,6 +173,8 @@ class LiveSession:
         return list(self._notes)
 
     def start(self) -> None:
+        """Run, also without what was lost."""
+        self._feeds.accept_shortages()
         self._wish("running")
 
     def pause(self) -> None:
@@ -613,6 +632,11 @@ class LiveSession:
         self._job = job
         observers = Observers(self._warned, self._failed, self._notes.append, self._moved)
         return Load(job, [self._log], SessionLetters(self._folder.path / "letters"), observers, self._feeds.raise_error)
+
+    def _missed(self, query: str, first: int, last: int) -> None:
+        said = f"the results {first} to {last} of `{query}` are missing: results.sqlite is older than the checkpoint"
+        self._notes.append(said)
+        _log.error("session %s: %s", self.name, said)
 
     def _warned(self, query: str, at: int, text: str) -> None:
         self._warnings.setdefault(query, deque(maxlen=_WARNINGS)).append(text)

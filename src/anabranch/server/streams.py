@@ -138,6 +138,18 @@ class Feeds:
                 self._pushed[name] = Spool(self._folder.spool(name))
             return self._pushed[name]
 
+    @property
+    def shortages(self) -> list[str]:
+        """What spools have lost of what was acknowledged, until it is accepted."""
+        spools = [*self._pushed.items(), *((name, fed.spool) for name, fed in list(self._fed.items()))]
+        return [f"stream {name}: {spool.shortage}" for name, spool in spools if spool.shortage]
+
+    def accept_shortages(self) -> None:
+        """Go on with what there is."""
+        with self._lock:
+            for spool in (*self._pushed.values(), *(fed.spool for fed in self._fed.values())):
+                spool.accept_shortage()
+
     def opener(self, streams: Sequence[StoredStream]) -> Callable[[str, str, bool], Source]:
         """How a run opens its sources; streams go by the names that queries know."""
         by_name = {one.meant or one.name: one for one in streams}
@@ -199,6 +211,8 @@ class Feeds:
                 self._drop(name)
 
     def raise_error(self) -> None:
+        if self.shortages:
+            raise StreamError(self.shortages[0])
         for name, fed in list(self._fed.items()):
             if fed.receiver.error is not None:
                 raise StreamError(f"stream {name}: {fed.receiver.error}")

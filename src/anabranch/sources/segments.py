@@ -15,7 +15,7 @@ from pathlib import Path
 
 _BLOCK = 1 << 20
 _SUFFIX = ".ndjson"
-_PLACE = struct.Struct(">QQ")  # segment, at
+_PLACE = struct.Struct(">QQQ")  # segment, at, and how many lines of the segment these bytes are
 _CHECKSUM = struct.Struct(">I")
 
 
@@ -56,8 +56,8 @@ def mark_path(directory: Path) -> Path:
     return directory / "durable"
 
 
-def mark_bytes(position: Position) -> bytes:
-    place = _PLACE.pack(position.segment, position.at)
+def mark_bytes(position: Position, lines: int) -> bytes:
+    place = _PLACE.pack(position.segment, position.at, lines)
     return place + _CHECKSUM.pack(zlib.crc32(place))
 
 
@@ -65,13 +65,28 @@ def durable_position(directory: Path) -> Position:
     """How far a reader may go."""
     if is_finished(directory):  # all was synced before, and the mark may be older than a crash of the machine
         return last_position(directory)
+    return promise(directory)[0]
+
+
+def promise(directory: Path) -> tuple[Position, int]:
+    """How far records were acknowledged, as the mark says, and how many lines that are in its segment."""
     for _ in range(3):  # read while it was being written its sum is wrong; the next reading finds it whole
         with suppress(FileNotFoundError, struct.error):
             data = mark_path(directory).read_bytes()
             place, checksum = data[: _PLACE.size], data[_PLACE.size :]
             if _CHECKSUM.unpack(checksum)[0] == zlib.crc32(place):
-                return Position(*_PLACE.unpack(place))
-    return Position()
+                segment, at, lines = _PLACE.unpack(place)
+                return Position(segment, at), lines
+    return Position(), 0
+
+
+def count_lines(path: Path) -> int:
+    """How many whole lines a segment has."""
+    lines = 0
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            lines += block.count(b"\n")
+    return lines
 
 
 def whole_lines(file: io.BufferedRandom, size: int) -> int:

@@ -1,12 +1,14 @@
 """The spool: what push sources send is on disk before it is acknowledged, and is read from there like a file.
 
 A directory of segments `00000000.ndjson`, `00000001.ndjson`, ... of at most 16 MiB, one record a line; next to them
-`durable` (how far readers may go), `cursor.json` (what a receiver needs to go on after a restart), `end` (nothing more
-will come) and `lock` (one writer at a time).
+`durable` (how far readers may go), `sizes.json` (of the segments before the last one), `cursor.json` (what a receiver
+needs to go on after a restart), `end` (nothing more will come), `short` (what was found missing) and `lock` (one writer
+at a time).
 
 Appending is: write the lines, sync them, replace the cursor, move the durable mark, return. A crash before the mark
 moved leaves lines that no reader has seen: a torn one is cut off on reopening, and so are those that came without
-their cursor, because the cursor will bring them again.
+their cursor, because the cursor will bring them again. Less than the mark promises is damage from outside: it is told
+until somebody accepts it, and what comes then begins a segment of its own, behind all that readers have seen.
 
 Invariant: what a reader may see is synced, ends with a whole line and is never taken back.
 """
@@ -18,7 +20,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -30,11 +32,13 @@ from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, P
 from anabranch.sources.lines import Cut, cut_lines, exactly, read_range
 from anabranch.sources.segments import (
     Position,
+    count_lines,
     durable_position,
     is_finished,
     last_position,
     mark_bytes,
     mark_path,
+    promise,
     segment_path,
     segments,
     whole_lines,
@@ -59,13 +63,19 @@ class Spool:
         self._refusal: StreamError | None = None  # why nothing can be written any more
         self._closed = False
         self._files: dict[str, int] = {}
+        self.shortage = ""
+        """What was found missing of what had been acknowledged, until it is accepted."""
         try:
             with self._failing():
                 self.directory.mkdir(parents=True, exist_ok=True)
                 self._lock()
                 self._cursor, pinned = self._read_cursor()
                 self._pinned = pinned is not None
-                self._position = self._recovered(pinned)
+                shortage = self._shortage(pinned)
+                self._position = self._recovered(pinned) if shortage is None else self._behind(*shortage)
+                self._lines = count_lines(segment_path(self.directory, self._position.segment))
+                with suppress(FileNotFoundError):
+                    self.shortage = (self.directory / "short").read_text()
                 self._files["mark"] = os.open(mark_path(self.directory), os.O_WRONLY | os.O_CREAT, 0o644)
                 self._move_mark()
         except StreamError:
@@ -88,6 +98,11 @@ class Spool:
     @property
     def finished(self) -> bool:
         return is_finished(self.directory)
+
+    def accept_shortage(self) -> None:
+        """Go on without what is missing."""
+        self.shortage = ""
+        (self.directory / "short").unlink(missing_ok=True)
 
     @property
     def cursor(self) -> Any:
@@ -114,10 +129,10 @@ class Spool:
                 )
             if cursor is not None and lines and not self._pinned:  # the first time: where a crash would lead back to
                 self._write_cursor(self._cursor, self._position)
-            position = self._write(lines)
+            position, held = self._write(lines)
             if cursor is not None or (self._pinned and lines):
                 self._write_cursor(self._cursor if cursor is None else cursor, position)
-            self._position = position
+            self._position, self._lines = position, held
             if lines:
                 self._move_mark()
         return len(lines)
@@ -172,6 +187,42 @@ class Spool:
                 f"{path} is damaged\nhint: without it the source is asked from its beginning: remove the file for that"
             ) from None
 
+    def _shortage(self, pinned: Position | None) -> tuple[Position, str] | None:
+        """How far records were acknowledged, and what is missing of them, if anything is."""
+        (promised, lines), last = promise(self.directory), last_position(self.directory)
+        if pinned is not None and pinned > promised:
+            promised, lines = pinned, 0
+        there = 0 if last.segment < promised.segment else last.at
+        missing = lines - count_lines(segment_path(self.directory, promised.segment))
+        if promised > last:
+            return promised, _short(self.directory, there, promised.at, missing)
+        for segment, size in self._sizes().items():
+            path = segment_path(self.directory, segment)
+            if path.exists() and path.stat().st_size < size:
+                return last, _short(self.directory, path.stat().st_size, size, 0)
+        return None
+
+    def _behind(self, promised: Position, shortage: str) -> Position:
+        """Begin a segment behind all that was acknowledged, with a note of what is missing."""
+        self._replace("short", shortage.encode())
+        self._replace("sizes.json", b"{}")
+        for segment in (promised.segment, promised.segment + 1):
+            with segment_path(self.directory, segment).open("ab") as file:
+                os.fsync(file.fileno())
+        position = Position(promised.segment + 1)
+        if self._pinned:
+            self._write_cursor(self._cursor, position)
+        self._sync_directory()
+        return position
+
+    def _sizes(self) -> dict[int, int]:
+        """The sizes of segments that nothing is added to any more."""
+        try:
+            said = json.loads((self.directory / "sizes.json").read_bytes())
+            return {int(segment): int(size) for segment, size in said.items()}
+        except (FileNotFoundError, ValueError, AttributeError):
+            return {}
+
     def _recovered(self, pinned: Position | None) -> Position:
         """Cut off what no reader can have seen and what will come again; sync the rest."""
         last = last_position(self.directory)
@@ -190,19 +241,21 @@ class Spool:
         self._sync_directory()
         return last
 
-    def _write(self, lines: list[bytes]) -> Position:
-        segment, at = self._position.segment, self._position.at
+    def _write(self, lines: list[bytes]) -> tuple[Position, int]:
+        """Where the lines end, and how many their last segment has."""
+        segment, at, held = self._position.segment, self._position.at, self._lines
         group: list[bytes] = []
         size = at
         for line in lines:
             if size and size + len(line) > self._segment_size:
                 self._write_group(segment, at, group)
-                self._close_segment()
-                segment, at, size, group = segment + 1, 0, 0, []
+                self._close_segment(segment, size)
+                segment, at, size, held, group = segment + 1, 0, 0, 0, []
             group.append(line)
             size += len(line)
+            held += 1
         self._write_group(segment, at, group)
-        return Position(segment, size)
+        return Position(segment, size), held
 
     def _write_group(self, segment: int, at: int, lines: list[bytes]) -> None:
         if not lines:
@@ -219,13 +272,16 @@ class Spool:
             data, at = data[written:], at + written
         os.fsync(self._files["segment"])
 
-    def _close_segment(self) -> None:
+    def _close_segment(self, segment: int, size: int) -> None:
         if "segment" in self._files:
             os.close(self._files.pop("segment"))
+        there = set(segments(self.directory))
+        sizes = {one: known for one, known in self._sizes().items() if one in there and one < segment}
+        self._replace("sizes.json", json.dumps({**sizes, segment: size}).encode())
 
     def _move_mark(self) -> None:
         # Not synced: after a crash of the machine the mark is older than the truth until the spool is opened again.
-        os.pwrite(self._files["mark"], mark_bytes(self._position), 0)
+        os.pwrite(self._files["mark"], mark_bytes(self._position, self._lines), 0)
 
     def _write_cursor(self, cursor: Any, position: Position | None) -> None:
         place = None if position is None else [position.segment, position.at]
@@ -267,6 +323,11 @@ class SpoolSource(Source):
     def ahead(self, start: Offset, limit: Limit) -> Offset:
         end = durable_position(self.directory)
         at, line = _position(start), int(start["line"])
+        if at > end and promise(self.directory)[0] != Position():
+            raise StreamError(
+                f"the spool {self.directory} ends before what was read of it\n"
+                "hint: a spool belongs to its checkpoint: bring back both, or begin again with both removed"
+            )
         room, records = limit.size, limit.records
         while at < end:
             size = end.at if at.segment == end.segment else self._size(at.segment)
@@ -298,8 +359,13 @@ class SpoolSource(Source):
 
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         where = piece.where
+        start, stop = where["start"], where["stop"]
         with self._open(where["segment"]) as file:
-            yield from read_range(file, where["start"], where["stop"], where["line"] + 1, decode)
+            there = max(start, min(stop, os.fstat(file.fileno()).st_size))
+            yield from read_range(file, start, there, where["line"] + 1, decode)
+        if there < stop:
+            reason = f"the spool has lost {stop - there} bytes of what was acknowledged"
+            yield MalformedRecord(reason, None, json.dumps({"file": str(file.name), "size": there}))
 
     def ended(self, offset: Offset) -> bool:
         if not is_finished(self.directory):
@@ -332,6 +398,12 @@ class SpoolSource(Source):
                 f"{path} is gone, but not all of it was answered\n"
                 "hint: a spool belongs to its checkpoint: bring back both, or begin anew with both removed"
             ) from None
+
+
+def _short(directory: Path, there: int, promised: int, missing: int) -> str:
+    events = f"{missing:,} acknowledged events" if missing > 0 else "acknowledged events"
+    said = f"the spool {directory} is shorter than promised: {there:,} of {promised:,} bytes; {events} are missing"
+    return f"{said}\nhint: bring the folder back from a copy, or start again to go on without them"
 
 
 def _offset(position: Position, line: int) -> Offset:

@@ -32,7 +32,11 @@ class Receivers:
             return open_source(stream, address, follow=follow, records_are_events=records_are_events)
         directory = self._folder.spool(stream)
         receiver = open_receiver(parsed)
-        self._receivers.append((stream, receiver, Spool(directory)))
+        spool = Spool(directory)
+        self._receivers.append((stream, receiver, spool))
+        if shortage := spool.shortage:
+            spool.accept_shortage()  # who starts the run again has been told
+            raise StreamError(f"stream {stream}: {shortage}")
         return SpoolSource(stream, directory, receiver.finite)
 
     def start(self) -> None:

@@ -126,6 +126,23 @@ def test_parquet_reads_every_kind_of_instant(at: pa.Array, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        (5, "nodes: expected a list, got a number"),
+        ("x", "nodes: expected a list, got a text"),
+        ([1], "nodes[0]: a node is an object, not a number"),
+        ([{"id": 1, "properties": [1, 2]}], "nodes[0].properties: properties are an object, not a list"),
+    ],
+)
+def test_parquet_rows_of_other_types_are_set_aside(nodes: Any, reason: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "events.parquet")
+    pq.write_table(pa.table({"at": [1], "nodes": [nodes]}), path)
+    ((_, record),) = read_parquet(path)
+    assert isinstance(record, MalformedRecord)
+    assert record.reason == reason
+
+
+@pytest.mark.parametrize(
     ("kind", "value"),
     [
         (pa.map_(pa.string(), pa.string()), [("name", "x")]),

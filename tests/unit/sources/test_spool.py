@@ -16,7 +16,8 @@ import pytest
 from tests.support.push import everything, records_in
 
 from anabranch.errors import StreamError
-from anabranch.sources.base import Backlog, Limit, as_event
+from anabranch.formats.deadletter import MalformedRecord
+from anabranch.sources.base import Backlog, Limit, Offset, as_event
 from anabranch.sources.segments import Position, durable_position, mark_path
 from anabranch.sources.spool import Spool, SpoolSource, one_line
 
@@ -331,6 +332,109 @@ def test_a_segment_that_is_gone_is_told(tmp_path: Path) -> None:
         (tmp_path / "00000000.ndjson").unlink()
         with pytest.raises(StreamError, match=r"00000000\.ndjson is gone, but not all of it was answered\nhint: "):
             source.ahead(source.begin(), Limit())
+
+
+def cut(path: Path, size: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(size)
+
+
+def instants(source: SpoolSource, start: Offset) -> tuple[list[Any], Offset]:
+    """What has come since an offset: numbers, and the reasons of what is lost."""
+    end = source.ahead(start, Limit())
+    found: list[Any] = []
+    for piece in source.pieces(start, end):
+        for one in source.read(piece, lambda data, sequence: found.append(data["n"])):
+            assert isinstance(one, MalformedRecord)
+            found.append(one.reason)
+    return found, end
+
+
+def test_a_spool_that_is_shorter_than_it_promised_says_so_until_it_is_accepted(tmp_path: Path) -> None:
+    source = SpoolSource("s", tmp_path)
+    with Spool(tmp_path) as spool:
+        spool.append(numbers(0, 10))
+        assert spool.shortage == ""
+    found, offset = instants(source, source.begin())
+    assert found == list(range(10))
+    size = (tmp_path / "00000000.ndjson").stat().st_size
+    cut(tmp_path / "00000000.ndjson", size // 2)
+    for _ in range(2):
+        with Spool(tmp_path) as spool:
+            assert spool.shortage.splitlines()[0] == (
+                f"the spool {tmp_path} is shorter than promised: {size // 2} of {size} bytes; "
+                "5 acknowledged events are missing"
+            )
+    with Spool(tmp_path) as spool:
+        spool.accept_shortage()
+        spool.append(numbers(10, 2))
+        assert instants(source, offset)[0] == [10, 11]
+    with Spool(tmp_path) as spool:
+        assert spool.shortage == ""
+        assert instants(source, offset)[0] == [10, 11]
+
+
+def test_a_segment_that_was_removed_is_missed(tmp_path: Path) -> None:
+    source = SpoolSource("s", tmp_path)
+    with Spool(tmp_path) as spool:
+        spool.append(numbers(0, 10))
+    _, offset = instants(source, source.begin())
+    size = (tmp_path / "00000000.ndjson").stat().st_size
+    (tmp_path / "00000000.ndjson").unlink()
+    with Spool(tmp_path) as spool:
+        assert f"0 of {size} bytes; 10 acknowledged events are missing" in spool.shortage
+        spool.append(numbers(10, 2))
+        assert instants(source, offset)[0] == [10, 11]
+
+
+def test_a_segment_before_the_last_that_was_cut_off_is_missed(tmp_path: Path) -> None:
+    with Spool(tmp_path, segment_size=40) as spool:
+        spool.append(numbers(0, 20))
+    Spool(tmp_path, segment_size=40).close()
+    first = tmp_path / "00000000.ndjson"
+    size = first.stat().st_size
+    cut(first, size - 8)
+    with Spool(tmp_path, segment_size=40) as spool:
+        assert f"{size - 8} of {size} bytes; acknowledged events are missing" in spool.shortage
+
+
+def test_a_receiver_whose_cursor_is_ahead_of_its_records_says_so(tmp_path: Path) -> None:
+    with Spool(tmp_path) as spool:
+        spool.append(numbers(0, 3), {"since": 3})
+    (tmp_path / "durable").unlink()
+    cut(tmp_path / "00000000.ndjson", 0)
+    with Spool(tmp_path) as spool:
+        assert "acknowledged events are missing" in spool.shortage
+        assert spool.cursor == {"since": 3}
+        spool.append(numbers(3, 1), {"since": 4})
+    with Spool(tmp_path) as spool:
+        assert spool.cursor == {"since": 4}
+        assert spool.position.at > 0
+
+
+def test_a_batch_that_was_planned_over_what_is_lost_gives_the_rest_and_says_so(tmp_path: Path) -> None:
+    source = SpoolSource("s", tmp_path)
+    with Spool(tmp_path) as spool:
+        spool.append(numbers(0, 4))
+    (piece,) = source.pieces(source.begin(), source.ahead(source.begin(), Limit()))
+    size = (tmp_path / "00000000.ndjson").stat().st_size
+    cut(tmp_path / "00000000.ndjson", size // 2)
+    (lost,) = source.read(piece, lambda data, sequence: None)
+    assert isinstance(lost, MalformedRecord)
+    assert lost.reason == f"the spool has lost {size // 2} bytes of what was acknowledged"
+
+
+def test_a_spool_without_the_records_that_were_read_of_it_is_refused(tmp_path: Path) -> None:
+    source = SpoolSource("s", tmp_path)
+    with Spool(tmp_path) as spool:
+        spool.append(numbers(0, 10))
+    _, offset = instants(source, source.begin())
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with Spool(tmp_path) as spool:
+        spool.append(numbers(0, 1))
+        with pytest.raises(StreamError, match="ends before what was read of it\nhint: "):
+            source.ahead(offset, Limit())
 
 
 def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
