@@ -6,6 +6,7 @@ Invariant: nothing here opens a file; only `read_text` reads one, the query's.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,13 +21,17 @@ from anabranch.engine.progress import LATE_POLICIES, LatePolicy, LatePolicyName
 from anabranch.errors import EngineError, EvaluationError, closest
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
+from anabranch.sources.address import BROKER
 
 STDIN = "-"
 DRAINED = "drained"
 
 _NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 _DOTTED = re.compile(r"(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)=(?P<value>.*)", re.DOTALL)
-_IRI_NAMED = re.compile(r"(?:<(?P<quoted>[^<>]+)>|(?P<bare>(?:https?://|urn:)[^=\s]+))=(?P<value>.*)", re.DOTALL)
+_ADDRESS = r"(?:kafka|mqtts?|wss?|socket|https?\+\w+)://[^=?\s]+"  # one with options is a name in <> only
+_IRI_NAMED = re.compile(
+    rf"(?:<(?P<quoted>[^<>]+)>|(?P<bare>(?:https?://|urn:)[^=\s]+|{_ADDRESS}))=(?P<value>.*)", re.DOTALL
+)
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 
 
@@ -109,6 +114,10 @@ class ExplainStage(StrEnum):
     both = "both"
 
 
+KafkaBroker = Annotated[
+    str | None,
+    typer.Option(envvar=BROKER, metavar="HOST:PORT", help="The broker of kafka:///topic, which names none."),
+]
 Color = Annotated[
     bool | None,
     typer.Option("--color/--no-color", help="Colours; by default where the output is a terminal.", show_default=False),
@@ -121,6 +130,12 @@ Params = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter: JSON if it is, else text. Repeatable."),
 ]
+
+
+def set_broker(broker: str | None) -> None:
+    """The broker of addresses that name none, for all that this process opens."""
+    if broker:
+        os.environ[BROKER] = broker
 
 
 def parameters(values: Sequence[str] | None) -> dict[str, Any]:

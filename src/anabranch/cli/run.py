@@ -19,6 +19,7 @@ from anabranch.cli.options import (
     Evaluator,
     Force,
     Index,
+    KafkaBroker,
     Matcher,
     Output,
     Params,
@@ -121,6 +122,7 @@ def run(
         ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch files and directories for what comes.")] = False,
+    kafka_broker: KafkaBroker = None,
     param: Params = None,
     until: Annotated[
         str | None,
@@ -174,6 +176,7 @@ def run(
     from anabranch.syntax.languages import QueryText, language_of
 
     terminal = open_terminal(color)
+    options.set_broker(kafka_broker)
     bounds = options.until(until)
     texts = chosen([QueryText(options.read_text(file), file) for file in files], query or ())
     options.refuse_parameters(param, [language_of(*text) for text in texts])

@@ -13,7 +13,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Engine
+from anabranch.cli.options import Color, Engine, KafkaBroker
 
 DATA = "anabranch-data"
 
@@ -50,6 +50,7 @@ def serve(
     any_file: Annotated[
         bool, typer.Option("--any-file", help="Clients of other machines may read every file that this user can read.")
     ] = False,
+    kafka_broker: KafkaBroker = None,
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="The page, beside REST and live push.")] = True,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     max_sessions: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most sessions.")] = None,
@@ -78,6 +79,7 @@ def serve(
     from anabranch.cli.serving import Place, read_token
     from anabranch.cli.serving import serve as serve_hub
 
+    options.set_broker(kafka_broker)
     bounded = root is not None or any_file
     place = Place(host, port, read_token(token, token_file), tuple(origin or ()), ui, open_, bounded)
     place.check()

@@ -2,7 +2,7 @@
 
     events.ndjson  data/*.parquet  C:\\data  file:///data  s3://bucket/data    files
     gen:bikes?seed=7&rate=1000                                                 a generator
-    kafka://host[:port][,host2[:port]]/topic?from=latest                       a Kafka topic
+    kafka://host[:port][,host2[:port]]/topic?from=latest  kafka:///topic       a Kafka topic
     http+poll://host/path  https+poll://  http+sse://  https+sse://            a web service, asked or listened to
     http+items://host/path?keywords=camera  https+items://                     a service that finds items for sale
     ws://host/path  wss://host/path                                            a WebSocket
@@ -12,11 +12,13 @@
 What an option means is its source's business, and so is refusing one that does not exist; `refuse_unknown` is their
 common way to say it.
 
-Invariant: parsing touches no file and no network, and `text` is what the user wrote.
+Invariant: parsing touches no file and no network, and `text` is what the user wrote, with the default broker where none
+is named.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +35,9 @@ KAFKA = "kafka"
 WEB_SCHEMES = ("http+poll", "https+poll", "http+items", "https+items", "http+sse", "https+sse", "ws", "wss")
 TOPIC_SCHEMES = (KAFKA, "mqtt", "mqtts")
 PUSH_SCHEMES = (*WEB_SCHEMES, "mqtt", "mqtts", "socket")
+
+BROKER = "ANABRANCH_KAFKA"
+"""The environment variable that names the broker of `kafka:///topic`."""
 
 _EXAMPLES: Mapping[str, str] = {
     FILE: "file:///data/events.ndjson",
@@ -150,8 +155,11 @@ def _server(scheme: str, text: str, rest: str) -> Address:
         if given.keys() & options.keys():
             raise _refusal(text, "the user is named twice, before @ and as an option", "leave one of the two")
         options = {**given, **options}
+    if not servers and scheme == KAFKA and (broker := os.environ.get(BROKER, "").strip()):
+        return _server(scheme, f"{scheme}://{broker}/{path}{'?' if query else ''}{query}", f"{broker}{rest}")
     if not servers:
-        raise _refusal(text, "it names no host", f"write it like {_EXAMPLES[scheme]}")
+        default = f", or name a broker with --kafka-broker or {BROKER}" if scheme == KAFKA else ""
+        raise _refusal(text, "it names no host", f"write it like {_EXAMPLES[scheme]}{default}")
     hosts = [_host(server, text) for server in servers.split(",")]
     if len(hosts) > 1 and scheme != KAFKA:
         raise _refusal(text, "it names several hosts", f"write it like {_EXAMPLES[scheme]}")

@@ -18,6 +18,7 @@ from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.chain import ChainSource
 from anabranch.syntax.languages import QueryText
 from anabranch.syntax.languages import registrations as registrations_of
+from anabranch.syntax.seraph.lower_ingestion import last_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class Wanted:
 def wanted_streams(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) -> list[Wanted]:
     """The streams of a run, from (name, address) pairs and the LOAD STREAM statements of its texts.
 
-    A LOAD STREAM reads the stream that has its name or its address, else what its address names. A stream that a query
-    names by an IRI may be given by the IRI's last part.
+    A LOAD STREAM reads the stream that has its name, its address or the last part of that, else what its address
+    names. A stream that a query names by an IRI may be given by the IRI's last part.
     """
     by_name: dict[str, list[str]] = {}
     for name, address in streams:
@@ -47,7 +48,10 @@ def wanted_streams(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText
         for mapping in mappings(text, file_name):
             if mapping.stream in decodings:
                 raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
-            given = by_name.pop(mapping.uri, None) or by_name.get(mapping.stream)
+            others = (mapping.uri, last_part(mapping.uri))
+            given = by_name.get(mapping.stream)
+            for other in others:
+                given = given or (by_name.pop(other, None) if other != mapping.stream else None)
             by_name[mapping.stream] = given or [_address(mapping.uri, file_name)]
             decodings[mapping.stream] = Decoding(mapping.stream, text, file_name)
     names = meant(by_name, streams_read(texts))

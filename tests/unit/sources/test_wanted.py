@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.errors import EngineError
+from anabranch.errors import EngineError, StreamError
+from anabranch.sources.address import parse_address
+from anabranch.sources.kafka_client import bootstrap_of
 from anabranch.sources.wanted import meant, streams_read, wanted_streams
 from anabranch.syntax.languages import QueryText
 
@@ -95,3 +97,27 @@ def test_two_load_streams_into_one_name_are_refused() -> None:
     texts = [QueryText(LOAD.format(uri=f"{name}.ndjson"), f"{name}.seraph") for name in "ab"]
     with pytest.raises(EngineError, match="two LOAD STREAM statements make the stream `rides`; name one with INTO"):
         wanted_streams([], texts)
+
+
+LISTING_4 = """
+LOAD STREAM FROM 'kafka:///bikes.stream' AS event
+MERGE (b:Bike {id: event.bike_id})
+"""
+
+
+@pytest.mark.parametrize("name", ["bikes", "bikes.stream", "kafka:///bikes.stream"])
+def test_a_source_without_a_broker_is_replaced_by_name_by_last_part_and_by_address(name: str) -> None:
+    [wanted] = wanted_streams([(name, "rec.ndjson")], [QueryText(LISTING_4, "listing4.seraph")])
+    assert (wanted.name, wanted.addresses, wanted.records_are_events) == ("bikes", ("rec.ndjson",), False)
+
+
+def test_a_source_without_a_broker_is_read_from_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [QueryText(LISTING_4, "listing4.seraph")]
+    monkeypatch.delenv("ANABRANCH_KAFKA", raising=False)
+    with pytest.raises(StreamError, match=r"it names no host\nhint: .* with --kafka-broker or ANABRANCH_KAFKA"):
+        wanted_streams([], texts)
+    monkeypatch.setenv("ANABRANCH_KAFKA", "one:1234,two")
+    [wanted] = wanted_streams([], texts)
+    address = parse_address(wanted.addresses[0])
+    assert (bootstrap_of(address), address.path) == ("one:1234,two:9092", "bikes.stream")
+    assert address.shown == "kafka://one:1234,two/bikes.stream"

@@ -99,5 +99,5 @@ def test_listing_2_as_printed_is_refused_at_the_name_that_begins_with_a_digit() 
 
 def test_listings_3_4_and_5_parse_as_printed() -> None:
     assert registrations(LISTING_3)[0].name == "watch_for_suspects"
-    assert ingestions(LISTING_4)[0].stream == "bikes.stream"
+    assert ingestions(LISTING_4)[0].stream == "bikes"
     assert registrations(LISTING_5)[0].columns == ("r.user_id", "s.id", "r.val_time", "hops")

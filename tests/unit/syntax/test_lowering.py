@@ -206,7 +206,8 @@ def test_a_wrong_load_stream_is_refused_with_its_code(clauses: str, code: str) -
 @pytest.mark.parametrize(
     ("uri", "name"),
     [
-        ("kafka:///bikes.stream", "bikes.stream"),
+        ("kafka:///bikes.stream", "bikes"),
+        ("kafka://host/city.rides?from=latest", "city.rides"),
         ("data/rides.ndjson.gz", "rides"),
         ("mqtt://host", "host"),
         ("rides", "rides"),

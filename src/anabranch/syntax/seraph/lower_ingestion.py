@@ -19,16 +19,22 @@ from anabranch.syntax.seraph.lower_projection import ProjectionLowering
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
 from anabranch.syntax.seraph.walk import walk_tree
 
-_FILE_ENDINGS = (".gz", ".ndjson", ".jsonl", ".json", ".csv", ".parquet")
+_ENDINGS = (".gz", ".ndjson", ".jsonl", ".json", ".csv", ".parquet", ".stream")
 
 
 def stream_name(uri: str) -> str:
-    """The name of the stream that a source gives: the last part of its address, without a file's ending."""
-    parts = urlsplit(uri)
-    name = parts.path.rstrip("/").rpartition("/")[2] or parts.netloc or uri
-    for ending in _FILE_ENDINGS:
+    """The name of the stream that a source gives: the last part of its address, without an ending that says what it
+    holds."""
+    name = last_part(uri)
+    for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return name
+
+
+def last_part(uri: str) -> str:
+    """What stands behind the last slash of an address, without its options."""
+    parts = urlsplit(uri)
+    return parts.path.rstrip("/").rpartition("/")[2] or parts.netloc or uri
 
 
 class IngestionLowering:
