@@ -120,13 +120,22 @@ class EvaluationError(QueryError):
         return self.with_diagnostic(replace(self.diagnostic, span=span))
 
     def with_diagnostic(self, diagnostic: Diagnostic) -> EvaluationError:
-        return EvaluationError(
+        return type(self)(
             diagnostic.code, diagnostic.message, diagnostic.hint, diagnostic.span, self.text, self.file_name
         )
 
     def in_text(self, text: str, file_name: str) -> EvaluationError:
         diagnostic = self.diagnostic
-        return EvaluationError(diagnostic.code, diagnostic.message, diagnostic.hint, diagnostic.span, text, file_name)
+        return type(self)(diagnostic.code, diagnostic.message, diagnostic.hint, diagnostic.span, text, file_name)
+
+
+class LimitExceeded(EvaluationError):
+    """An evaluation as a whole that needs more steps, matches or memory than it may: no single row is to blame, so
+    none is skipped for it."""
+
+
+class Cancelled(AnabranchError):
+    """An evaluation that was asked to stop. The engine in which it ran is of no use any more."""
 
 
 class StreamError(AnabranchError):

@@ -72,12 +72,14 @@ class Served:
         self._thread.join()
         self.hub.close()
 
-    def make(self, query: str = BUSY, address: str | None = "gen:bikes?rate=500", session: str = "s") -> None:
+    def make(
+        self, query: str = BUSY, address: str | None = "gen:bikes?rate=500", session: str = "s", **options: Any
+    ) -> None:
         """A session with a stream `rides` and a query."""
         assert self.http.post("/sessions", json={"name": session}).status_code == 201
         made = self.http.post(f"/sessions/{session}/streams", json={"name": "rides", "address": address})
         assert made.status_code == 201, made.text
-        registered = self.http.post(f"/sessions/{session}/queries", json={"text": query})
+        registered = self.http.post(f"/sessions/{session}/queries", json={"text": query, **options})
         assert registered.status_code == 201, registered.text
 
     def push(self, events: list[dict[str, Any]], stream: str = "rides", session: str = "s") -> dict[str, Any]:

@@ -106,18 +106,39 @@ def test_a_replaced_query_has_the_new_meaning_and_goes_on_with_its_numbers(serve
     assert found[0]["seq"] == before[-1] + 1
 
 
+FAILING = COUNTED.replace("count(b) AS bikes", "10 / (count(b) - 2) AS bikes")
+
+
 def test_a_query_that_fails_says_why_and_can_be_tried_again(served: Served) -> None:
-    failing = COUNTED.replace("count(b) AS bikes", "10 / (count(b) - 2) AS bikes")
-    served.make(failing, None)
+    served.make(FAILING, None, on_error="fail")
     served.push(minutes(4))
     failed = until(lambda: one if (one := served.http.get("/sessions/s/queries/counted").json())["error"] else None)
     assert failed["state"] == "failed"
     assert failed["error"]["code"].startswith("SER-")
-    assert served.http.get("/sessions/s").json()["state"] == "running"
+    session = served.http.get("/sessions/s").json()
+    assert (session["state"], session["failing_queries"]) == ("running", ["counted"])
+    assert 'anabranch_failed_queries{session="s"} 1' in served.http.get(f"{served.address}/metrics").text
     again = served.http.post("/sessions/s/queries/counted/resume").json()
     assert again["error"] is None
+    session = served.http.get("/sessions/s").json()
+    assert session["failing_queries"] == []
+    assert "query counted failed at 2022-10-14T14:46:00Z: its instants from then on" in session["notes"][-1]
     served.push([bike(77, "2022-10-14T14:55:00Z")])
     assert len(served.wait_for("counted", 3)) >= 3
+
+
+def test_rows_that_fail_are_skipped_and_shown_and_the_query_goes_on(served: Served) -> None:
+    served.make(FAILING, None)
+    served.push(minutes(5))
+    assert [one["at"][11:16] for one in served.wait_for("counted", 3)] == ["14:45", "14:47", "14:48"]
+    found = until(lambda: one if (one := served.http.get("/sessions/s/queries/counted").json())["skipped"] else None)
+    assert (found["state"], found["error"], found["on_error"]) == ("running", None, "skip")
+    assert found["last_skipped"]["code"] == "SER-304"
+    assert found["last_skipped"]["diagnostics"][0]["line"] == 1 + FAILING[: FAILING.index("10 /")].count("\n")
+    session = served.http.get("/sessions/s").json()
+    assert (session["failing_queries"], session["skipping_queries"]) == ([], ["counted"])
+    assert session["figures"]["skipped"] == 1
+    assert 'anabranch_skipped_total{session="s"} 1' in served.http.get(f"{served.address}/metrics").text
 
 
 def test_parameters_and_policies_are_kept(served: Served) -> None:
@@ -145,12 +166,9 @@ def test_a_chain_is_not_broken_by_pausing_its_maker(served: Served) -> None:
     assert served.http.post("/sessions/s/queries/read/pause").status_code == 200
 
 
-FAILING = COUNTED.replace("count(b) AS bikes", "10 / (count(b) - 2) AS bikes")
-
-
 @pytest.mark.parametrize("way", ["paused and resumed", "replaced by itself", "deleted and registered"])
 def test_a_query_that_failed_runs_again_whatever_brings_it_back(served: Served, way: str) -> None:
-    served.make(FAILING, None)
+    served.make(FAILING, None, on_error="fail")
     served.push(minutes(4))
     until(lambda: served.http.get("/sessions/s/queries/counted").json()["error"])
     match way:
@@ -158,10 +176,10 @@ def test_a_query_that_failed_runs_again_whatever_brings_it_back(served: Served, 
             served.http.post("/sessions/s/queries/counted/pause")
             served.http.post("/sessions/s/queries/counted/resume")
         case "replaced by itself":
-            served.http.post("/sessions/s/queries", json={"text": FAILING, "replace": True})
+            served.http.post("/sessions/s/queries", json={"text": FAILING, "replace": True, "on_error": "fail"})
         case _:
             served.http.delete("/sessions/s/queries/counted")
-            served.http.post("/sessions/s/queries", json={"text": FAILING})
+            served.http.post("/sessions/s/queries", json={"text": FAILING, "on_error": "fail"})
     served.push([bike(77, "2022-10-14T14:55:00Z")])
     assert until(lambda: served.http.get("/sessions/s/queries/counted").json()["last_seq"] > 2)
 

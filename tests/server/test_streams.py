@@ -205,7 +205,7 @@ def test_a_second_stream_that_leaves_a_query_in_doubt_is_refused(served: Served)
 
 
 def test_a_replaced_stream_lets_a_query_that_failed_begin_anew(served: Served) -> None:
-    served.make(COUNTED.replace("count(b) AS bikes", "10 / (count(b) - 2) AS bikes"), None)
+    served.make(COUNTED.replace("count(b) AS bikes", "10 / (count(b) - 2) AS bikes"), None, on_error="fail")
     served.push(minutes(4))
     failed = until(lambda: one if (one := served.http.get("/sessions/s/queries/counted").json())["error"] else None)
     assert served.http.post("/sessions/s/streams", json={"name": "rides", "replace": True}).status_code == 201

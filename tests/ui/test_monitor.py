@@ -69,13 +69,13 @@ def rest(address: str, method: str, path: str, body: object = None) -> None:
     urllib.request.urlopen(request, timeout=60).close()
 
 
-def people(address: str, session: str, emit: str = "p.name AS name") -> None:
+def people(address: str, session: str, emit: str = "p.name AS name", on_error: str = "skip") -> None:
     """A session of that name with a query over people of the last minute, whose events are pushed."""
     rest(address, "POST", "", {"name": session})
     rest(address, "POST", f"/{session}/streams", {"name": "people"})
     matched = f"MATCH (p:P) WITHIN PT1M EMIT {emit} SNAPSHOT EVERY PT1M"
     text = f"REGISTER QUERY names STARTING AT 2024-05-01T10:00 {{ {matched} }}"
-    rest(address, "POST", f"/{session}/queries", {"text": text})
+    rest(address, "POST", f"/{session}/queries", {"text": text, "on_error": on_error})
 
 
 def came(address: str, session: str, minute: int, names: Sequence[str], **more: Any) -> None:
@@ -391,7 +391,7 @@ def test_what_others_delete_is_no_longer_shown(page: Page, address: str) -> None
 
 
 def test_a_query_that_failed_can_be_tried_again(page: Page, address: str) -> None:
-    people(address, "failing", "10 / p.number AS share")
+    people(address, "failing", "10 / p.number AS share", on_error="fail")
     page.goto(f"{address}/?session=failing")
     came(address, "failing", 0, ["nobody"], number=0)
     expect(page.locator(".ab-banner")).to_contain_text("division by zero")
@@ -400,6 +400,13 @@ def test_a_query_that_failed_can_be_tried_again(page: Page, address: str) -> Non
     expect(page.locator(".ab-banner")).to_be_hidden()
     came(address, "failing", 2, ["somebody"], number=5)
     expect(page.locator(ROWS)).to_have_text(["2"])
+
+
+def test_rows_that_were_skipped_are_said(page: Page, address: str) -> None:
+    people(address, "skipping", "10 / p.number AS share")
+    page.goto(f"{address}/?session=skipping")
+    came(address, "skipping", 0, ["nobody"], number=0)
+    expect(page.locator(".ab-banner")).to_contain_text("names: 1 row skipped: SER-304 division by zero")
 
 
 def test_what_a_query_warns_of_is_told(page: Page, address: str) -> None:

@@ -46,6 +46,11 @@ class Conflicts(StrEnum):
     strict = "strict"
 
 
+class OnError(StrEnum):
+    skip = "skip"
+    fail = "fail"
+
+
 class Output(StrEnum):
     table = "table"
     json = "json"

@@ -21,6 +21,7 @@ from anabranch.cli.options import (
     Index,
     KafkaBroker,
     Matcher,
+    OnError,
     Output,
     Params,
     SummaryForm,
@@ -83,6 +84,12 @@ def run(
         int,
         typer.Option(metavar="N", min=0, help="Compare every N-th answer with the plain evaluator's; 0: none."),
     ] = 0,
+    on_error: Annotated[
+        OnError, typer.Option(help="A row on which an expression fails: skip and count it, or end its query.")
+    ] = OnError.skip,
+    max_steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The most steps that one evaluation of a query may need.")
+    ] = 50_000_000,
     engine: Annotated[
         Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
     ] = Engine.spark,
@@ -204,7 +211,14 @@ def run(
         rules=options.rules(rules),
         evaluator=evaluator.value,
         running=Running(
-            force.value, matcher.value, max_matches, options.size(max_state, "--max-state"), verify, index.value
+            force.value,
+            matcher.value,
+            max_matches,
+            options.size(max_state, "--max-state"),
+            verify,
+            index.value,
+            on_error.value,
+            max_steps,
         ),
         refresh=options.interval(refresh, "--refresh"),
         checkpoint=checkpoint,

@@ -15,7 +15,7 @@ from anabranch.cli.deadletters import SetAside
 from anabranch.cli.failures import INTERRUPTED, OK, draw_error, interruptible
 from anabranch.cli.inputs import open_inputs
 from anabranch.cli.replay import Replay
-from anabranch.cli.summary import Bar, Summary
+from anabranch.cli.summary import Bar, Summary, first_words
 from anabranch.cli.values import clock
 from anabranch.cli.writers import make_writer
 from anabranch.engine.answers import Answer
@@ -111,5 +111,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         set_aside.paths,
         replay.verified,
         replay.differing,
+        sum(query.skipped for query in queries),
+        first_words([query.first_skipped for query in queries]),
     )
     return code, done, bool(replay.failures)

@@ -15,7 +15,7 @@ from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
 from anabranch.cli.failures import INTERRUPTED, OK, draw_error, stopping
 from anabranch.cli.status import StatusLine
-from anabranch.cli.summary import Summary
+from anabranch.cli.summary import Summary, first_words
 from anabranch.cli.values import clock
 from anabranch.cli.writers import TableWriter, answer_of
 from anabranch.formats import answers as answer_formats
@@ -30,7 +30,7 @@ from anabranch.spark.metrics import MetricsServer
 from anabranch.spark.receiving import Receivers
 from anabranch.spark.run import SparkRun
 from anabranch.spark.session import SparkSettings
-from anabranch.spark.telling import Observers
+from anabranch.spark.telling import Observers, skip_errors
 
 
 class TableSink(Sink):
@@ -130,6 +130,8 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         letters.paths,
         said.get("verified", 0),
         said.get("differing", 0),
+        said.get("skipped", 0),
+        first_words(skip_errors(run.progress)),
     )
     return code, done, bool(run.failures)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from anabranch.cli.inputs import Meter
+from anabranch.errors import QueryError, line_and_column
 
 _PATIENCE = 0.7  # seconds before the bar is worth its place
 _REFRESH = 0.1
@@ -33,6 +34,8 @@ class Summary:
     dead_letters: list[str] = field(default_factory=list)
     verified: int = 0
     differing: int = 0
+    skipped: int = 0
+    first_skipped: str = ""
 
     def to_json(self) -> str:
         rate = round(self.events / self.seconds) if self.seconds else None
@@ -56,9 +59,21 @@ class Summary:
         if self.verified:
             said = f"\nverified: {self.verified - self.differing:,} of {counted(self.verified, 'instant')} identical"
             text.append(said, style="not dim bold red" if self.differing else "not dim green")
+        if self.skipped:
+            text.append(f"\n{counted(self.skipped, 'row')} skipped: {self.first_skipped}", style="not dim bold yellow")
         for path in self.dead_letters:
             text.append(f"\nset aside in {path}")
         return text
+
+
+def first_words(errors: Iterable[QueryError | None]) -> str:
+    """The first error in a line: its code, its message, and the query text's line."""
+    for error in errors:
+        if error is not None:
+            said = error.diagnostics[0]
+            place = "" if said.span is None else ":".join(map(str, line_and_column(error.text, said.span.start)))
+            return f"{said.code} {said.message}" + (f" ({error.file_name}:{place})" if place else "")
+    return ""
 
 
 def counted(number: int, noun: str) -> str:

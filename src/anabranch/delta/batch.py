@@ -21,6 +21,8 @@ Weights = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NULL = 0
+REFUSED = -1
+"""In the place of an id: what was to be computed for this row failed, and the row is to be skipped."""
 
 
 @dataclass(frozen=True, slots=True)

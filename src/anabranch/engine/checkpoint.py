@@ -28,6 +28,7 @@ from anabranch.model.temporal import Duration, parse_duration
 from anabranch.model.terms import Term, Triple
 from anabranch.model.triples import TripleGraph
 from anabranch.model.values import Node, Relationship, Value
+from anabranch.snapshot.context import SkippedRows
 
 Json = Any
 Recompile = Callable[[QueryOptions], Registration]
@@ -134,6 +135,7 @@ def pack_query(query: ContinuousQuery) -> Json:
         "file_name": options.file_name,
         "source_name": options.source_name,
         "evaluator": options.evaluator,
+        "on_error": options.on_error,
         "order": query.order,
         "bound_stream": query.bound_stream,
         "starting_at": None if query.instants is None else query.instants.starting_at,
@@ -148,6 +150,7 @@ def pack_query(query: ContinuousQuery) -> Json:
         "pending": [pack_answer(answer) for answer in query.pending],
         "instants_passed": query.instants_passed,
         "rows_told": query.rows_told,
+        "skipped": _pack_skipped(query.skipped),
         "past_graphs": [[until, pack_graphs(graphs)] for until, graphs in query.past_graphs],
         "previous": pack_rows(query.previous if not query.done and query.registration.output != "snapshot" else []),
     }
@@ -166,6 +169,7 @@ def unpack_query(
         state["file_name"],
         state["source_name"],
         state["evaluator"],
+        state.get("on_error"),
     )
     if known is not None and identity(known.name, known.options) == identity(state["name"], options):
         query = known
@@ -196,11 +200,26 @@ def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> N
     query.pending.extend(unpack_answer(answer, query.name, columns) for answer in state["pending"])
     query.instants_passed = state["instants_passed"]
     query.rows_told = state["rows_told"]
+    query.skipped = _unpack_skipped(state.get("skipped"), options)
     # Versions need only differ from each other and from those of the present graphs, which count from one.
     query.past_graphs = [
         (until, {name: StaticGraph(-1 - place, unpack_graph(graph), mapping) for name, graph in graphs.items()})
         for place, (until, graphs) in enumerate(state["past_graphs"])
     ]
+
+
+def _pack_skipped(skipped: SkippedRows) -> Json:
+    if not skipped.count:
+        return None
+    return [skipped.count, *(None if one is None else pack_error(one) for one in (skipped.first, skipped.last))]
+
+
+def _unpack_skipped(data: Json, options: QueryOptions) -> SkippedRows:
+    if data is None:
+        return SkippedRows()
+    count, *errors = data
+    first, last = (None if one is None else unpack_error(one, options.text, options.file_name) for one in errors)
+    return SkippedRows(count, first, last)
 
 
 def identity(name: str, options: QueryOptions) -> Hashable:

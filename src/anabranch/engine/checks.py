@@ -15,6 +15,7 @@ from anabranch.engine.chains import Link, circle, spell_circle
 from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
 from anabranch.engine.query import QueryOptions
+from anabranch.engine.running import ON_ERROR
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import (
     Diagnostic,
@@ -67,6 +68,8 @@ class Known(Protocol):
 def check_registration(registration: Registration, options: QueryOptions, known: Known, fixed_streams: bool) -> None:
     if options.windows not in WINDOW_POLICIES:
         raise EngineError(f"no window policy `{options.windows}`; there are {', '.join(WINDOW_POLICIES)}")
+    if options.on_error not in (None, *ON_ERROR):
+        raise EngineError(f"on_error is {' or '.join(ON_ERROR)}, not `{options.on_error}`")
     if options.conflicts not in CONFLICT_POLICIES:
         raise EngineError(f"no conflict policy `{options.conflicts}`; there are {', '.join(CONFLICT_POLICIES)}")
     if options.evaluator not in EVALUATORS:

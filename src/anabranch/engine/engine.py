@@ -93,9 +93,9 @@ class Engine:
         self._schedule.run(self.late)
 
     def ask_before_each(self, ask: Callable[[], None] | None) -> None:
-        """Call this before each evaluation. Where it raises, the engine stands in the middle of something, and is to be
-        thrown away."""
-        self._schedule.before_each = ask
+        """Call this before each evaluation, and now and then during one. Where it raises Cancelled, the engine stands
+        in the middle of something, and is to be thrown away."""
+        self._around.check = ask
 
     # --- streams and graphs -------------------------------------------------------------------------------------------
 

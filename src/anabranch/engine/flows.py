@@ -22,6 +22,7 @@ from anabranch.planner.flow import Clock
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.runtime import Runtime
 from anabranch.snapshot import Context
+from anabranch.snapshot.context import SkippedRows
 
 if TYPE_CHECKING:
     from anabranch.engine.query import QueryOptions
@@ -74,6 +75,7 @@ class QueryFlow:
         encoded: EncodedStreams,
         listed: bool,
         clock: Clock | None = None,
+        skipped: SkippedRows | None = None,
     ) -> None:
         self._planned = planned
         self._generation = encoded.generation
@@ -81,7 +83,7 @@ class QueryFlow:
         self._feeds: dict[Window, WindowFeed] = {}
         self._graphs: dict[Window, SlidingGraph] = {}
         self._relationships: dict[Window, RelationshipFeed] = {}
-        runtime = Runtime(encoded.dictionary, options.parameters)
+        runtime = Runtime(encoded.dictionary, options.parameters, skipped)
         self.maintained = Maintained(planned, runtime, listed, clock)
         self.passed: dict[Window, Passed] = {}
         self.ticks = 0

@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
@@ -27,11 +28,12 @@ from anabranch.engine.flows import QueryFlow, WindowViews, whole
 from anabranch.engine.kept import Disagreement, KeptRows
 from anabranch.engine.plans import Evaluator, Plans
 from anabranch.engine.progress import BEGINNING, END
+from anabranch.engine.running import OnError
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
 from anabranch.engine.views import Frame, View, needed_from
 from anabranch.engine.works import OperatorWork, operator_works
-from anabranch.errors import EvaluationError, InternalError, QueryError
+from anabranch.errors import Cancelled, EvaluationError, InternalError, QueryError
 from anabranch.model.compare import row_order_key
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.instants import add_duration, format_instant
@@ -39,9 +41,11 @@ from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict, ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
+from anabranch.planner.flow import out_of_memory
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.trails import TooManyTrails
 from anabranch.snapshot import Context
+from anabranch.snapshot.context import SkippedRows
 from anabranch.snapshot.rdf.static import PartTooLarge
 
 MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
@@ -60,6 +64,7 @@ class QueryOptions:
     file_name: str = "<query>"
     source_name: str = ""
     evaluator: Evaluator = "own"
+    on_error: OnError | None = None  # None: as the engine has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ class ContinuousQuery:
         self.instants_passed = 0
         self.evaluations = 0
         self.rows_told = 0
+        self.skipped = SkippedRows()
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
         self.verified = 0  # evaluations that the plain evaluator answered too
         self.differing = 0  # those of them at which it answered otherwise
@@ -277,9 +283,16 @@ class ContinuousQuery:
             if is_telling and last_index - index > MOST_ALIKE and not instants.once:
                 self._refuse_silence(at, min([last_index, *(self.next_change(*item, index) for item in views.items())]))
             answer = self._tell(at, views)
+        except Cancelled:
+            raise
         except QueryError as error:
-            self.failure = _placed(error, self.options)
-            self.done = True
+            self._fail(error)
+            return None
+        except Exception as error:
+            # What it shares with other queries may stand in the middle of a change: it is made again.
+            for name in self.stream_names():
+                around.contents.drop_stream(name)
+            self._fail(out_of_memory() if isinstance(error, MemoryError) else _broken(error))
             return None
         self._signature = signature
         self.next_index = index + 1
@@ -290,6 +303,12 @@ class ContinuousQuery:
         self.passed = instants.instant(self.next_index - 1)
         self.instants_passed += self.next_index - index
         return answer
+
+    def _fail(self, error: QueryError) -> None:
+        """Stop here; what was kept for the next instant is let go."""
+        self.failure = _placed(error, self.options)
+        self.done = True
+        self._flow = None
 
     def _refuse_silence(self, at: int, until: int) -> None:
         """One event whose time is far ahead would have the same answer told until the end of memory."""
@@ -363,7 +382,7 @@ class ContinuousQuery:
         encoded = around.contents.encoded
         if self._flow is None or not self._flow.fits(planned, encoded):
             listed = self.registration.output == "snapshot"
-            self._flow = QueryFlow(planned, self.options, encoded, listed, around.clock)
+            self._flow = QueryFlow(planned, self.options, encoded, listed, around.clock, self._skipped(around))
         flow = self._flow
         try:
             conflict = flow.advance(self.context(at, index, views, around), self._window_views(views, around))
@@ -375,10 +394,21 @@ class ContinuousQuery:
         self._warn(at, conflict)
         self._kept.follow(flow.maintained, began=flow.ticks == 1)
         if around.running.verify and self.evaluations % around.running.verify == 0:
-            self._verify(at, self._anew(at, index, views, around))
+            self._verify(at, self._anew(at, index, views, around, SkippedRows()))
 
-    def _anew(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
-        rows = list(self._plans.compiled(around).run(self.context(at, index, views, around)))
+    def _anew(
+        self,
+        at: int,
+        index: int,
+        views: Mapping[Window, View],
+        around: Surroundings,
+        instead: SkippedRows | None = None,
+    ) -> list[Row]:
+        """The rows by the plain evaluator; rows that it skips are counted, or counted `instead` elsewhere."""
+        context = self.context(at, index, views, around)
+        if instead is not None and context.skipped is not None:
+            context.skipped = instead
+        rows = list(self._plans.compiled(around).run(context))
         if not self._is_listed_in_order:
             rows.sort(key=row_order_key)
         return rows
@@ -412,9 +442,26 @@ class ContinuousQuery:
             plugin=around.plugin,
             parameters=self.options.parameters,
             clock=at,
+            max_steps=around.running.max_steps,
+            skipped=self._skipped(around),
+            check=around.check,
             # Chance is a function of query and instant, so that a rerun draws the same numbers.
             random=Random(f"{self.name}/{index}"),
         )
+
+    @property
+    def last_skip(self) -> QueryError | None:
+        """The error of the row that was skipped last."""
+        return None if self.skipped.last is None else _placed(self.skipped.last, self.options)
+
+    @property
+    def first_skip(self) -> QueryError | None:
+        """The error of the row that was skipped first."""
+        return None if self.skipped.first is None else _placed(self.skipped.first, self.options)
+
+    def _skipped(self, around: Surroundings) -> SkippedRows | None:
+        """Where failing rows are counted; None where they end the query."""
+        return self.skipped if (self.options.on_error or around.running.on_error) == "skip" else None
 
     def _window_views(self, views: Mapping[Window, View], around: Surroundings) -> WindowViews:
         return WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
@@ -480,6 +527,7 @@ class ContinuousQuery:
         other.pending = deque()
         other.warnings = deque(maxlen=MAX_WARNINGS)
         other.evaluations = 0
+        other.skipped = SkippedRows()
         other._last_conflict = None
         other._on_changes = False
         other.resume(index, [])
@@ -496,6 +544,19 @@ class ContinuousQuery:
         """The static graphs as instants saw them, each with the index before which it did."""
         yield from self.past_graphs
         yield END, present
+
+
+def _broken(error: Exception) -> EvaluationError:
+    """A defect of Anabranch that ends one query, and no other."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = "" if at is None else f", in {Path(at.tb_frame.f_code.co_filename).stem} line {at.tb_lineno}"
+    return EvaluationError(
+        "SER-312",
+        f"something is broken inside Anabranch: {type(error).__name__}: {error}{where}",
+        "please report it with the query and its input; --force recompute may get past it",
+    )
 
 
 def _placed(error: QueryError, options: QueryOptions) -> QueryError:

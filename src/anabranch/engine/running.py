@@ -1,6 +1,7 @@
 """How queries are run: on changes or anew, by which matcher, within which limits, and checked how often.
 
-Invariant: none of this changes an answer. It may turn one into an error, where a limit is passed.
+Invariant: none of this changes an answer, but for `on_error`, which says what becomes of rows that fail. A limit may
+turn an answer into an error.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from typing import Literal, get_args
 
 from anabranch.planner.connections import Index
 from anabranch.planner.plan import Matcher
+from anabranch.snapshot.context import MAX_STEPS
 
 Force = Literal["auto", "recompute"]
+OnError = Literal["skip", "fail"]
+"""What becomes of a row on which an expression fails: it is skipped and counted, or it ends the query."""
+ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
 INDEXES: tuple[Index, ...] = get_args(Index)
 
@@ -21,7 +26,8 @@ class Running:
     """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
 
     `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one pattern,
-    path or index of connectivity may take. `index` answers questions about connectivity.
+    path or index of connectivity may take, `max_steps` how many steps one evaluation may need. `index` answers
+    questions about connectivity. `on_error` holds for queries that do not say it themselves.
     """
 
     force: Force = "auto"
@@ -30,3 +36,5 @@ class Running:
     max_state: int | None = None
     verify: int = 0
     index: Index = "recency"
+    on_error: OnError = "skip"
+    max_steps: int = MAX_STEPS

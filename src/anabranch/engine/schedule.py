@@ -10,7 +10,6 @@ Invariant: an event is forgotten only when no query will look at it again, neith
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from anabranch.engine import chains, corrections
@@ -40,7 +39,6 @@ class Schedule:
     advanced_to: int = BEGINNING
     ending: Ending = field(default_factory=Ending)
     once_read: set[str] = field(default_factory=set)
-    before_each: Callable[[], None] | None = None  # evaluation; may raise, and then the engine is of no use any more
 
     @property
     def sources(self) -> list[StreamBuffer]:
@@ -78,8 +76,8 @@ class Schedule:
             if last is not None and query.next_index <= last:
                 heapq.heappush(waiting, (query.next_instant, query.order, last, query))
         while waiting:
-            if self.before_each is not None:
-                self.before_each()
+            if self.around.check is not None:
+                self.around.check()
             _, order, last, query = heapq.heappop(waiting)
             answer = query.step(self.around, last)
             into = query.registration.into

@@ -95,6 +95,22 @@ class Query:
         """At how many of those it answered otherwise."""
         return self._engine.query(self.name).differing
 
+    @property
+    def skipped(self) -> int:
+        """How many rows were skipped because an expression failed on them (`Running.on_error`)."""
+        return self._engine.query(self.name).skipped.count
+
+    @property
+    def first_skipped(self) -> QueryError | None:
+        """The error of the first row that was skipped."""
+        return self._engine.query(self.name).first_skip
+
+    @property
+    def last_error(self) -> QueryError | None:
+        """The error that ended the query, or that of the last row which was skipped."""
+        query = self._engine.query(self.name)
+        return query.failure or query.last_skip
+
     def poll(self) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
         return self._engine.poll(self.name)
@@ -249,6 +265,7 @@ class Session:
             file_name=file_name,
             source_name=registration.name,
             evaluator=self._evaluator if registration.language != "seraph" else "own",
+            on_error=self._engine.running.on_error,
         )
 
     def query(self, name: str) -> Query:

@@ -6,6 +6,7 @@ each version. The default graph exists always, and is empty where nobody gave on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as Names
 from dataclasses import dataclass, field
 
@@ -81,6 +82,7 @@ class Surroundings:
     rules: tuple[str, ...] = ()
     running: Running = field(default_factory=Running)
     clock: Clock | None = None  # for timing operators
+    check: Callable[[], None] | None = None  # asked before and during evaluations; may raise, to end them
 
     def static(self, name: str) -> StaticGraph:
         return static_graph(self.static_graphs, name)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.algebra.operators import Registration
+from anabranch.engine.running import Running
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.answers import AnswerParts
 from anabranch.formats.arrow_tables import answers_table
@@ -97,6 +98,7 @@ class LiveQuery:
                 sinks=[self._table],
                 graphs=dict(line.graphs),
                 parameters={name: _value(text) for name, text in line.parameters.items()},
+                running=Running(on_error="fail"),  # who tries a query out wants to see what is wrong
                 until=line.until,
                 engine=line.engine,
                 spark=shared_spark() if line.engine == "spark" else None,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
+from anabranch.delta.batch import NULL
 from anabranch.delta.operators.distinct import Distinct
 from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
@@ -48,6 +49,16 @@ def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.O
 
     def make(runtime: Runtime) -> Part:
         return Extended(spec.width, [RowValues(expression, spec.columns, runtime) for _, expression in items])
+
+    columns = (*spec.columns, *(name for name, _ in items))
+    return Spec("Extended", make, columns, (spec,), about, says=tuple(items))
+
+
+def keyed(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
+    """The rows with more columns that a join compares; null, which joins nothing, where an expression fails."""
+
+    def make(runtime: Runtime) -> Part:
+        return Extended(spec.width, [RowValues(expression, spec.columns, runtime, NULL) for _, expression in items])
 
     columns = (*spec.columns, *(name for name, _ in items))
     return Spec("Extended", make, columns, (spec,), about, says=tuple(items))

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import Size
+from anabranch.errors import LimitExceeded
 from anabranch.planner.feeds import Tick
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf, Part, Spec
@@ -51,19 +52,31 @@ class Flow:
         self._steps = [_Step(spec.make(runtime), inputs, spec) for spec, inputs in placed(root)]
         self._places = {id(step.spec): place for place, step in enumerate(self._steps)}
         self._began = False
+        self._at: Spec | None = None  # which operator is at work
 
     def part(self, spec: Spec) -> Part:
         """The operator that a spec has become."""
         return self._steps[self._places[id(spec)]].part
 
     def advance(self, tick: Tick) -> Batch:
-        """The root's change."""
+        """The root's change. An operator for which there is not enough memory is named."""
         self.runtime.context = tick.context
+        self._at = None
+        try:
+            return self._advanced(tick)
+        except MemoryError:
+            raise out_of_memory(self._at) from None
+
+    def _advanced(self, tick: Tick) -> Batch:
+        check = tick.context.check
         clock, watch = self._clock, self.watch
         began = clock() if clock is not None else 0
         found: list[Batch] = []
         for step in self._steps:
             part, work = step.part, step.work
+            self._at = step.spec
+            if check is not None:
+                check()
             if isinstance(part, Leaf):
                 batch = part.advance(tick)
             else:
@@ -93,6 +106,18 @@ class Flow:
     def works(self) -> Sequence[tuple[Spec, Work, Size]]:
         """What each operator has done, and what it keeps, in the order of places."""
         return [(step.spec, step.work, step.part.size()) for step in self._steps]
+
+
+def out_of_memory(spec: Spec | None = None) -> LimitExceeded:
+    """What to say when there is not enough memory for a part of a query, which is named by its operator."""
+    what = "the plain evaluator" if spec is None else spec.name
+    return LimitExceeded(
+        "SER-311",
+        f"the memory ran out in {what}",
+        "narrow the window, name more labels, types or constants, connect the parts of the pattern, or let it end "
+        "earlier by --max-steps or --max-state",
+        getattr(None if spec is None else spec.about, "span", None),
+    )
 
 
 def placed(root: Spec) -> list[tuple[Spec, tuple[int, ...]]]:

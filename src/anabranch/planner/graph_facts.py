@@ -38,7 +38,7 @@ from anabranch.planner.graph_patterns import (
 from anabranch.planner.shortest_paths import ShortestMaker
 from anabranch.planner.trail_ends import JoinedEnds, ReachedEnds
 from anabranch.planner.trails import TrailKey, TrailMaker
-from anabranch.snapshot.compiled import Evaluator
+from anabranch.snapshot.compiled import Evaluator, truth
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import has_labels
@@ -80,6 +80,15 @@ def _may_pass(conditions: Iterable[Evaluator], element: Element, context: Contex
         if value is False or value is None:
             return False
     return True
+
+
+def _passes(conditions: Iterable[Evaluator], element: Element, context: Context) -> bool:
+    """Whether all conditions are true of an element; one that fails is not, and the element is skipped."""
+    try:
+        return all(truth(condition((element,), context)) is True for condition in conditions)
+    except EvaluationError as error:
+        context.skip(error)
+        return False
 
 
 class FactMaker:
@@ -129,7 +138,9 @@ class FactMaker:
 
     def _allows(self, kind: TrailKind | ShortestKind) -> Callable[[Relationship], bool]:
         conditions = [compile_expression(condition, (name,)) for name, condition in kind.each]
-        return lambda relationship: _may_pass(conditions, relationship, self._context)
+        if self._context.skipped is None:
+            return lambda relationship: _may_pass(conditions, relationship, self._context)
+        return lambda relationship: _passes(conditions, relationship, self._context)
 
     def _shortest_maker(self, kind: ShortestKind, asked: AskedPairs | None, most_bytes: int | None) -> ShortestMaker:
         number, is_of, allows = self._node_number, self._is_of, self._allows(kind)

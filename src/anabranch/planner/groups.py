@@ -33,7 +33,7 @@ def aggregate_spec(
         values = [RowValues(expression, source.columns, runtime) for expression in keys]
         calls = [_call(call, source, runtime) for call in aggregates]
         same = None if terms else runtime.dictionary.identities
-        return GroupedAggregates(values, calls, runtime.dictionary, same, always_one=not values)
+        return GroupedAggregates(values, calls, runtime.dictionary, same, always_one=not values, refuse=runtime.refuse)
 
     return Spec("GroupedAggregates", make, operator.columns, (source,), operator)
 
@@ -46,7 +46,7 @@ def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
         keys = [RowValues(ex.Variable(name), source.columns, runtime) for name in operator.keys]
         calls = [_call(call, source, runtime) for _, call in operator.aggregates]
         same = None if terms else runtime.dictionary.identities
-        return AnnotatedRows(source.width, keys, calls, runtime.dictionary, same)
+        return AnnotatedRows(source.width, keys, calls, runtime.dictionary, same, runtime.refuse)
 
     return Spec(
         "AnnotatedRows", make, (*source.columns, *(name for name, _ in operator.aggregates)), (source,), operator

@@ -33,6 +33,7 @@ from anabranch.planner.building import (
     filtered,
     flattened,
     hash_join,
+    keyed,
     projected,
     unwound,
     with_path,
@@ -425,8 +426,8 @@ class Planner:
         columns = (*left.columns, *right.columns)
         keys = [f" key {at}" for at in range(len(pairs))]
         if pairs:
-            left = extended(left, tuple(zip(keys, (one for one, _ in pairs), strict=True)), about)
-            right = extended(right, tuple(zip(keys, (one for _, one in pairs), strict=True)), about)
+            left = keyed(left, tuple(zip(keys, (one for one, _ in pairs), strict=True)), about)
+            right = keyed(right, tuple(zip(keys, (one for _, one in pairs), strict=True)), about)
         joined = hash_join(left, right, False, (), None, about, outer=False)
         return arranged(joined, columns, about)
 
@@ -466,8 +467,8 @@ class Planner:
         names = (*left.columns, *(name for name in right.columns if name not in shared))
         keys = [f" key {at}" for at in range(len(pairs))]
         if pairs:
-            left = extended(left, tuple(zip(keys, (one for one, _ in pairs), strict=True)), operator)
-            right = extended(right, tuple(zip(keys, (one for _, one in pairs), strict=True)), operator)
+            left = keyed(left, tuple(zip(keys, (one for one, _ in pairs), strict=True)), operator)
+            right = keyed(right, tuple(zip(keys, (one for _, one in pairs), strict=True)), operator)
         sure = (
             (certain_columns(operator.left) | set(scope.hidden), certain_columns(operator.right) | set(scope.hidden))
             if operator.lenient

@@ -13,18 +13,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from anabranch.algebra import expressions as ex
-from anabranch.delta.batch import Ids, Mask
+from anabranch.delta.batch import REFUSED, Ids, Mask
 from anabranch.delta.dictionary import Dictionary
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Value
 from anabranch.snapshot.compiled import Evaluator, truth
-from anabranch.snapshot.context import Context
+from anabranch.snapshot.context import Context, SkippedRows
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.variables import free_variables
 
 RowKey: TypeAlias = int | tuple[int, ...]
 
+_NO_ITEMS = np.empty(0, np.int64)
 _MOST_REMEMBERED = 1 << 20  # results of one function; past it they are computed again
 
 
@@ -36,19 +37,28 @@ def _no_graph(source: object) -> PropertyGraph:
 class Runtime:
     dictionary: Dictionary
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    skipped: SkippedRows | None = None
     shared: dict[object, Any] = field(default_factory=dict)
     """What several operators look into, by what it is about."""
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
-        self.context = Context(graph=_no_graph, parameters=self.parameters)
+        self.context = Context(graph=_no_graph, parameters=self.parameters, skipped=self.skipped)
+
+    def refuse(self, error: EvaluationError) -> None:
+        """Skip the row that raised an error, or raise it."""
+        self.context.skip(error)
 
 
 class RowValues:
-    """An expression over rows of ids, as a vector of ids. Equal inputs are evaluated once."""
+    """An expression over rows of ids, as a vector of ids. Equal inputs are evaluated once. Where the expression fails,
+    and failing rows are skipped, there is `failed`."""
 
-    def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+    def __init__(
+        self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime, failed: int = REFUSED
+    ) -> None:
         self._runtime = runtime
+        self._failed = failed
         self._pick: int | None = None
         self._constant: int | None = None
         self._known: dict[RowKey, int] = {}
@@ -74,19 +84,25 @@ class RowValues:
         if len(known) > _MOST_REMEMBERED:
             known.clear()
         keys = row_keys(rows, self._reads)
+        spend = self._runtime.context.spend
         for key in dict.fromkeys(keys):
             if key not in known:
+                spend(1)
                 known[key] = self._value(key if isinstance(key, tuple) else (key,))
         return [known[key] for key in keys]
 
     def _value(self, key: tuple[int, ...]) -> int:
         dictionary = self._runtime.dictionary
         row = tuple([dictionary.decode(one) for one in key])
-        return dictionary.encode(self._evaluate(row, self._runtime.context))
+        try:
+            return dictionary.encode(self._evaluate(row, self._runtime.context))
+        except EvaluationError as error:
+            self._runtime.refuse(error)
+            return self._failed
 
 
 class RowPasses:
-    """A condition over rows of ids, as a mask: true, and neither false nor null."""
+    """A condition over rows of ids, as a mask: true, and neither false nor null, nor failing where rows are skipped."""
 
     def __init__(self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
         self._runtime = runtime
@@ -100,20 +116,21 @@ class RowPasses:
         if len(known) > _MOST_REMEMBERED:
             known.clear()
         keys = row_keys(rows, self._reads)
+        spend = self._runtime.context.spend
         for key in dict.fromkeys(keys):
             if key not in known:
+                spend(1)
                 known[key] = self._passes(key if isinstance(key, tuple) else (key,))
         return np.array([known[key] for key in keys], np.bool_)
 
     def _passes(self, key: tuple[int, ...]) -> bool:
         dictionary = self._runtime.dictionary
-        value = self._evaluate(tuple([dictionary.decode(one) for one in key]), self._runtime.context)
-        if value is True or value is False or value is None:
-            return value is True
         try:
+            value = self._evaluate(tuple([dictionary.decode(one) for one in key]), self._runtime.context)
             return truth(value) is True
         except EvaluationError as error:
-            raise error.located(self._condition.span) from None
+            self._runtime.refuse(error.located(self._condition.span))
+            return False
 
 
 class ListItems:
@@ -131,7 +148,7 @@ class ListItems:
         lists = self._values(rows).tolist()
         for one in dict.fromkeys(lists):
             if one not in known:
-                known[one] = self._items(self._dictionary.decode(one))
+                known[one] = _NO_ITEMS if one == REFUSED else self._items(self._dictionary.decode(one))
         items = [known[one] for one in lists]
         sizes = np.array([len(one) for one in items], np.int64)
         return np.repeat(np.arange(len(lists)), sizes), (np.concatenate(items) if items else np.empty(0, np.int64))

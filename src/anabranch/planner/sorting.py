@@ -17,7 +17,7 @@ from anabranch.model.compare import Descending, order_key, row_order
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import NotIncremental, Part, Spec
 from anabranch.snapshot.expressions import compile_expression
-from anabranch.snapshot.operators import row_count
+from anabranch.snapshot.operators import or_null, row_count
 from anabranch.snapshot.rdf.ordering import order_key as term_order_key
 
 
@@ -36,7 +36,7 @@ def placing(
         values = tuple([dictionary.decode(one) for one in row])
         parts = []
         for evaluate, key_of, descending in compiled:
-            key = key_of(evaluate(values, runtime.context))
+            key = key_of(or_null(evaluate, values, runtime.context))
             parts.append(Descending(key) if descending else key)
         return (*parts, tie(values))
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from anabranch.engine.running import OnError
 from anabranch.errors import EngineError
 from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.union import ConflictPolicy
@@ -40,8 +41,9 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS queries (
         id INTEGER PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL, language TEXT NOT NULL,
         parameters TEXT NOT NULL, windows TEXT NOT NULL, conflicts TEXT NOT NULL, paused INTEGER NOT NULL,
-        error TEXT NOT NULL, tries INTEGER NOT NULL, UNIQUE (session, name));
+        error TEXT NOT NULL, tries INTEGER NOT NULL, on_error TEXT NOT NULL DEFAULT 'skip', UNIQUE (session, name));
 """
+_ADDED = (("queries", "on_error", "TEXT NOT NULL DEFAULT 'skip'"),)  # columns that older catalogues lack
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class StoredQuery:
     paused: bool = False
     error: Mapping[str, Any] | None = None
     tries: int = 0
+    on_error: OnError = "skip"
 
     @property
     def file_name(self) -> str:
@@ -94,6 +97,9 @@ class Catalogue:
             if found not in (0, FORMAT):
                 raise EngineError(f"{path} has format {found}; this version of Anabranch reads {FORMAT}")
             self._open.executescript(_TABLES)
+            for table, column, kind in _ADDED:
+                if column not in {row[1] for row in self._open.execute(f"PRAGMA table_info({table})")}:
+                    self._open.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
             self._open.execute(f"PRAGMA user_version = {FORMAT}")
         except sqlite3.Error as error:
             raise EngineError(f"cannot keep the catalogue in {path}: {error}") from error
@@ -160,24 +166,26 @@ class Catalogue:
     # --- queries ------------------------------------------------------------------------------------------------------
 
     def queries(self, session: str) -> list[StoredQuery]:
-        columns = "name, text, language, parameters, windows, conflicts, paused, error, tries"
+        columns = "name, text, language, parameters, windows, conflicts, paused, error, tries, on_error"
         rows = self._all(f"SELECT {columns} FROM queries WHERE session = ? ORDER BY id", session)
         return [
             StoredQuery(
-                name, text, language, _unpacked(given), windows, conflicts, bool(paused), json.loads(error), tries
+                *(name, text, language, _unpacked(given), windows, conflicts, bool(paused), json.loads(error)),
+                *(tries, on_error),
             )
-            for name, text, language, given, windows, conflicts, paused, error, tries in rows
+            for name, text, language, given, windows, conflicts, paused, error, tries, on_error in rows
         ]
 
     def put_query(self, session: str, one: StoredQuery) -> None:
         self._do(
-            "INSERT INTO queries (session, name, text, language, parameters, windows, conflicts, paused, error, tries) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, name) DO UPDATE SET text = excluded.text, "
+            "INSERT INTO queries "
+            "(session, name, text, language, parameters, windows, conflicts, paused, error, tries, on_error) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, name) DO UPDATE SET text = excluded.text, "
             "language = excluded.language, parameters = excluded.parameters, windows = excluded.windows, "
             "conflicts = excluded.conflicts, paused = excluded.paused, error = excluded.error, "
-            "tries = excluded.tries",
+            "tries = excluded.tries, on_error = excluded.on_error",
             *(session, one.name, one.text, one.language, _packed(one.parameters), one.windows, one.conflicts),
-            *(one.paused, json.dumps(one.error), one.tries),
+            *(one.paused, json.dumps(one.error), one.tries, one.on_error),
         )
 
     def forget_failures(self, session: str) -> None:

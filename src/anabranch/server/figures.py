@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from anabranch.engine import checkpoint
+from anabranch.errors import QueryError
 from anabranch.server.catalogue import StoredStream
 from anabranch.server.streams import Feeds, LineCounts, Rates, StreamInfo, letter_file
 from anabranch.sources.address import parse_address
 from anabranch.spark.telling import Progress
 
-TOTALS = ("events", "rows", "malformed", "late", "corrected", "instants", "evaluations")
+TOTALS = ("events", "rows", "malformed", "late", "corrected", "instants", "evaluations", "skipped")
 
 
 class Figures:
@@ -69,6 +71,19 @@ class Figures:
         said = self.progress.status.get("queries", {}).get(query, {})
         passed = said.get("passed")
         return passed, None if passed is None else said["rows"]
+
+    def failed_at(self, query: str) -> int | None:
+        """The instant at which a query failed."""
+        found: int | None = self.progress.status.get("queries", {}).get(query, {}).get("failed_at")
+        return found
+
+    def skipped(self, query: str) -> tuple[int, QueryError | None]:
+        """How many rows of a query were skipped, and the error of the last one."""
+        said = self.progress.status.get("queries", {}).get(query, {})
+        last = said.get("last_skipped")
+        if last is None:
+            return 0, None
+        return said["skipped"], checkpoint.unpack_error(last["diagnostics"], last["text"], last["file_name"])
 
     def totals(self) -> dict[str, Any]:
         status, progress = self.progress.status, self.progress

@@ -74,6 +74,8 @@ class SessionModel(BaseModel):
     error: ErrorModel | None = None
     streams: list[str]
     queries: list[str]
+    failing_queries: list[str] = Field([], description="Those that have failed and are not evaluated any more.")
+    skipping_queries: list[str] = Field([], description="Those that have skipped rows on which an expression failed.")
     figures: dict[str, Any]
     notes: list[str] = []
 
@@ -126,6 +128,9 @@ class NewQuery(QueryText):
     replace: bool = Field(False, description="Whether it takes the place of a query that has its name.")
     windows: Literal["trailing", "formal", "right-open"] = "trailing"
     conflicts: Literal["latest", "strict"] = "latest"
+    on_error: Literal["skip", "fail"] = Field(
+        "skip", description="A row on which an expression fails is skipped and counted, or ends its query."
+    )
 
 
 class QueryModel(BaseModel):
@@ -148,6 +153,9 @@ class QueryModel(BaseModel):
     warnings: list[str]
     evaluated_at: str | None = Field(description="The last instant that was evaluated since the run began.")
     rows_now: int | None = Field(description="How many rows the plain query has at that instant.")
+    on_error: str
+    skipped: int = Field(description="How many rows were skipped because an expression failed on them.")
+    last_skipped: ErrorModel | None = Field(description="The error of the last of them.")
 
 
 class Checked(BaseModel):
@@ -200,6 +208,8 @@ def session_model(session: LiveSession) -> SessionModel:
         error=None if session.error is None else ErrorModel(**session.error),
         streams=[one.name for one in session.streams()],
         queries=session.query_names(),
+        failing_queries=session.failing_queries(),
+        skipping_queries=session.skipping_queries(),
         figures=session.metrics(),
         notes=session.notes,
     )
@@ -244,4 +254,7 @@ def query_model(query: LiveQuery) -> QueryModel:
         warnings=list(query.warnings),
         evaluated_at=None if query.evaluated_at is None else format_instant(query.evaluated_at),
         rows_now=query.rows_now,
+        on_error=query.on_error,
+        skipped=query.skipped,
+        last_skipped=None if query.last_skipped is None else ErrorModel(**query.last_skipped),
     )

@@ -16,7 +16,8 @@ QueryState: TypeAlias = Literal["running", "paused", "failed", "waiting"]
 class LiveQuery:
     """`last_seq` is the number of its newest result, -1 while there is none. `state` is `waiting` while the session is
     not running, or has no stream. `evaluated_at` is the last instant that was evaluated since the run began, and
-    `rows_now` how many rows the plain query has there: an answer without rows is no result, but is known by them."""
+    `rows_now` how many rows the plain query has there: an answer without rows is no result, but is known by them.
+    `skipped` rows are those on which an expression failed; `last_skipped` is the error of the last of them."""
 
     name: str
     text: str
@@ -37,3 +38,6 @@ class LiveQuery:
     warnings: tuple[str, ...] = ()
     evaluated_at: int | None = None
     rows_now: int | None = None
+    on_error: str = "skip"
+    skipped: int = 0
+    last_skipped: Mapping[str, Any] | None = None

@@ -44,6 +44,7 @@ def register(found: TheSession, new: NewQuery) -> list[QueryModel]:
         language=new.language,
         windows=new.windows,
         conflicts=new.conflicts,
+        on_error=new.on_error,
     )
     return [query_model(one) for one in added]
 

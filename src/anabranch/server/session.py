@@ -9,6 +9,7 @@ Invariant: the job that runs is that of the catalogue, a tenth of a second and a
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import shutil
@@ -23,12 +24,14 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from anabranch.algebra.walk import static_graphs
 from anabranch.algebra.walk import windows as windows_of
+from anabranch.engine.running import OnError
 from anabranch.engine.session import as_lateness
 from anabranch.errors import AnabranchError, QueryError, StreamError
 from anabranch.formats.values import to_json
 from anabranch.insight.operators import operator_graph
 from anabranch.insight.recording import Recording
 from anabranch.insight.shapes import OperatorGraph, OperatorLoad
+from anabranch.model.instants import format_instant
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.server import checking, uploads
@@ -424,10 +427,17 @@ class LiveSession:
         language: str | None = None,
         windows: WindowPolicy = "trailing",
         conflicts: ConflictPolicy = "latest",
+        on_error: OnError = "skip",
     ) -> list[LiveQuery]:
-        """Add the queries of a text; with `replace` one that has the name of another takes its place."""
+        """Add the queries of a text; with `replace` one that has the name of another takes its place. `on_error`: a row
+        on which an expression fails is skipped, or ends its query."""
         changes = self._changes
-        new = self._within(lambda: self._holds.readable(text, language, parameters or {}, windows, conflicts, replace))
+        new = [
+            dataclasses.replace(one, on_error=on_error)
+            for one in self._within(
+                lambda: self._holds.readable(text, language, parameters or {}, windows, conflicts, replace)
+            )
+        ]
         with self._changing():
             stored = {one.name: one for one in self._catalogue.queries(self.name)}
             self._holds.refuse_taken([one.name for one in new], stored, replace)
@@ -458,6 +468,7 @@ class LiveSession:
         found = self._holds.registration(stored)
         # In this order: the results are never behind how it stands, and a query that has just answered is not waiting.
         standing = self._figures.standing(stored.name)
+        skipped, skip = self._figures.skipped(stored.name)
         last = self._log.last(stored.name)
         state: QueryState = "waiting"
         if stored.paused:
@@ -485,6 +496,9 @@ class LiveSession:
             stored.error,
             tuple(self._warnings.get(stored.name, ())),
             *standing,
+            stored.on_error,
+            skipped,
+            None if skip is None else error_dict(skip),
         )
 
     def queries(self) -> list[LiveQuery]:
@@ -511,9 +525,19 @@ class LiveSession:
             if stored.paused != paused or stored.error is not None:
                 others = [one for one in self._catalogue.queries(self.name) if one.name != name and not one.paused]
                 self._holds.check(others if paused else [*others, stored])
+                self._note_missed(stored)
                 self._catalogue.put_query(self.name, replace(self._tried(stored, stored), paused=paused, error=None))
                 self._carrier.changed()
             return self.query(name)
+
+    def _note_missed(self, stored: StoredQuery) -> None:
+        """Say which instants a query that failed has not answered."""
+        failed_at = None if stored.error is None else self._figures.failed_at(stored.name)
+        if failed_at is not None:
+            self._notes.append(
+                f"query {stored.name} failed at {format_instant(failed_at)}: its instants from then on were not "
+                "answered, and it goes on with what the windows hold"
+            )
 
     def delete_query(self, name: str) -> None:
         with self._changing():
@@ -601,8 +625,17 @@ class LiveSession:
 
     def metrics(self) -> dict[str, Any]:
         """Totals of the session since it was made, and figures of the last batch."""
-        clients = len(self._subscriptions)
-        return {**self._figures.totals(), "clients": clients, "state": self.state, "ended": self.ended}
+        clients, failed = len(self._subscriptions), len(self.failing_queries())
+        own = {"clients": clients, "failed_queries": failed, "state": self.state, "ended": self.ended}
+        return {**self._figures.totals(), **own}
+
+    def failing_queries(self) -> list[str]:
+        """The queries that have failed and are not evaluated any more."""
+        return [one.name for one in self._catalogue.queries(self.name) if one.error is not None and not one.paused]
+
+    def skipping_queries(self) -> list[str]:
+        """The queries that have skipped rows on which an expression failed."""
+        return [name for name in self.query_names() if self._figures.skipped(name)[0]]
 
     # --- the run --------------------------------------------------------------------------------------------------
 

@@ -161,7 +161,16 @@ class Workspace:
 def options_of(stored: StoredQuery) -> QueryOptions:
     # Two tries are two queries: a parameter that no text can name tells them apart.
     parameters = {**stored.parameters, " try": stored.tries} if stored.tries else stored.parameters
-    return QueryOptions(stored.windows, stored.conflicts, parameters, None, stored.text, stored.file_name, stored.name)
+    return QueryOptions(
+        stored.windows,
+        stored.conflicts,
+        parameters,
+        None,
+        stored.text,
+        stored.file_name,
+        stored.name,
+        on_error=stored.on_error,
+    )
 
 
 def distinct(queries: Iterable[StoredQuery]) -> list[QueryText]:

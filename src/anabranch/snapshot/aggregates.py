@@ -2,9 +2,10 @@
 
 The evaluator only adds; the incremental engine adds what enters a group and removes what leaves it. Both use these.
 
-Invariant: nulls are ignored (count(*) counts rows). After any adds and removes the result is that of a new accumulator
-which was only given what is left: sums are exact until they are rounded, once, at the end; nothing remembers what is
-gone. No result depends on the order of the values, except for aggregates that are `ordered`: they keep it.
+Invariant: nulls are ignored (count(*) counts rows). Whether a value is refused depends on the value alone, and
+refusing it changes nothing. After any adds and removes the result is that of a new accumulator which was only given
+what is left: sums are exact until they are rounded, once, at the end; nothing remembers what is gone. No result depends
+on the order of the values, except for aggregates that are `ordered`: they keep it.
 
 State: what is needed to take any value back; O(1) for counts, sums and deviations, else O(distinct values).
 """
@@ -19,7 +20,7 @@ from typing import Any, ClassVar
 from anabranch.model.compare import SortKey, canonical_key, identity_key, looks_same, row_order_key
 from anabranch.model.sorted_bag import SortedBag
 from anabranch.model.temporal import Duration, arithmetic
-from anabranch.model.temporal.refusals import kind_of, wrong_kind, wrong_value
+from anabranch.model.temporal.refusals import wrong_kind, wrong_value
 from anabranch.model.values import Value
 from anabranch.snapshot.functions.support import in_range, number
 from anabranch.snapshot.sums import FloatSum, Moments
@@ -176,14 +177,10 @@ class Sum(Accumulator):
         self._parts = (0, 0, 0, 0)
 
     def add(self, value: Value, extra: Sequence[Value]) -> None:
-        if value.__class__ is int and not self._durations:
+        if value.__class__ is int:
             self._integers += value
         elif isinstance(value, Duration):
-            if self.count != self._durations:
-                raise wrong_kind(f"{self._name} of numbers and durations together")
             self._last(value, 1)
-        elif self._durations:
-            raise wrong_kind(f"{self._name} of durations and {kind_of(value)} together")
         else:
             operand = number(value, self._name)
             if isinstance(operand, int):
@@ -216,6 +213,8 @@ class Sum(Accumulator):
 
     def total(self) -> int | float | Duration:
         if self._durations:
+            if self._durations != self.count:
+                raise wrong_kind(f"{self._name} of numbers and durations together")
             return Duration(*self._parts)
         if self._floats is not None and self._floats.count:
             return self._floats.total(float(self._integers))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from anabranch.algebra import expressions as ex
-from anabranch.errors import EvaluationError
+from anabranch.errors import EvaluationError, LimitExceeded
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import ElementId, Node, Relationship
 from anabranch.snapshot.compiled import Evaluator, truth
@@ -53,7 +53,11 @@ class PathCondition:
         return cls(tuple(compile_expression(part, names) for part in parts), tuple(nodes), expression)
 
     def holds(self, slots: Slots, context: Context) -> bool:
-        return all(truth(part(slots, context)) is True for part in self.whole)
+        try:
+            return all(truth(part(slots, context)) is True for part in self.whole)
+        except EvaluationError as error:
+            context.skip(error)
+            return False
 
     def passes(self, slots: Slots, context: Context) -> Passes | None:
         """Whether a path through a node may fulfil the condition. What fails is left to the whole path."""
@@ -66,6 +70,8 @@ class PathCondition:
                 try:
                     if truth(where((*known, node), context)) is not wanted:
                         return False
+                except LimitExceeded:
+                    raise
                 except EvaluationError:
                     continue
             return True
@@ -166,10 +172,10 @@ class ConditionedSearch:
     def _located(self, error: EvaluationError, context: Context) -> EvaluationError:
         if error.diagnostic.code != "SER-306":
             return error
-        return EvaluationError(
+        return LimitExceeded(
             "SER-306",
             "no short path fulfils the condition, and trying longer ones needs more than "
-            f"{context.max_trail_steps // _PRICE:,} steps over this window",
+            f"{context.max_steps // _PRICE:,} steps over this window",
             "bound the path's length, shortestPath((a)-[*..8]-(b)), or say the condition of each relationship or node: "
             "ALL(r IN relationships(p) WHERE ...)",
             self.condition.expression.span,

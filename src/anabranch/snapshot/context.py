@@ -12,14 +12,15 @@ from random import Random
 from typing import Any
 
 from anabranch.algebra.operators import Merged, Source, TripleSource
-from anabranch.errors import EvaluationError, InternalError
+from anabranch.errors import EvaluationError, InternalError, LimitExceeded, QueryError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.triples import MergedGraph, Triples
 from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.snapshot.index import GraphIndex
 from anabranch.snapshot.plugin import Plugin
 
-MAX_TRAIL_STEPS = 50_000_000
+MAX_STEPS = 50_000_000
+_STRETCH = 1 << 16  # steps between two looks at whether somebody asks for an end
 
 
 def _no_triples(source: Source) -> Triples:
@@ -27,23 +28,43 @@ def _no_triples(source: Source) -> Triples:
 
 
 @dataclass(slots=True)
+class SkippedRows:
+    """The rows that evaluations passed over because an expression failed on them: how many, and the errors of the first
+    and of the last."""
+
+    count: int = 0
+    first: QueryError | None = None
+    last: QueryError | None = None
+
+    def note(self, error: EvaluationError) -> None:
+        self.count += 1
+        self.first = self.first or error
+        self.last = error
+
+
+@dataclass(slots=True)
 class Context:
     """One evaluation at one instant. `clock` is UTC microseconds; `steps` counts what has been spent of the budget.
 
-    `graph` and `triple_graph` are the two ways to see a source. `static_version` numbers what a static graph has been:
-    the same number for the same triples; without it nothing that is known of static graphs outlives the evaluation.
+    `skipped` counts the rows on which an expression fails; without it, the first such row ends the evaluation. `check`
+    is called now and then, and may raise to end the evaluation. `graph` and `triple_graph` are the two ways to see a
+    source. `static_version` numbers what a static graph has been: the same number for the same triples; without it
+    nothing that is known of static graphs outlives the evaluation.
     """
 
     graph: Callable[[Source], PropertyGraph]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     clock: int = 0
     random: Random = field(default_factory=lambda: Random(0))
-    max_trail_steps: int = MAX_TRAIL_STEPS
+    max_steps: int = MAX_STEPS
     steps: int = 0
+    skipped: SkippedRows | None = None
+    check: Callable[[], None] | None = None
     triple_graph: Callable[[Source], Triples] = _no_triples
     static_version: Callable[[str], int] | None = None
     plugin: Plugin | None = None
     memory: dict[object, Any] = field(default_factory=dict, repr=False)
+    _look_at: int = 0
     _indexes: dict[Source, GraphIndex] = field(default_factory=dict, repr=False)
     _triples: dict[TripleSource, Triples] = field(default_factory=dict, repr=False)
     # the same by the source object's id: hashing a window takes longer than the rest of a lookup
@@ -72,14 +93,33 @@ class Context:
         return found
 
     def spend(self, steps: int) -> None:
-        """Count work that a pattern or a join multiplies; past the budget, give up rather than hang."""
+        """Count work that a pattern, a join or a list multiplies; past the budget, give up rather than hang."""
         self.steps += steps
-        if self.steps > self.max_trail_steps:
-            raise EvaluationError(
+        if self.steps > self._look_at:
+            self._look()
+
+    def _look(self) -> None:
+        if self.steps > self.max_steps:
+            raise LimitExceeded(
                 "SER-306",
-                f"the query needs more than {self.max_trail_steps:,} steps over this window",
-                "bound the variable-length relationships, name labels and types, or connect the parts of the pattern",
+                f"the query needs more than {self.max_steps:,} steps over this window",
+                "bound the variable-length relationships, name labels and types, connect the parts of the pattern, or "
+                "allow more by --max-steps",
             )
+        if self.check is not None:
+            self.check()
+        self._look_at = min(self.max_steps, self.steps + _STRETCH)
+
+    def begin(self) -> None:
+        """Begin with a whole budget."""
+        self.steps = self._look_at = 0
+
+    def skip(self, error: EvaluationError) -> None:
+        """Pass over the row on which an expression failed, and count it; or raise the error, where rows are not skipped
+        or the error is about more than a row."""
+        if self.skipped is None or isinstance(error, LimitExceeded):
+            raise error
+        self.skipped.note(error)
 
     def find_node(self, node_id: ElementId) -> Node | None:
         """A node of any graph that the plan has touched."""

@@ -23,7 +23,7 @@ class CompiledPlan:
 
     def run(self, context: Context, argument: tuple[Value, ...] = ()) -> Table:
         """All rows, over the graphs of the context. The budget begins anew."""
-        context.steps = 0
+        context.begin()
         return list(self._rows(context, argument))
 
 

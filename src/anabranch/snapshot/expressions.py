@@ -109,13 +109,7 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
             rows, argument = _nested(plan, columns)
             return lambda row, context: next(rows(context, argument(row)), None) is not None
         case ex.CollectRows(plan, result):
-            rows, argument = _nested(plan, columns)
-            shown = compile_expression(result, plan.columns)
-            if keeps_order(plan):
-                return lambda row, context: [shown(one, context) for one in rows(context, argument(row))]
-            return lambda row, context: sorted(
-                [shown(one, context) for one in rows(context, argument(row))], key=canonical_key
-            )
+            return _collection(plan, compile_expression(result, plan.columns), columns)
     raise InternalError(f"{type(expression).__name__} cannot stand here")
 
 
@@ -359,6 +353,25 @@ def _reduction(initial: Evaluator, source: Evaluator, step: Evaluator, span: Spa
 
 
 # --- expressions that hold a plan -----------------------------------------------------------------------------------
+
+
+def _collection(plan: Operator, shown: Evaluator, columns: Columns) -> Evaluator:
+    """A list with what is shown of each row of a plan; rows on which that fails are skipped."""
+    rows, argument = _nested(plan, columns)
+    in_order = keeps_order(plan)
+
+    def evaluate(row: Row, context: Context) -> Value:
+        found: list[Value] = []
+        for one in rows(context, argument(row)):
+            try:
+                found.append(shown(one, context))
+            except EvaluationError as error:
+                context.skip(error)
+        if not in_order:
+            found.sort(key=canonical_key)
+        return found
+
+    return evaluate
 
 
 def _nested(plan: Operator, columns: Columns) -> tuple[RowSource, Callable[[Row], tuple[Value, ...]]]:

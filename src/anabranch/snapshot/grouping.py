@@ -4,26 +4,40 @@ Aggregates that depend on the order of rows (collect, group_concat) get them as 
 Where it does not, they get them in the canonical order of the arguments of all such aggregates, left to right: so two
 lists that are collected side by side belong together, and neither depends on the order of arrival.
 
-Invariant: groups come out in the order in which their first rows came in; an annotation loses no row, makes none, and
-keeps their order. A group's key is the first, in the canonical order, of the equivalent ones.
+Where failing rows are skipped: one whose key fails is in no group; an aggregate passes over a row whose argument fails,
+or whose value it refuses, as it passes over null; a group one of whose results fails gives no row.
+
+Invariant: groups come out in the order in which their first rows came in; an annotation makes no row, loses none but
+those of groups whose results fail, and keeps their order. A group's key is the first, in the canonical order, of the
+equivalent ones. What an aggregate refuses depends on the value alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 from anabranch.algebra import expressions as ex
 from anabranch.errors import EvaluationError
-from anabranch.model.compare import first_of, identity_key, row_order_key
+from anabranch.model.compare import SortKey, first_of, identity_key, row_order_key
 from anabranch.model.values import Value
 from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Distinct
-from anabranch.snapshot.compiled import RowSource
+from anabranch.snapshot.compiled import Evaluator, RowSource
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import Columns, compile_expression, position
 from anabranch.snapshot.rdf.aggregates import AGGREGATES as TERM_AGGREGATES
 from anabranch.snapshot.rdf.values import integer
 
 Rows = Iterator[tuple[Value, ...]]
+
+_TAKES_ALL = frozenset({"count", "collect", "min", "max", "sparql:count"})
+
+
+class _Failed:
+    """Stands for the value of an argument that failed."""
+
+
+_FAILED: Any = _Failed()
 
 
 class Aggregation:
@@ -32,7 +46,17 @@ class Aggregation:
     With several arguments, `sparql:count` counts rows: the arguments are all columns, and null is as good as a value.
     """
 
-    __slots__ = ("_begin", "_distinct", "_of_terms", "_span", "_takes_null", "counts", "counts_rows", "ordered")
+    __slots__ = (
+        "_begin",
+        "_distinct",
+        "_of_terms",
+        "_span",
+        "_takes_null",
+        "counts",
+        "counts_rows",
+        "may_refuse",
+        "ordered",
+    )
 
     def __init__(self, call: ex.AggregateCall) -> None:
         name = call.function.lower()
@@ -47,6 +71,8 @@ class Aggregation:
         """Whether every row counts, whatever the arguments are; with DISTINCT, every different list of them."""
         self.counts = name in ("count", "sparql:count") and not call.distinct
         """Whether `counted` says all: of the number of rows, or of values of the first argument that are not null."""
+        self.may_refuse = not self.counts_rows and name not in _TAKES_ALL
+        """Whether there are values that it does not take in."""
 
     def begin(self) -> Accumulator:
         return Distinct(self._begin()) if self._distinct else self._begin()
@@ -62,9 +88,21 @@ class Aggregation:
             state.add(list(values) if self._distinct else True, ())
         elif self.takes(values[0]):
             try:
+                if self._distinct and self.may_refuse:  # before the values that were added make room for it
+                    self._begin().add(values[0], values[1:])
                 state.add(values[0], values[1:])
             except EvaluationError as error:
                 raise error.located(self._span) from None
+
+    def refuses(self, values: Sequence[Value]) -> bool:
+        """Whether `add` raises an error for these values, whatever the state."""
+        if not self.may_refuse or not self.takes(values[0]):
+            return False
+        try:
+            self._begin().add(values[0], values[1:])
+        except EvaluationError:
+            return True
+        return False
 
     def remove(self, state: Accumulator, values: Sequence[Value]) -> None:
         if self.counts_rows:
@@ -95,7 +133,11 @@ def compile_aggregate(
         if not groupings:
             groups[()] = _Group(calls, ())
         for one in source(context, row):
-            values = tuple([evaluate(one, context) for evaluate in groupings])
+            try:
+                values = tuple([evaluate(one, context) for evaluate in groupings])
+            except EvaluationError as error:
+                context.skip(error)
+                continue
             key = tuple(map(identity_key, values))
             group = groups.get(key)
             if group is None:
@@ -104,7 +146,9 @@ def compile_aggregate(
                 group.values = first_of(group.values, values)
             group.feed(one, context)
         for group in groups.values():
-            yield group.values + group.results()
+            results = group.results(context)
+            if results is not None:
+                yield group.values + results
 
     return rows
 
@@ -129,9 +173,11 @@ def compile_annotate(
             if group is None:
                 group = groups[key] = _Group(calls, ())
             group.feed(one, context)
-        results = {each: group.results() for each, group in groups.items()}
+        results = {each: group.results(context) for each, group in groups.items()}
         for one, own in found:
-            yield one + results[own]
+            result = results[own]
+            if result is not None:
+                yield one + result
 
     return rows
 
@@ -147,10 +193,13 @@ class _Call:
         self.arguments = [compile_expression(argument, columns) for argument in arguments]
 
     def feed(self, state: Accumulator, row: tuple[Value, ...], context: Context) -> None:
-        values = [argument(row, context) for argument in self.arguments[:1]]
-        if len(self.arguments) > 1 and self.aggregation.takes(values[0]):
-            values += [argument(row, context) for argument in self.arguments[1:]]
-        self.aggregation.add(state, values)
+        try:
+            values = [argument(row, context) for argument in self.arguments[:1]]
+            if len(self.arguments) > 1 and self.aggregation.takes(values[0]):
+                values += [argument(row, context) for argument in self.arguments[1:]]
+            self.aggregation.add(state, values)
+        except EvaluationError as error:
+            context.skip(error)
 
 
 class _Calls:
@@ -169,27 +218,53 @@ class _Calls:
 class _Group:
     """One group: its key's values, the state of every call, and the arguments of calls that wait."""
 
-    __slots__ = ("_calls", "_states", "_waiting", "values")
+    __slots__ = ("_calls", "_has_failed", "_states", "_waiting", "values")
 
     def __init__(self, calls: _Calls, values: tuple[Value, ...]) -> None:
         self.values = values
         self._calls = calls
         self._states = [call.aggregation.begin() for call in calls.all]
         self._waiting: list[tuple[Value, ...]] = []
+        self._has_failed = False  # an argument of those that wait
 
     def feed(self, row: tuple[Value, ...], context: Context) -> None:
         for at, call in self._calls.at_once:
             call.feed(self._states[at], row, context)
         if self._calls.late:
-            self._waiting.append(tuple([argument(row, context) for argument in self._calls.late_arguments]))
+            try:
+                waiting = tuple([argument(row, context) for argument in self._calls.late_arguments])
+            except EvaluationError:
+                self._has_failed = True
+                waiting = tuple([_or_failed(argument, row, context) for argument in self._calls.late_arguments])
+            self._waiting.append(waiting)
 
-    def results(self) -> tuple[Value, ...]:
-        self._waiting.sort(key=row_order_key)
+    def results(self, context: Context) -> tuple[Value, ...] | None:
+        """What the aggregates say of the group; None where one of them fails and the group is skipped."""
+        self._waiting.sort(key=_order_with_failed if self._has_failed else row_order_key)
         for values in self._waiting:
             start = 0
             for at, call in self._calls.late:
                 end = start + len(call.arguments)
-                call.aggregation.add(self._states[at], values[start:end])
+                if not self._has_failed or not any(value is _FAILED for value in values[start:end]):
+                    call.aggregation.add(self._states[at], values[start:end])
                 start = end
         self._waiting.clear()
-        return tuple([call.aggregation.result(self._states[at]) for at, call in enumerate(self._calls.all)])
+        try:
+            return tuple([call.aggregation.result(self._states[at]) for at, call in enumerate(self._calls.all)])
+        except EvaluationError as error:
+            context.skip(error)
+            return None
+
+
+def _or_failed(argument: Evaluator, row: tuple[Value, ...], context: Context) -> Value:
+    try:
+        return argument(row, context)
+    except EvaluationError as error:
+        context.skip(error)
+        failed: Value = _FAILED
+        return failed
+
+
+def _order_with_failed(values: tuple[Value, ...]) -> SortKey:
+    """Where arguments stand among others; one that failed stands like null."""
+    return row_order_key([None if value is _FAILED else value for value in values])

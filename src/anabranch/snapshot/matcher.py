@@ -14,9 +14,9 @@ from functools import partial
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction, PathPattern, Pattern
-from anabranch.errors import EvaluationError
+from anabranch.errors import EvaluationError, LimitExceeded
 from anabranch.model.compare import identity_key
-from anabranch.model.values import Node, Value
+from anabranch.model.values import Node, Relationship, Value
 from anabranch.snapshot.compiled import Evaluator, truth
 from anabranch.snapshot.conditioned_paths import ConditionedSearch, PathCondition
 from anabranch.snapshot.context import Context
@@ -97,7 +97,11 @@ class Matcher:
             yield tuple(slots[:width])
 
     def _holds(self, slots: Slots, context: Context) -> bool:
-        return all(truth(part(slots, context)) is True for part in self._compiled)
+        try:
+            return all(truth(part(slots, context)) is True for part in self._compiled)
+        except EvaluationError as error:
+            context.skip(error)
+            return False
 
     # --- what is known before any graph is ---
 
@@ -249,7 +253,15 @@ class Matcher:
 
         def where(slots: Slots, context: Context) -> Allowed:
             known = tuple(slots)
-            return lambda relationship: truth(condition((*known, relationship), context)) is True
+
+            def allowed(relationship: Relationship) -> bool:
+                try:
+                    return truth(condition((*known, relationship), context)) is True
+                except EvaluationError as error:
+                    context.skip(error)
+                    return False
+
+            return allowed
 
         return where
 
@@ -271,9 +283,9 @@ def _early_check(parts: Sequence[Evaluator], doubt: int) -> Accept:
         for part in parts:
             try:
                 value = part(slots, context)
-            except EvaluationError as error:
-                if error.diagnostic.code == "SER-306":
-                    raise
+            except LimitExceeded:
+                raise
+            except EvaluationError:
                 slots[doubt] = True
                 continue
             if value is not True:
@@ -301,6 +313,8 @@ def looked_up(lookup: Lookup, value: Evaluator, labels: tuple[str, ...], index: 
     def candidates(slots: Slots, context: Context) -> Sequence[Node]:
         try:
             wanted = value(slots, context)
+        except LimitExceeded:
+            raise
         except EvaluationError:
             return index.nodes(labels)
         if wanted is None:

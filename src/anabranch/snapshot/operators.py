@@ -181,7 +181,12 @@ def _hashed(left: op.Operator, right: op.Operator, condition: ex.Expression | No
             context.spend(len(found))
             for one in found:
                 joined = given + one
-                if test is None or truth(test(joined, context)) is True:
+                try:
+                    passed = test is None or truth(test(joined, context)) is True
+                except EvaluationError as error:
+                    context.skip(error)
+                    continue
+                if passed:
                     yield joined
 
         return partners
@@ -242,14 +247,15 @@ def _union(left: op.Operator, right: op.Operator, argument: Columns) -> RowSourc
 def _filter(source: RowSource, condition: Evaluator, operator: op.Filter) -> RowSource:
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         for one in source(context, row):
-            value = condition(one, context)
+            try:
+                value = condition(one, context)
+                if value is not True and value is not False and value is not None:
+                    truth(value)
+            except EvaluationError as error:
+                context.skip(error.located(operator.condition.span))
+                continue
             if value is True:
                 yield one
-            elif value is not False and value is not None:
-                try:
-                    truth(value)
-                except EvaluationError as error:
-                    raise error.located(operator.condition.span) from None
 
     return rows
 
@@ -257,7 +263,12 @@ def _filter(source: RowSource, condition: Evaluator, operator: op.Filter) -> Row
 def _extend(source: RowSource, expression: Evaluator) -> RowSource:
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         for one in source(context, row):
-            yield (*one, expression(one, context))
+            try:
+                value = expression(one, context)
+            except EvaluationError as error:
+                context.skip(error)
+                continue
+            yield (*one, value)
 
     return rows
 
@@ -265,7 +276,11 @@ def _extend(source: RowSource, expression: Evaluator) -> RowSource:
 def _unwind(source: RowSource, expression: Evaluator) -> RowSource:
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         for one in source(context, row):
-            value = expression(one, context)
+            try:
+                value = expression(one, context)
+            except EvaluationError as error:
+                context.skip(error)
+                continue
             if value is None:
                 continue
             items = value if isinstance(value, list) else [value]
@@ -284,7 +299,12 @@ def _project(source: RowSource, columns: Columns, items: tuple[tuple[str, ex.Exp
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         for one in source(context, row):
-            yield tuple([evaluate(one, context) for evaluate in evaluators])
+            try:
+                shown = tuple([evaluate(one, context) for evaluate in evaluators])
+            except EvaluationError as error:
+                context.skip(error)
+                continue
+            yield shown
 
     return rows
 
@@ -304,7 +324,8 @@ def _distinct(source: RowSource) -> RowSource:
 
 
 def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], in_order: bool) -> RowSource:
-    """Rows with equal keys stay in the order in which they come, where that is one; else they come canonically."""
+    """Rows with equal keys stay in the order in which they come, where that is one; else they come canonically. A key
+    that fails counts as null."""
     evaluators = [
         (compile_expression(key.expression, columns), term_order_key if key.of_terms else order_key, key.descending)
         for key in keys
@@ -313,7 +334,7 @@ def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], i
 
     def rows(context: Context, row: tuple[Value, ...]) -> Rows:
         found = [
-            (one, [key_of(evaluate(one, context)) for evaluate, key_of, _ in evaluators])
+            (one, [key_of(or_null(evaluate, one, context)) for evaluate, key_of, _ in evaluators])
             for one in source(context, row)
         ]
         for at, (_, _, descending) in reversed(list(enumerate(evaluators))):
@@ -323,6 +344,15 @@ def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], i
         return _ties_sorted(found, tie_key)
 
     return rows
+
+
+def or_null(evaluate: Evaluator, row: tuple[Value, ...], context: Context) -> Value:
+    """The value of an expression; null where it fails and the row is not to end the evaluation."""
+    try:
+        return evaluate(row, context)
+    except EvaluationError as error:
+        context.skip(error)
+        return None
 
 
 def _ties_sorted(

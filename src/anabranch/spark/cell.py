@@ -27,10 +27,10 @@ from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import rank
-from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.query import ContinuousQuery, QueryOptions
 from anabranch.engine.session import recompile
 from anabranch.engine.works import OperatorWork
-from anabranch.errors import EngineError
+from anabranch.errors import EngineError, QueryError
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
 from anabranch.model.block import TripleBlock
@@ -326,8 +326,7 @@ class Cell:
             yield self._told(living, answer)
         for name, failure in engine.failures():
             asked = engine.query(name).options
-            said = {"text": asked.text, "file_name": asked.file_name, "diagnostics": checkpoint.pack_error(failure)}
-            yield CellRow("failure", name, data=json.dumps(said).encode())
+            yield CellRow("failure", name, data=json.dumps(_said(failure, asked)).encode())
         queries = [engine.query(name) for name in engine.queries]
         computed = sum(query.evaluations for query in queries)
         _count(living, evaluations=computed - living.computed)
@@ -354,7 +353,9 @@ class Cell:
                     }
                     for name in engine.streams
                 },
-                "queries": {query.name: {"passed": query.passed, "rows": query.row_count} for query in queries},
+                "skipped": sum(query.skipped.count for query in queries),
+                "failed": sum(query.failure is not None for query in queries),
+                "queries": {query.name: _standing(query) for query in queries},
                 "operators": _operators(living, queries, ended),
             }
         )
@@ -474,6 +475,22 @@ def _opened(row: Packed) -> _Chunk | None:
 
 def _status(detail: dict[str, Any]) -> CellRow:
     return CellRow("status", data=json.dumps(detail).encode())
+
+
+def _said(error: QueryError, options: QueryOptions) -> dict[str, Any]:
+    return {"text": options.text, "file_name": options.file_name, "diagnostics": checkpoint.pack_error(error)}
+
+
+def _standing(query: ContinuousQuery) -> dict[str, Any]:
+    """Where a query stands, and what it has skipped."""
+    found: dict[str, Any] = {"passed": query.passed, "rows": query.row_count}
+    if query.failure is not None and query.instants is not None:
+        found["failed_at"] = query.instants.instant(query.next_index)
+    if query.first_skip is not None and query.last_skip is not None:
+        found["skipped"] = query.skipped.count
+        found["first_skipped"] = _said(query.first_skip, query.options)
+        found["last_skipped"] = _said(query.last_skip, query.options)
+    return found
 
 
 def _operators(living: _Living, queries: Sequence[ContinuousQuery], ended: bool) -> dict[str, list[OperatorWork]]:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from anabranch.errors import QueryError
+from anabranch.errors import Cancelled, QueryError
 from anabranch.sinks.base import Sink
 from anabranch.sources.base import Limit, Offset
 from anabranch.spark.cell import Cache, Cell
@@ -31,7 +31,7 @@ from anabranch.spark.rows import CELL, Packed
 from anabranch.spark.settings import SourceSettings
 from anabranch.spark.telling import Observers, Progress, Telling
 
-PATIENCE = 1.0  # seconds that a batch may take before whoever wants it to stop is heard
+PATIENCE = 0.5  # seconds that a batch may take before whoever wants it to stop is heard
 
 
 class InProcessRun:
@@ -132,7 +132,7 @@ class InProcessRun:
             self._telling.take(list(cell.process(rows)), number)
 
 
-class _Interrupted(Exception):
+class _Interrupted(Cancelled):
     """Somebody wants a batch to stop that takes long."""
 
 

@@ -35,6 +35,7 @@ def _lines(progress: Progress) -> Iterator[str]:
         "corrected": "Late events that were taken in and corrected answers.",
         "instants": "Evaluation instants that have passed, over all queries.",
         "evaluations": "Instants that had to be computed.",
+        "skipped": "Rows that were skipped because an expression failed on them.",
     }
     for name, said in counters.items():
         yield f"# HELP anabranch_{name}_total {said}"
@@ -47,6 +48,7 @@ def _lines(progress: Progress) -> Iterator[str]:
         "batch": ("The last committed batch.", progress.batch),
         "batch_seconds": ("How long the last batch took.", progress.batch_seconds),
         "state_bytes": ("What Spark's state store holds in memory.", progress.state_bytes),
+        "failed_queries": ("Queries that have failed and are not evaluated any more.", status.get("failed", 0)),
         "window_bytes": ("Chunks of events in the state, packed.", status.get("bytes", 0)),
     }
     for name, (said, value) in gauges.items():

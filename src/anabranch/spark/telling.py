@@ -42,6 +42,12 @@ class Observers:
     on_progress: Callable[[Progress], None] = lambda progress: None
 
 
+def skip_errors(progress: Progress) -> list[QueryError]:
+    """Of each query that has skipped rows, the error of the first of them."""
+    said = [one["first_skipped"] for one in progress.status.get("queries", {}).values() if one.get("skipped")]
+    return [checkpoint.unpack_error(one["diagnostics"], one["text"], one["file_name"]) for one in said]
+
+
 class Telling:
     """The outward side of one run."""
 

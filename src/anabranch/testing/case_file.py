@@ -22,7 +22,19 @@ from anabranch.testing.notation import NotationError, read_event, read_graph_lin
 from anabranch.testing.turtle import read_triples
 
 _SECTION = re.compile(r"--- (\w+)(?: +(\S.*?))? *$")
-_OPTIONS = ("date", "windows", "conflicts", "lateness", "now", "until", "drain", "streams", "late", "ordered")
+_OPTIONS = (
+    "date",
+    "windows",
+    "conflicts",
+    "lateness",
+    "now",
+    "until",
+    "drain",
+    "streams",
+    "late",
+    "ordered",
+    "on_error",
+)
 _SECTIONS = ("options", "query", "graph", "events", "answers", "warnings", "error")
 
 

@@ -3,7 +3,7 @@
 A `.case` file has a story in `#` lines and sections:
 
     --- options          one `key: value` a line: date, windows, conflicts, lateness, now, until, drain, streams,
-                         late (how many events are late), ordered, `param NAME: JSON`, and `prefix NAME: IRI`
+                         late (how many events are late), ordered, on_error, `param NAME: JSON`, `prefix NAME: IRI`
     --- query            one or more REGISTER QUERY, in any of the languages
     --- graph NAME       a static graph, in the short notation or in Turtle
     --- events [STREAM]  NDJSON, the short notation, or an instant and Turtle; lines that begin with a blank continue
@@ -34,6 +34,7 @@ from typing import Any
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows
 from anabranch.engine.answers import Answer
+from anabranch.engine.running import Running
 from anabranch.engine.session import Query, Session, parameter_values
 from anabranch.errors import QueryError
 from anabranch.formats.values import cypher_text
@@ -125,6 +126,7 @@ def new_session(case: Case, rules: str | Sequence[str] = "all") -> Session:
         windows=case.options.get("windows", "trailing"),  # type: ignore[arg-type]
         conflicts=case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
         rules=rules,
+        running=Running(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
     )
     for name, graph in case.graphs.items():
         session.graph(name, graph)
@@ -216,6 +218,7 @@ def _oracle(
         case.graphs,
         case.now,
         clocks=clocks,
+        on_error=case.options.get("on_error", "skip"),
     )
 
 

@@ -28,6 +28,7 @@ from anabranch.model.triples import TripleGraph
 from anabranch.model.values import Node, Path, Relationship, Value
 from anabranch.model.windows import EvaluationInstants
 from anabranch.snapshot import CompiledPlan, Context, compile_plan
+from anabranch.snapshot.context import SkippedRows
 
 
 def accepted(events: Sequence[Event], lateness: Duration | None = None) -> list[Event]:
@@ -61,6 +62,7 @@ class Oracle:
     now: int | None = None
     mapping: ModelMapping = field(default_factory=ModelMapping)
     clocks: Mapping[str, int] = field(default_factory=dict)  # how far streams that queries make have come
+    on_error: str = "skip"
     _held: dict[int, list[tuple[Value, ...]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -213,6 +215,8 @@ class Oracle:
 
         random = Random(f"{self.registration.name}/{index}")
         context = Context(graph=graph, triple_graph=triples, parameters=self.parameters, clock=at, random=random)
+        if self.on_error == "skip":
+            context.skipped = SkippedRows()
         rows = list(self._plan.run(context))
         if root_order(self.registration.plan) is None:
             rows.sort(key=row_order_key)

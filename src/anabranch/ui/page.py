@@ -300,6 +300,11 @@ class Monitor:
         if session is not None and session.error:
             said.append(_words_of(session.error))
         said += [f"{one.name}: {_words_of(one.error)}" for one in queries if one.error]
+        said += [
+            f"{one.name}: {one.skipped:,} row{'' if one.skipped == 1 else 's'} skipped: {_words_of(one.last_skipped)}"
+            for one in queries
+            if one.last_skipped
+        ]
         text = "\n".join(said)
         if text != self._failure:
             self._failure = text

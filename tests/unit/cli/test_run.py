@@ -116,6 +116,8 @@ def test_the_summary_can_be_json_or_silent(invoke: Invoke, trick: Path, events: 
         "dead_letters": [],
         "verified": 0,
         "differing": 0,
+        "skipped": 0,
+        "first_skipped": "",
         "events_per_second": 0,
     }
     assert invoke("run", trick, "-s", f"rides={events}", "--quiet").err == ""
@@ -268,11 +270,22 @@ def test_one_query_that_fails_does_not_stop_the_others(invoke: Invoke, events: P
 REGISTER QUERY sound STARTING AT 2022-10-14T14:45 {
   MATCH ()-[r]->() WITHIN PT1H EMIT count(r) AS n ON ENTERING EVERY PT5M }""",
     )
-    ran = invoke("run", query, "-s", f"x={events}", "-o", "json")
+    ran = invoke("run", query, "-s", f"x={events}", "-o", "json", "--on-error", "fail")
     assert ran.code == 1
     assert "error[SER-304]: division by zero" in ran.err
     sound = [row["row"]["n"] for row in rows(ran.out) if row["query"] == "sound"]  # type: ignore[index]
     assert sound == [1, 4, 5, 7, 8]
+
+
+def test_rows_that_fail_are_skipped_and_the_summary_says_so(invoke: Invoke, events: Path, write: Write) -> None:
+    query = write(
+        "q.seraph",
+        """REGISTER QUERY broken STARTING AT 2022-10-14T14:45 {
+  MATCH ()-[r]->() WITHIN PT1H EMIT 1 / (4 - count(r)) AS x ON ENTERING EVERY PT5M }""",
+    )
+    ran = invoke("run", query, "-s", f"x={events}", "-o", "json", columns=200)
+    assert (ran.code, [row["row"]["x"] for row in rows(ran.out)]) == (0, [0, -1, 0])  # type: ignore[index]
+    assert "1 row skipped: SER-304 division by zero (" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from anabranch.algebra.operators import Registration
 from anabranch.engine.engine import Engine, LatePolicy
 from anabranch.engine.query import QueryOptions
+from anabranch.engine.running import Running
 from anabranch.engine.session import Session, recompile
 from anabranch.engine.stream import BEGINNING, END
 from anabranch.errors import EngineError, QueryError
@@ -94,7 +95,8 @@ def test_an_unbound_query_is_nowhere_yet() -> None:
 
 def test_failures_are_told_once_in_the_order_of_registration() -> None:
     body = "EMIT 1 / n.x AS x SNAPSHOT EVERY PT5S"
-    engine = engine_of(wanted("z", body), wanted("fine"), wanted("a", body))
+    engine = Engine(running=Running(on_error="fail"))
+    engine.reconcile((wanted("z", body), wanted("fine"), wanted("a", body)))
     engine.push("s", [event(1, 0), event(12)])
     found = engine.failures()
     assert ([name for name, _ in found], engine.failures()) == (["z", "a"], [])

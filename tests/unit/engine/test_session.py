@@ -426,7 +426,7 @@ RATIO = registered("MATCH (n) WITHIN PT5M EMIT 10 / n.x AS share SNAPSHOT EVERY 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_failing_query_tells_what_it_knew_then_its_error_and_disturbs_no_other(restart: bool) -> None:
-    session = Session.local()
+    session = Session.local(running=Running(on_error="fail"))
     session.register(RATIO)
     session.register(registered("MATCH (n) WITHIN PT5M EMIT count(n) AS c SNAPSHOT EVERY PT5M", "count"))
     for clock, x in (("10:00", 5), ("10:05", 0), ("10:10", 2)):

@@ -241,11 +241,11 @@ def x_of(name: str) -> ex.Property:
 def test_an_equality_is_looked_up_not_searched() -> None:
     graph = numbered(*range(2000))
     same = op.Filter(pattern(path(n("a", "N")), path(n("b", "N"))), ex.Compare("=", x_of("a"), x_of("b")))
-    context = Context(graph=lambda source: graph, max_trail_steps=10_000)
+    context = Context(graph=lambda source: graph, max_steps=10_000)
     assert len(evaluate_plan(same, context)[1]) == 2000
     few = ex.ListOf((ex.Constant(3), ex.Constant(3.0), ex.Constant(None)))
     chosen = op.Filter(pattern(path(n("a"))), ex.Call("in", (x_of("a"), few)))
-    context = Context(graph=lambda source: graph, max_trail_steps=10)
+    context = Context(graph=lambda source: graph, max_steps=10)
     assert [row[0].id for row in evaluate_plan(chosen, context)[1]] == [3]
 
 
@@ -253,7 +253,7 @@ def test_a_lookup_by_id() -> None:
     graph, context = numbered(*range(100)), 10
     for wanted, expected in ((7, [7]), (7.0, [7]), (True, []), ("7", []), ([7], []), (None, [])):
         plan = op.Filter(pattern(path(n("a"))), ex.Compare("=", ex.Call("id", (v("a"),)), ex.Parameter("id")))
-        found = rows_of(plan, graph, parameters={"id": wanted}, max_trail_steps=context)
+        found = rows_of(plan, graph, parameters={"id": wanted}, max_steps=context)
         assert [row[0].id for row in found] == expected
 
 
@@ -342,7 +342,7 @@ def test_a_pattern_that_explodes_gives_up() -> None:
     complete = PropertyGraph([], [Relationship(10 * i + j, "T", i, j) for i in range(10) for j in range(10)])
     walk = pattern(path(n("x"), r("es", length=(1, None)), n("y")))
     with pytest.raises(EvaluationError) as caught:
-        rows_of(walk, complete, max_trail_steps=100_000)
+        rows_of(walk, complete, max_steps=100_000)
     assert caught.value.diagnostic.code == "SER-306"
 
 

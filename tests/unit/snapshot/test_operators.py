@@ -242,7 +242,7 @@ def test_a_compiled_plan_runs_again_with_other_parameters() -> None:
 def test_multiplied_rows_are_paid_for() -> None:
     numbers = column("a", *range(100))
     pairs = op.Join(numbers, column("b", *range(100)))
-    context = Context(graph=lambda source: EMPTY_GRAPH, max_trail_steps=5_000)
+    context = Context(graph=lambda source: EMPTY_GRAPH, max_steps=5_000)
     with pytest.raises(EvaluationError) as caught:
         evaluate_plan(pairs, context)
     assert caught.value.diagnostic.code == "SER-306"

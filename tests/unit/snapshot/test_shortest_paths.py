@@ -212,7 +212,7 @@ def test_a_condition_that_no_path_fulfils_ends_when_all_have_been_tried_or_the_b
     ends_of_path = (op.NodePattern("x"), op.NodePattern("y"))
     path = op.PathPattern(ends_of_path, (hop,), "p", "shortest", EXPRESSIONS["never"])
     with pytest.raises(EvaluationError) as caught:
-        evaluate_plan(op.Pattern(SOURCE, (path,)), Context(graph=lambda source: graph, max_trail_steps=100_000))
+        evaluate_plan(op.Pattern(SOURCE, (path,)), Context(graph=lambda source: graph, max_steps=100_000))
     assert caught.value.diagnostic.code == "SER-306"
     assert "no short path fulfils the condition" in caught.value.diagnostic.message
     bounded = replace(path, relationships=(replace(hop, length=(1, 2)),))

@@ -11,6 +11,7 @@ from tests.support.cells import DictState, Worker, answers_of, control, job_of, 
 from tests.support.spark_runs import queries_of
 
 from anabranch.engine.engine import LatePolicy
+from anabranch.engine.running import Running
 from anabranch.errors import EngineError, StreamError
 from anabranch.formats import chunks
 from anabranch.model.event import Event
@@ -285,12 +286,25 @@ def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None
 
 def test_a_failing_query_is_told_once_and_stops_alone() -> None:
     failing = count("failing").replace("count(a) AS n", "1 / (count(a) - 2) AS n")
-    worker = Worker(job(failing, count("fine")))
+    worker = Worker(job(failing, count("fine"), running=Running(on_error="fail")))
     worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2), event(1.5, 3)]), control()])
     cells.forget_everything()
     worker.batch([*packed("s", [event(2.5, 3)]), control()])
     assert [row.query for row in worker.rows if row.kind == "failure"] == ["failing"]
     assert told(worker.rows) == [(1, 2), (2, 3)]
+
+
+def test_rows_that_fail_are_counted_over_restarts_with_the_first_error_and_the_last() -> None:
+    dividing = count("dividing").replace("count(a) AS n", "1 / (count(a) - 2) AS n")
+    worker = Worker(job(dividing))
+    worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2), event(1.5, 3)]), control()])
+    cells.forget_everything()
+    worker.batch([*packed("s", [event(5.5, 3, 4), event(9.5)]), control()])
+    said = status(worker.rows)
+    standing = said["queries"]["dividing"]  # type: ignore[index]
+    assert (said["skipped"], said["failed"], standing["skipped"]) == (2, 0, 2)
+    assert standing["first_skipped"]["diagnostics"][0]["code"] == "SER-304"
+    assert standing["last_skipped"]["text"] == dividing
 
 
 def test_a_state_of_another_format_is_refused() -> None:

@@ -11,26 +11,32 @@ Work per batch: counts are summed up by numpy; O(1) in Python for each distinct 
 see; results only of groups that changed. Ordered aggregates read their whole group again, and so does an annotation
 whose results change: all its rows leave and come again.
 
-Removals go first. So a group may change from numbers to durations within an instant. After an error (a sum of both) the
-state is of no use any more: whoever catches it builds the operator anew.
+An error is handed to `refuse`, which raises it, or takes note of it: then a row whose key fails is in no group, an
+aggregate passes over a row whose argument fails or whose value it refuses, and a group whose results fail has no row.
+
+Removals go first. After an error that was raised the state is of no use any more: whoever catches it builds the
+operator anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from anabranch.delta.batch import NULL, Batch, Ids, Weights
+from anabranch.delta.batch import NULL, REFUSED, Batch, Ids, Weights
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, SameAs, Size
+from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, canonical_key
 from anabranch.model.sorted_bag import SortedBag
 from anabranch.model.values import Value
 
 Row = tuple[int, ...]
+
+_REFUSED: Any = object()  # stands for the value of REFUSED
 
 _MOST_REMEMBERED = 1 << 16  # sort keys of values
 _BYTES_OF_GROUP = 600  # guesses: what Python objects take
@@ -48,9 +54,17 @@ class AggregateFunction(Protocol):
 
     def begin(self) -> Any: ...
     def add(self, state: Any, values: Sequence[Value]) -> None: ...
+    def refuses(self, values: Sequence[Value]) -> bool: ...
     def remove(self, state: Any, values: Sequence[Value]) -> None: ...
     def result(self, state: Any) -> Value: ...
     def counted(self, count: int) -> Value: ...
+
+
+Refuse: TypeAlias = Callable[[EvaluationError], None]
+
+
+def _raise(error: EvaluationError) -> None:
+    raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +101,16 @@ class _Groups:
     """All groups of an operator, by the classes of their keys."""
 
     def __init__(
-        self, keys: Sequence[RowFunction], calls: Sequence[Call], same: SameAs | None, dictionary: Dictionary
+        self,
+        keys: Sequence[RowFunction],
+        calls: Sequence[Call],
+        same: SameAs | None,
+        dictionary: Dictionary,
+        refuse: Refuse,
     ) -> None:
         self.keys = keys
+        self._refuse = refuse
+        self._has_refused = False  # a value, at any time
         self.found: dict[Row, _Group] = {}
         self._same = same
         self._dictionary = dictionary
@@ -128,13 +149,16 @@ class _Groups:
         touched: dict[Row, _Group] = {}
         if not len(rows):
             return touched
-        keys = _columns([function(rows) for function in self.keys], len(rows))
+        keys, rows, weights = self._with_keys(rows, weights)
+        if not len(rows):
+            return touched
         order, starts = _runs(keys)
         sums = [np.add.reduceat(weights[order], starts).tolist()]
         for _, call in self._counting:
             counted = weights
             if not call.function.counts_rows:
-                counted = np.where(call.arguments[0](rows) != NULL, weights, 0)
+                values = call.arguments[0](rows)
+                counted = np.where((values != NULL) & (values != REFUSED), weights, 0)
             sums.append(np.add.reduceat(counted[order], starts).tolist())
         exact = keys[order[starts]]
         looks = list(map(tuple, exact.tolist()))
@@ -152,6 +176,15 @@ class _Groups:
         if self._plain or self._ordered:
             self._feed(keys, rows, weights, dict(zip(looks, classes, strict=True)))
         return touched
+
+    def _with_keys(self, rows: Ids, weights: Weights) -> tuple[Ids, Ids, Weights]:
+        """The keys of changes, and those of them that have one."""
+        found = [function(rows) for function in self.keys]
+        keys = _columns(found, len(rows))
+        if any((column == REFUSED).any() for column in found):
+            kept = (keys != REFUSED).all(axis=1)
+            return keys[kept], rows[kept], weights[kept]
+        return keys, rows, weights
 
     def classes_of(self, rows: Ids) -> list[Row]:
         """The classes of the keys of rows."""
@@ -176,11 +209,10 @@ class _Groups:
     def _change(self, group: _Group, row: Row, weight: int) -> None:
         if self._plain:
             decode = self._dictionary.decode
-            values = [decode(one) for one in row[: self._sorted_from]]
+            values = [None if one == REFUSED else decode(one) for one in row[: self._sorted_from]]
             for call, state in zip(self._plain, group.states, strict=True):
-                act = call.function.add if weight > 0 else call.function.remove
-                for _ in range(abs(weight)):
-                    act(state, values[call.start : call.end])
+                if REFUSED not in row[call.start : call.end]:
+                    self._act(call.function, state, values[call.start : call.end], weight)
         if group.arguments is not None:
             ids = row[self._sorted_from :]
             entry = (tuple([self._sort_key(one) for one in ids]), ids)
@@ -188,18 +220,39 @@ class _Groups:
             for _ in range(abs(weight)):
                 place(entry)
 
+    def _act(self, function: AggregateFunction, state: Any, values: Sequence[Value], weight: int) -> None:
+        if weight < 0:
+            if not self._has_refused or not function.refuses(values):
+                for _ in range(-weight):
+                    function.remove(state, values)
+            return
+        for _ in range(weight):
+            try:
+                function.add(state, values)
+            except EvaluationError as error:
+                self._has_refused = True
+                self._refuse(error)
+
     def _sort_key(self, one: int) -> SortKey:
         known = self._sort_keys.get(one)
         if known is None:
             if len(self._sort_keys) >= _MOST_REMEMBERED:
                 self._sort_keys.clear()
-            known = self._sort_keys[one] = canonical_key(self._dictionary.decode(one))
+            value = None if one == REFUSED else self._dictionary.decode(one)
+            known = self._sort_keys[one] = canonical_key(value)
         return known
 
     # --- giving out ---
 
-    def results(self, group: _Group) -> Row:
-        """The ids of what the aggregates say of a group."""
+    def results(self, group: _Group) -> Row | None:
+        """The ids of what the aggregates say of a group; None where one of them fails and the group is skipped."""
+        try:
+            return self._results(group)
+        except EvaluationError as error:
+            self._refuse(error)
+            return None
+
+    def _results(self, group: _Group) -> Row:
         results = [NULL] * self._width
         encode = self._dictionary.encode
         for (at, call), count, known in zip(self._counting, group.counts, self._count_ids, strict=True):
@@ -211,12 +264,13 @@ class _Groups:
             results[fed.place] = encode(fed.function.result(state))
         if group.arguments is not None:
             decode = self._dictionary.decode
-            values = [[decode(one) for one in ids] for _, ids in group.arguments]
+            values = [[_REFUSED if one == REFUSED else decode(one) for one in ids] for _, ids in group.arguments]
             for fed in self._ordered:
                 state = fed.function.begin()
                 start, end = fed.start - self._sorted_from, fed.end - self._sorted_from
                 for row in values:
-                    fed.function.add(state, row[start:end])
+                    if not any(value is _REFUSED for value in row[start:end]):
+                        fed.function.add(state, row[start:end])
                 results[fed.place] = encode(fed.function.result(state))
         return tuple(results)
 
@@ -242,9 +296,10 @@ class GroupedAggregates(DeltaOperator):
         dictionary: Dictionary,
         same: SameAs | None = None,
         always_one: bool = False,
+        refuse: Refuse = _raise,
     ) -> None:
         self.width = len(keys) + len(calls)
-        self._groups = _Groups(keys, calls, same, dictionary)
+        self._groups = _Groups(keys, calls, same, dictionary, refuse)
         self._always_one = always_one and not keys
 
     def apply(self, *inputs: Batch) -> Batch:
@@ -256,7 +311,8 @@ class GroupedAggregates(DeltaOperator):
         for key, group in touched.items():
             old, new = group.results, None
             if group.rows or self._always_one:
-                new = self._groups.shown(group) + self._groups.results(group)
+                results = self._groups.results(group)
+                new = None if results is None else self._groups.shown(group) + results
             else:
                 self._groups.close(key)
             if old == new:
@@ -282,9 +338,10 @@ class AnnotatedRows(DeltaOperator):
         calls: Sequence[Call],
         dictionary: Dictionary,
         same: SameAs | None = None,
+        refuse: Refuse = _raise,
     ) -> None:
         self.width = width + len(calls)
-        self._groups = _Groups(keys, calls, same, dictionary)
+        self._groups = _Groups(keys, calls, same, dictionary, refuse)
         self._members: dict[Row, dict[Row, int]] = {}
 
     def apply(self, *inputs: Batch) -> Batch:
@@ -311,12 +368,12 @@ class AnnotatedRows(DeltaOperator):
                     members[row] = left
                 else:
                     del members[row]
-            if new is None:
+            if not group.rows:
                 del self._members[key]
                 self._groups.close(key)
-            elif new == old:
+            elif new is not None and new == old:
                 tell(changes[key], new, 1)
-            else:
+            elif new is not None:
                 tell(members.items(), new, 1)
             group.results = new
         return Batch.of(rows, weights, self.width)

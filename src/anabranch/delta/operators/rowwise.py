@@ -3,7 +3,7 @@
 Law: each is linear: what it makes of a sum of batches is the sum of what it makes of each.
 
 Work per batch: O(rows). Where a function fails on a row that the same batch takes back, the row was never there: the
-batch is consolidated and tried once more.
+batch is consolidated and tried once more. A row for which a function gives REFUSED is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from anabranch.delta.batch import Batch, Ids
+from anabranch.delta.batch import REFUSED, Batch, Ids
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, RowTest
 from anabranch.errors import EvaluationError
 
@@ -32,6 +32,12 @@ def _applied(batch: Batch, function: Callable[[Ids], Found]) -> tuple[Batch, Fou
         if len(smaller) == len(batch):
             raise
         return smaller, function(smaller.rows)
+
+
+def accepted(batch: Batch, columns: Sequence[Ids]) -> Batch:
+    """A batch without the rows that have REFUSED in one of these columns, which belong to it."""
+    refused = [column for column in columns if (column == REFUSED).any()]
+    return batch.kept(np.all([column != REFUSED for column in refused], axis=0)) if refused else batch
 
 
 class Filtered(DeltaOperator):
@@ -59,7 +65,7 @@ class Extended(DeltaOperator):
         if not len(batch):
             return Batch.empty(self.width)
         seen, columns = _applied(batch, lambda rows: [function(rows) for function in self._functions])
-        return Batch(np.column_stack((seen.rows, *columns)), seen.weights)
+        return accepted(Batch(np.column_stack((seen.rows, *columns)), seen.weights), columns)
 
 
 class Projected(DeltaOperator):
@@ -76,7 +82,7 @@ class Projected(DeltaOperator):
         if not self._functions:
             return Batch(np.empty((len(batch), 0), np.int64), batch.weights)
         seen, columns = _applied(batch, lambda rows: [function(rows) for function in self._functions])
-        return Batch(np.column_stack(columns), seen.weights)
+        return accepted(Batch(np.column_stack(columns), seen.weights), columns)
 
 
 class Picked(DeltaOperator):

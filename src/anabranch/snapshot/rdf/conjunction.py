@@ -307,14 +307,15 @@ def _passing(
     rows: Iterator[Solution], test: Evaluator, condition: ex.Expression, context: Context
 ) -> Iterator[Solution]:
     for row in rows:
-        value = test(row, context)
+        try:
+            value = test(row, context)
+            if value is not True and value is not False and value is not None:
+                truth(value)
+        except EvaluationError as error:
+            context.skip(error.located(condition.span))
+            continue
         if value is True:
             yield row
-        elif value is not False and value is not None:
-            try:
-                truth(value)
-            except EvaluationError as error:
-                raise error.located(condition.span) from None
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

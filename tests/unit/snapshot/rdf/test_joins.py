@@ -129,14 +129,14 @@ def test_a_part_of_an_exists_that_ignores_the_row_is_found_once() -> None:
 def test_a_join_that_explodes_is_given_up_with_a_word_about_it() -> None:
     many = ";".join(f"a{at} p b{at}" for at in range(300))
     with pytest.raises(EvaluationError) as caught:
-        rows_over(many, op.Join(bgp("?x p ?y"), bgp("?z p ?w")), max_trail_steps=10_000)
+        rows_over(many, op.Join(bgp("?x p ?y"), bgp("?z p ?w")), max_steps=10_000)
     assert caught.value.diagnostic.code == "SER-306"
 
 
 def test_where_a_pattern_explodes_the_error_says_where_it_stands() -> None:
     many = ";".join(f"a{at} p b{at}" for at in range(300))
     with pytest.raises(EvaluationError) as caught:
-        rows_over(many, replace(bgp("?x p ?y; ?z p ?w"), span=Span(7, 20)), max_trail_steps=10_000)
+        rows_over(many, replace(bgp("?x p ?y; ?z p ?w"), span=Span(7, 20)), max_steps=10_000)
     assert caught.value.diagnostic.span == Span(7, 20)
 
 

@@ -102,7 +102,7 @@ def test_a_long_chain_needs_no_deep_recursion() -> None:
 def test_a_path_that_explodes_is_given_up() -> None:
     everything = [Triple(number(one), iri("p"), number(other)) for one in range(60) for other in range(60)]
     with pytest.raises(EvaluationError) as caught:
-        rows_over(everything, path("?x", PLUS, "?y"), max_trail_steps=10_000)
+        rows_over(everything, path("?x", PLUS, "?y"), max_steps=10_000)
     assert caught.value.diagnostic.code == "SER-306"
 
 
