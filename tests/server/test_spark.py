@@ -8,14 +8,18 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from tests.server.conftest import COUNTED, minutes, until
 
+from anabranch.cli.demo_auctions import Auctions, furnish
 from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
+from anabranch.server.session import LiveSession
 from anabranch.spark.session import SparkSettings
+from anabranch.ui.presets import PRESETS, prepared
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark server")]
 
@@ -71,3 +75,22 @@ def ends_at_once(folder: Path) -> None:
 
 def test_a_server_that_ends_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:
     in_its_own_process(ends_at_once, tmp_path)
+
+
+def all_examples(folder: Path) -> None:
+    with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
+        furnish(hub, Auctions("spark"))
+        for preset in PRESETS:
+            session = prepared(hub, preset)
+            [query] = session.register(preset.text(), replace=True)
+            session.start()
+            until(lambda: any(one["total"] for one in kept(session, query.name)), 120)  # noqa: B023
+            session.pause()
+
+
+def kept(session: LiveSession, query: str) -> list[dict[str, Any]]:
+    return session.results(query, -1, 1000) if session.query(query).last_seq >= 0 else []
+
+
+def test_every_example_of_the_page_runs_beside_the_demo_and_has_rows(tmp_path: Path) -> None:
+    in_its_own_process(all_examples, tmp_path)

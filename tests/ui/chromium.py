@@ -39,14 +39,15 @@ def opened(
 
 
 @contextmanager
-def monitor(folder: Path, engine: str = "local") -> Iterator[str]:
-    """A server with the page in a process of its own, on a free port; gives its address."""
+def monitor(folder: Path, engine: str = "local", *, demo: bool = False) -> Iterator[str]:
+    """A server with the page in a process of its own, on a free port, empty or with the demo; gives its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("w") as log:
-        command = [sys.executable, "-m", "anabranch", "serve", "--engine", engine, "--port", str(port)]
+        what = ["demo", "auctions", "--no-open"] if demo else ["serve"]
+        command = [sys.executable, "-m", "anabranch", *what, "--engine", engine, "--port", str(port)]
         command += ["--data", str(folder / "data")]
         server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
         try:

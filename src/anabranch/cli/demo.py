@@ -28,7 +28,7 @@ def demo(
     engine: Annotated[
         Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Auctions: on Spark, or in this process.")
     ] = Engine.spark,
-    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 50.0,
+    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 10.0,
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Auctions: end after so many events. \\[never]")
     ] = None,
@@ -46,7 +46,8 @@ def demo(
 
     bikes: the running example of the Seraph paper, event by event, with the reason for every row.
 
-    auctions: an auction house that never sleeps, and the query of Figure 6 of the LUPOS paper over its bids.
+    auctions: an auction house that never sleeps, its busiest items on a page, or Figure 6 of the LUPOS paper in the
+    terminal.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""The auction house: Figure 6 of the LUPOS paper over a stream of bids, on a page or in the terminal.
+"""The auction house: its busiest items on a page, or Figure 6 of the LUPOS paper in the terminal.
 
 Invariant: it needs nothing but the package, and leaves nothing behind unless a folder was given.
 """
@@ -47,10 +47,11 @@ from anabranch.syntax import languages
 if TYPE_CHECKING:
     from anabranch.server.hub import Hub
 
-SESSION = "auctions"
 STREAM = "auctions"
 FILE = "figure6.lupos"
 _PREFIXES = (("item", "http://auctions.example/item/"),)
+_EARLY = 600  # events: a minute of the auction house has passed when the demo begins
+_JUMPS = 100  # one bid in so many at least doubles the price: there is always one to see
 _ROWS = 15  # of a live table
 _REFRESH = 5.0  # times a second
 
@@ -60,15 +61,16 @@ class Auctions:
     """What is shown: bids at a rate, for ever or so many. Without a rate they come as fast as they are read."""
 
     engine: OneOf["spark", "local"] = "spark"
-    rate: float | None = 50.0
+    rate: float | None = 10.0
     count: int | None = None
     data: str | None = None
 
     @property
     def address(self) -> str:
-        settings = {"rate": None if self.rate is None else f"{self.rate:g}", "count": self.count}
-        said = urlencode({name: value for name, value in settings.items() if value is not None})
-        return f"gen:auctions?{said}" if said else "gen:auctions"
+        settings: dict[str, str | int | None] = {"count": self.count, "jumps": _JUMPS}
+        if self.rate is not None:
+            settings = {"rate": f"{self.rate:g}", "early": _EARLY, **settings}
+        return "gen:auctions?" + urlencode({name: value for name, value in settings.items() if value is not None})
 
     def check(self) -> None:
         """Spark needs Java: said before anything starts."""
@@ -87,7 +89,7 @@ def on_page(asked: Auctions, terminal: Terminal, port: int, opens: bool) -> None
     """The monitor with the auctions in it, until Ctrl-C."""
     asked.check()
     place = Place(port=port, opens=opens and has_browser())
-    remark = f"{asked.address} and Figure 6 of the LUPOS paper, {_where(asked)}"
+    remark = f"{asked.address} and its busiest items, {_where(asked)}"
     with _folder(asked.data) as folder:
 
         def make_hub() -> Hub:
@@ -99,13 +101,18 @@ def on_page(asked: Auctions, terminal: Terminal, port: int, opens: bool) -> None
 
 
 def furnish(hub: Hub, asked: Auctions) -> str:
-    """The session of the auctions, made where it is not there yet; gives the page that shows it."""
-    if SESSION not in {session.name for session in hub.sessions()}:
-        session = hub.create(SESSION)
-        session.add_stream(STREAM, asked.address)
-        session.register(query_text())
+    """The session of the auctions, made where it is not there yet; gives the page that shows it. It is the session of
+    the page's own examples, so that all of them run in it."""
+    from anabranch.ui.presets import PRESETS
+
+    first = PRESETS[0]
+    name = first.case.session
+    if name not in {session.name for session in hub.sessions()}:
+        session = hub.create(name)
+        session.add_stream(first.case.streams[0][0], asked.address)
+        session.register(first.text())
         session.start()
-    return f"/?session={SESSION}"
+    return f"/?session={name}"
 
 
 def _where(asked: Auctions) -> str:

@@ -30,6 +30,7 @@ COMMON_OPTIONS: Mapping[str, str] = {
     "seed": "another number makes another stream (0)",
     "count": "how many events there are; without it they never end",
     "rate": "events per second of the wall clock; without it they come as fast as they are read",
+    "early": "with a rate: so many events are there when the stream begins (0)",
     "start": "the instant of the first event (2022-10-14T14:45:00Z)",
     "step": "the time between two events",
 }
@@ -60,6 +61,11 @@ class GeneratorSource(Source):
         try:
             self._count = None if "count" not in self._options else whole(self._options, "count", 0, 0, 2**53)
             self._rate = None if "rate" not in self._options else number(self._options, "rate", 0, 1e-6, 1e9)
+            self._early = whole(self._options, "early", 0, 0, 2**53)
+            if self._early and self._rate is None:
+                raise StreamError(
+                    "early: without a rate all events are there at once\nhint: give a rate, or leave it out"
+                )
             clock = Clock(_instant(self._options), _step(self._options.get("step", kind.step)))
             if self._count is not None and clock.start + self._count * clock.step > _LATEST:
                 raise StreamError("the last event would come after the end of time\nhint: take a smaller step")
@@ -80,9 +86,14 @@ class GeneratorSource(Source):
         room = max(1, limit.size // _BYTES_PER_EVENT) if first else min(_FIRST_BATCH, limit.size // _BYTES_PER_EVENT)
         there = inf if self._count is None else self._count
         if self._rate is not None:
-            there = min(there, int(max(0.0, self._now() - start["begun"]) * self._rate))
+            there = min(there, self._due(start))
         stop = int(min(there, first + max(1, room), first + (limit.records or _LATEST)))
         return {**start, "next": max(first, stop)}
+
+    def _due(self, offset: Offset) -> int:
+        """How many events there are by now of a stream with a rate."""
+        assert self._rate is not None
+        return self._early + int(max(0.0, self._now() - offset["begun"]) * self._rate)
 
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
         firsts = range(start["next"], end["next"], EVENTS_PER_PIECE)

@@ -15,6 +15,7 @@ from nicegui.element import Element
 from anabranch.ui.components import Choice, HistoryChart
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import argument, button, card, say, shown, tag, words
+from anabranch.ui.presets import preset_of
 from anabranch.ui.series import FOLDS, MOST_LINES, Drawn, Lines
 
 _ALL = "all rows"
@@ -72,8 +73,8 @@ class Charts:
         return self._lines.drawn.columns
 
     def reset(self) -> None:
-        """Another query: what was ticked for it when it was last looked at."""
-        held = self._desk.recall(self._key) or {}
+        """Another query: what was ticked for it when it was last looked at, else what its example draws."""
+        held = self._desk.recall(self._key) or self._offered()
         columns = tuple(one for one in held.get("columns", ()) if isinstance(one, str))
         fold = held.get("fold", "mean")
         self._lines = Lines(Drawn(columns, str(held.get("name", "")), fold if fold in FOLDS else "mean"))
@@ -81,6 +82,10 @@ class Charts:
         self._chart.named(self._desk.query_name or "series")
         self._chart.reset((), {})
         self._show_tools()
+
+    def _offered(self) -> Mapping[str, Any]:
+        preset = preset_of(self._desk.session_name, self._desk.query_text())
+        return {} if preset is None else {"columns": preset.draw, "name": preset.each}
 
     def tick(self, column: str) -> None:
         ticked = self.ticked

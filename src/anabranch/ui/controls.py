@@ -14,12 +14,12 @@ from nicegui import ui
 from nicegui.element import Element
 
 from anabranch.errors import QueryError
-from anabranch.sources.examples import examples
+from anabranch.server.problems import EXISTS, ServerError
 from anabranch.ui.components import Choice
 from anabranch.ui.desk import Desk
 from anabranch.ui.editor import Editor
 from anabranch.ui.pieces import argument, button, enabled, failed, shown, tag
-from anabranch.ui.presets import RATES, Preset, address_of, at_rate, rate_of
+from anabranch.ui.presets import RATES, Preset, at_rate, prepared, rate_of
 
 if TYPE_CHECKING:
     from anabranch.server.session import LiveSession
@@ -87,10 +87,17 @@ class Controls:
                 await self._desk.ask(lambda: session.resume_query(held.name))
             await self._desk.ask(session.start)
 
-    async def _register(self, session: LiveSession, text: str) -> str | None:
+    async def _register(self, session: LiveSession, text: str, *, replace: bool = True) -> str | None:
         found: list[Any] | BaseException | None = await self._desk.ask(
-            lambda: _tried(lambda: session.register(text, replace=True))
+            lambda: _tried(lambda: session.register(text, replace=replace))
         )
+        if isinstance(found, ServerError) and found.code == EXISTS and not replace:
+            ui.notify(
+                "A query of this name runs with another text. Press Start to let the example take its place.",
+                type="info",
+                position="top",
+            )
+            return None
         if isinstance(found, BaseException):
             if isinstance(found, QueryError) and self.editor is not None:
                 diagnostics = await self._desk.ask(lambda: session.check(text), quiet=True)
@@ -127,7 +134,8 @@ class Controls:
             self._desk.choose()
 
     async def take(self, preset: Preset) -> None:
-        """Look at a preset's session, made if need be, with its streams and graphs, and its text in the editor."""
+        """Look at a preset's session, made if need be, with its streams and graphs, and let it run there. A query that
+        somebody else wrote under its name is left as it is."""
         async with self._alone():
             made = await self._desk.ask(lambda: prepared(self._desk.hub, preset))
             if made is None or self.editor is None:
@@ -136,6 +144,14 @@ class Controls:
             known = next((one.name for one in made.queries() if one.text == text), None)
             self._desk.choose(session=made.name, query=known)
             self.editor.show(text)
+            name = known or await self._register(made, text, replace=False)
+            if name is None:
+                return
+            self._desk.choose(query=name)
+            self.editor.settled()
+            if made.query(name).state in ("paused", "failed"):
+                await self._desk.ask(lambda: made.resume_query(name))
+            await self._desk.ask(made.start)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -154,23 +170,6 @@ def _tried(what: Callable[[], Any]) -> Any:
         return what()
     except Exception as error:
         return error
-
-
-def prepared(hub: Any, preset: Preset) -> Any:
-    """The session of a preset, with what it needs."""
-    case = preset.case
-    session = next((one for one in hub.sessions() if one.name == case.session), None)
-    if session is None:
-        session = hub.create(case.session)
-    held = {one.name for one in session.streams()}
-    for name, address in case.streams:
-        if name not in held:
-            session.add_stream(name, address_of(address))
-    graphs = {one.name for one in session.graphs()}
-    for name, file in case.graphs:
-        if name not in graphs:
-            session.add_graph(name, (examples() / file).read_bytes(), "text/turtle")
-    return session
 
 
 def _readdressed(session: LiveSession, stream: str, address: str) -> None:

@@ -22,6 +22,7 @@ from anabranch.ui.plan import Plan
 from anabranch.ui.steps import StepByStep
 from anabranch.ui.streams import Streams
 from anabranch.ui.values import clock
+from anabranch.ui.welcome import Welcome
 from anabranch.ui.why import Dialogs
 from anabranch.ui.window import WindowView
 
@@ -57,6 +58,7 @@ class Monitor:
         self._header = Header(desk, self._choose_session)
         self._streams = Streams(desk)
         self._dialogs = Dialogs(desk)
+        self._welcome = Welcome(desk)
         self._charts = Charts(desk, self._redraw)
         self._answers = Answers(desk, self._tick_column, self._why, self._why_not)
         self._plan, self._steps, self._window = Plan(desk), StepByStep(desk), WindowView(desk)
@@ -100,6 +102,7 @@ class Monitor:
                 self._panels[name] = panel
                 match name:
                     case "answers":
+                        self._welcome.build()
                         self._answers.build()
                         self._charts.build()
                     case "plan":
@@ -190,6 +193,7 @@ class Monitor:
         streams = await self._desk.ask(session.streams, quiet=True) or [] if session is not None else []
         streams = _distinct(streams)
         self._header.show(streams)
+        self._welcome.show(streams)
         self._streams.show(streams)
         self._controls.show(streams)
         queries = await self._desk.ask(session.queries, quiet=True) if session is not None else []

@@ -106,9 +106,9 @@ def test_a_browser_is_opened_only_where_there_is_a_screen(monkeypatch: pytest.Mo
 
 
 def test_the_auctions_are_a_stream_of_a_rate_and_perhaps_an_end() -> None:
-    assert Auctions().address == "gen:auctions?rate=50"
-    assert Auctions(rate=None, count=7).address == "gen:auctions?count=7"
-    assert Auctions(rate=None).address == "gen:auctions"
+    assert Auctions().address == "gen:auctions?rate=10&early=600&jumps=100"
+    assert Auctions(rate=None, count=7).address == "gen:auctions?count=7&jumps=100"
+    assert Auctions(rate=None).address == "gen:auctions?jumps=100"
     assert query_text() == (ROOT / "examples" / "auctions" / "figure6.lupos").read_text()
 
 
@@ -198,10 +198,10 @@ def test_a_server_with_a_token_asks_for_it(tmp_path: Path) -> None:
         asked(f"{address}/api/v1/sessions", "s3cret")
 
 
-def test_the_demo_s_page_has_the_session_with_figure_6_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_demo_s_page_has_the_session_with_the_busiest_items_and_leaves_nothing(tmp_path: Path) -> None:
     with served("demo", "auctions", "--no-open", "--rate", 500, folder=tmp_path) as (address, running):
         base = f"{address}/api/v1/sessions/auctions"
-        assert [one["columns"][:3] for one in asked(f"{base}/queries")] == [["id", "title", "bid"]]
+        assert [one["columns"][:3] for one in asked(f"{base}/queries")] == [["item", "title", "bids"]]
         name = asked(f"{base}/queries")[0]["name"]
         while not asked(f"{base}/queries/{name}/results?limit=1")["results"]:
             assert running.poll() is None

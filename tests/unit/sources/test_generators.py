@@ -165,6 +165,15 @@ def test_without_a_count_it_never_ends_and_keeps_to_the_limit() -> None:
     assert made.backlog(first) == Backlog(4096, None)
 
 
+def test_early_events_are_there_when_the_stream_begins_and_the_rest_comes_at_its_rate() -> None:
+    begun = source(rate=10, early=50, now=1000.0).begin()
+    assert source(rate=10, early=50, now=1000.0).ahead(begun, Limit())["next"] == 50
+    assert source(rate=10, early=50, now=1001.0).ahead(begun, Limit())["next"] == 60
+    assert source(rate=10, early=50, now=1001.0, count=20).ahead(begun, Limit())["next"] == 20
+    with pytest.raises(StreamError, match="early: without a rate all events are there at once"):
+        source(early=50)
+
+
 def test_a_rate_gives_what_the_wall_clock_allows() -> None:
     begun = source(rate=10, now=1000.0).begin()
     assert begun == {"next": 0, "begun": 1000.0}

@@ -1,0 +1,83 @@
+"""The first minute: what a newcomer sees of `anabranch demo auctions`, and every example, chosen from there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import expect
+from tests.ui.chromium import monitor, opened
+from tests.ui.conftest import watched
+
+from anabranch.ui.presets import PRESETS, Preset
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROWS = "#panel-answers .ab-table tbody tr"
+
+
+@pytest.fixture(scope="module")
+def demo_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with monitor(tmp_path_factory.mktemp("demo"), demo=True) as found:
+        yield found
+
+
+@pytest.fixture
+def demo(browser: Browser, demo_address: str) -> Iterator[Page]:
+    page = opened(browser, 1440, 900, "light")
+    page.goto(f"{demo_address}/?session=auctions")
+    yield from watched(page, demo_address)
+
+
+def test_the_first_view_has_rows_a_welcome_and_a_chart_that_moves_above_the_fold(demo: Page) -> None:
+    expect(demo.locator(ROWS).first).to_be_visible()
+    expect(demo.locator(".ab-welcome")).to_contain_text("An auction house, 10 events a second. Items with ten bids")
+    drawn = [one.get_attribute("aria-label") for one in demo.locator(".ab-tick.on").all()]
+    assert drawn == ["draw avg over time", "draw max over time"]
+    demo.wait_for_function("document.querySelector('.ab-chart').dataset.points > 20")
+    box = demo.locator(".ab-chart").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 900
+    items = [text.strip() for text in demo.locator(f"{ROWS}:not(.leaving) td:first-child").all_inner_texts()]
+    assert items == sorted(items)
+    demo.get_by_role("button", name="Close the welcome").click()
+    expect(demo.locator(".ab-welcome")).to_be_hidden()
+    demo.reload()
+    expect(demo.locator(ROWS).first).to_be_visible()
+    expect(demo.locator(".ab-welcome")).to_be_hidden()
+
+
+@pytest.mark.parametrize("number", range(len(PRESETS)), ids=lambda number: f"{number + 1}-{PRESETS[number].file}")
+def test_every_example_starts_from_the_demo_and_shows_rows(demo: Page, number: int) -> None:
+    preset: Preset = PRESETS[number]
+    demo.get_by_role("button", name="Examples").click()
+    demo.get_by_role("menuitem").nth(number).click()
+    expect(demo.locator("select[aria-label=session]")).to_have_value(preset.case.session)
+    expect(demo.locator(".cm-content")).to_contain_text(preset.text().splitlines()[0])
+    expect(demo.locator(".ab-welcome")).to_contain_text(preset.story)
+    expect(demo.locator(ROWS).first).to_be_visible()
+    expect(demo.locator(".q-notification")).to_have_count(0)
+    if preset.draw:
+        expect(demo.locator(".ab-tick.on")).to_have_count(len(preset.draw))
+        expect(demo.locator(".ab-chart")).to_have_attribute("data-points", re.compile("[1-9]"))
+
+
+def test_an_example_leaves_a_query_of_its_name_alone_until_start_is_pressed(demo: Page) -> None:
+    expect(demo.locator(ROWS).first).to_be_visible()
+    demo.locator(".cm-content").click()
+    demo.keyboard.press("Control+Home")
+    demo.keyboard.type("# mine")
+    demo.keyboard.press("Enter")
+    demo.get_by_role("button", name="Start").click()
+    expect(demo.locator(".ab-welcome")).to_be_hidden()
+    demo.get_by_role("button", name="Examples").click()
+    demo.get_by_role("menuitem").first.click()
+    expect(demo.locator(".q-notification")).to_contain_text("Press Start")
+    expect(demo.locator(".cm-content")).not_to_contain_text("# mine")
+    demo.get_by_role("button", name="Start").click()
+    expect(demo.locator(".ab-welcome")).to_be_visible()
