@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
-from tests.server.conftest import BUSY, Served, minutes, until
+from tests.server.conftest import BUSY, Served, bike, minutes, until
+
+from anabranch.model.instants import format_instant, parse_instant
 
 NAMED = """
 REGISTER QUERY named STARTING AT 2022-10-14T14:45 {
@@ -123,3 +125,26 @@ def test_a_row_over_a_stream_that_another_text_s_query_makes_has_its_reasons(ser
     assert [(one["id"], one["stream"]) for one in why.json()["why"]["elements"]] == [("n4", "evens")]
     scene = served.http.get(f"{INSIDE}/scene", params={"at": found["at"]}).json()["scene"]
     assert scene["total"] == 2
+
+
+def test_why_left_names_what_left_the_window(served: Served) -> None:
+    served.make(NAMED.replace(" WHERE b.id >= 0", "").replace("PT1H", "PT2M"), None)
+    served.push(minutes(6))
+    served.wait_for("named", 5)
+    answer = served.http.post(f"{INSIDE}/why-left", json={"row": {"bike": 1}, "at": "2022-10-14T14:46:00Z"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["why_left"]
+    assert [one["id"] for one in found["gone"]] == ["n1"]
+    assert served.http.post(f"{INSIDE}/why-left", json={"row": [1, 2, 3]}).status_code == 422
+
+
+def test_a_batch_larger_than_a_short_recording_does_not_make_windows_look_empty(served: Served) -> None:
+    served.make(NAMED.replace(" WHERE b.id >= 0", "").replace("PT1H", "PT10M"), None)
+    begin = parse_instant("2022-10-14T14:45Z")
+    served.push([bike(number, format_instant(begin + number * 60_000_000)) for number in range(900)])
+    last = format_instant(begin + 898 * 60_000_000)
+    until(lambda: found[-1]["at"] == last if (found := served.results("named")) else False)
+    scene = served.http.get(f"{INSIDE}/scene", params={"events": 100}).json()["scene"]
+    assert (scene["total"], scene["at"]) == (10, begin + 898 * 60_000_000)
+    few = served.http.get(f"{INSIDE}/scene", params={"events": 5}).json()
+    assert (few["instants"], few["scene"]) == ([], None)  # out of reach, which is not: empty

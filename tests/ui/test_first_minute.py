@@ -18,6 +18,7 @@ from anabranch.ui.presets import PRESETS, Preset
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+expect.set_options(timeout=120_000)  # a loaded machine, and kernels that are compiled, take their time
 ROWS = "#panel-answers .ab-table tbody tr"
 
 
@@ -81,3 +82,65 @@ def test_an_example_leaves_a_query_of_its_name_alone_until_start_is_pressed(demo
     expect(demo.locator(".cm-content")).not_to_contain_text("# mine")
     demo.get_by_role("button", name="Start").click()
     expect(demo.locator(".ab-welcome")).to_be_visible()
+
+
+def chosen(page: Page, note: str) -> None:
+    page.get_by_role("button", name="Examples").click()
+    page.get_by_role("menuitem").filter(has_text=note).click()
+    expect(page.locator(ROWS).first).to_be_visible()
+
+
+def test_a_row_that_is_leaving_says_why_it_left(demo: Page) -> None:
+    chosen(demo, "Figure 6")  # rows come and go every second
+    demo.wait_for_selector(f"{ROWS}.leaving", state="attached")
+    demo.evaluate(
+        f"""() => new Promise((done) => {{
+          const look = () => {{
+            const row = document.querySelector("{ROWS}.leaving");
+            if (row) {{ row.click(); done(); }} else setTimeout(look, 20);
+          }};
+          look();
+        }})"""
+    )
+    dialog = demo.get_by_role("dialog")
+    expect(dialog).to_contain_text("Why did this row leave?")
+    expect(dialog).to_contain_text(re.compile("It was there at .* and no longer at"))
+    expect(dialog.locator(".ab-elements li").first).to_be_visible()
+    demo.get_by_role("button", name="Why was it there?").click()
+    expect(dialog).to_contain_text("Why is this row there?")
+    expect(dialog.locator(".ab-elements li").first).to_be_visible()
+    demo.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_every_click_on_a_row_answers_while_the_stream_runs(demo: Page) -> None:
+    chosen(demo, "Figure 6")
+    dialog = demo.get_by_role("dialog")
+    for number in range(6):
+        demo.wait_for_function(f"document.querySelectorAll('{ROWS}').length > 5")
+        demo.evaluate(f"document.querySelectorAll('{ROWS}')[{number}].click()")
+        expect(dialog).to_contain_text(re.compile("Why is this row there|Why did this row leave"))
+        expect(dialog.locator(".ab-elements li").first).to_be_visible()
+        demo.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+
+
+def test_why_not_takes_what_the_table_shows_and_never_denies_a_row_of_it(demo: Page) -> None:
+    chosen(demo, "Figure 6")
+    demo.get_by_role("button", name="Pause", exact=True).first.click()
+    expect(demo.locator(".ab-pill.paused")).to_be_visible()
+    demo.wait_for_timeout(1500)
+    shown = demo.locator(ROWS).first.locator("td").first.inner_text()
+    assert "://" not in shown
+    demo.get_by_role("button", name="Why not?").click()
+    field = demo.get_by_role("combobox", name="id")
+    field.fill(shown)
+    field.press("Enter")
+    dialog = demo.get_by_role("dialog")
+    expect(dialog).to_contain_text("There is such a row at")
+    demo.get_by_role("button", name="Why is it there?").click()
+    expect(dialog.locator(".ab-elements li").first).to_be_visible()
+    demo.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    demo.get_by_role("button", name="Start").click()
+    expect(demo.locator(".ab-pill.running")).to_be_visible()

@@ -143,6 +143,27 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True)
+class Departure:
+    """Why a row left an answer. `at` is the last instant at which it was there, `left_at` the one after it; None: it is
+    still there.
+
+    `gone` are the elements of the row that left the windows, `changed` those that an event told otherwise, each as it
+    was and as it is; `came` are elements that keep the row out. `instead` is the row that took its place: one that
+    differs in its numbers alone.
+    """
+
+    columns: tuple[str, ...]
+    row: Row
+    at: int
+    left_at: int | None
+    gone: tuple[Element, ...]
+    changed: tuple[tuple[Element, Element], ...]
+    came: tuple[Element, ...]
+    instead: Row | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class PatternPart:
     """A part of the query's pattern; `span` is where it stands in the text, (start, stop); `elements` are those that
     fit it in the nearest match."""

@@ -1,4 +1,5 @@
-"""Why a row is in an answer: the elements that it is made of, what completed it, and when it will leave.
+"""Why a row is in an answer: the elements that it is made of, what completed it, and when it will leave. And why a row
+left: which of its elements are gone or changed, or what came that keeps it out.
 
 The law makes this exact without looking into any operator: a set of elements explains a row when the plain query over
 these elements alone has the row. What is looked for is such a set from which none can be left out. The rows of the
@@ -24,7 +25,7 @@ from anabranch.insight.held import Holding
 from anabranch.insight.minimal import Budget, OutOfBudget, smallest, thinned
 from anabranch.insight.recording import Recording
 from anabranch.insight.replay import Moment, Replay
-from anabranch.insight.shapes import Json, Why
+from anabranch.insight.shapes import Departure, Json, Why
 from anabranch.model.instants import format_instant
 from anabranch.snapshot.rdf.static import PartTooLarge
 
@@ -44,6 +45,25 @@ def why(
     replay = Replay(recording)
     moment, found, note = _find(replay, row, at)
     return _Reason(replay, moment, found, Budget(budget), [note] if note else []).why()
+
+
+def why_left(
+    recording: Recording,
+    row: Mapping[str, Json] | Sequence[Json],
+    at: int | None = None,
+    budget: int = BUDGET,
+) -> Departure:
+    """Why a row that was there at the last instant at or before a time left, at the first instant without it."""
+    replay = Replay(recording)
+    moment, found, _ = _find(replay, row, at)
+    later = replay.moments[replay.position(moment) :]
+    for now, there in _presence(replay, later, row_key(found)):
+        if not there:
+            return _Reason(replay, moment, found, Budget(budget), []).departure(now)
+        moment = now
+    note = "the row is still there at the last instant that was recorded"
+    columns = replay.registration.columns
+    return Departure(columns, tuple(map(to_json, found)), moment.at, None, (), (), (), None, note)
 
 
 def _find(replay: Replay, row: Mapping[str, Json] | Sequence[Json], at: int | None) -> tuple[Moment, Row, str]:
@@ -103,6 +123,47 @@ class _Reason:
             minimal,
             "; ".join(self._notes),
         )
+
+    def departure(self, now: Moment) -> Departure:
+        """Why the row is no longer there at an instant, the first after its own."""
+        before, after = self._holding, Holding(self._replay, now)
+        units = sorted(self._elements()[0], key=lambda unit: (before.first_came(unit), unit.kind, str(unit.key)))
+        self._notes.clear()
+        pairs = [(before.element(unit), after.element(unit)) for unit in units if unit in after]
+        gone = tuple(before.element(unit) for unit in units if unit not in after)
+        changed = tuple((was, is_) for was, is_ in pairs if was.text != is_.text)
+        came = () if gone or changed else tuple(map(after.element, self._keeping_out(now, after)))
+        if not (gone or changed or came):
+            self._notes.append("all that made it is still there: what has changed lies elsewhere in the windows")
+        instead = next(
+            (one for one in self._replay.rows(now) if _without_numbers(one) == _without_numbers(self._row)), None
+        )
+        return Departure(
+            self._replay.registration.columns,
+            tuple(map(to_json, self._row)),
+            self._moment.at,
+            now.at,
+            gone,
+            changed,
+            came,
+            None if instead is None else tuple(map(to_json, instead)),
+            "; ".join(self._notes),
+        )
+
+    def _keeping_out(self, now: Moment, after: Holding) -> list[Unit]:
+        """Elements that came and without which the row would still be there; none if that is not what it is."""
+        fresh = [unit for unit in after.units if unit not in self._holding]
+        ground = [unit for unit in after.units if unit in self._holding]
+
+        def keeps_out(some: Sequence[Unit]) -> bool:
+            self._budget.spend()
+            return not _has(self._replay, now, self._key, frozenset(after.closed([*ground, *some])))
+
+        try:
+            return [] if not fresh or keeps_out([]) else smallest(fresh, keeps_out)
+        except OutOfBudget:
+            self._notes.append("the search for what keeps it out was given up")
+            return []
 
     # --- which elements ---
 
@@ -179,6 +240,11 @@ class _Reason:
         if ahead.query.is_volatile:
             self._notes.append(f"the query reads the clock or chance: {_MOST_LOOKED_AT:,} instants were looked at")
         return None
+
+
+def _without_numbers(row: Row) -> tuple[object, ...]:
+    said = map(to_json, row)
+    return tuple(None if isinstance(one, int | float) and not isinstance(one, bool) else repr(one) for one in said)
 
 
 def _later(replay: Replay, moment: Moment) -> Iterator[Moment]:

@@ -35,6 +35,13 @@ class Figures:
         self._rates.note(events)
         return events
 
+    def watermarks(self) -> dict[str, int | None]:
+        """How far the time of each open stream has come."""
+        streams = self.progress.status.get("streams", {})
+        return {
+            name: _instant(said.get("watermark")) for name, said in streams.items() if not said.get("closed", False)
+        }
+
     def letters(self, inner: str, kind: str) -> Path:
         return letter_file(self._letters, inner, kind)
 

@@ -25,15 +25,19 @@ from anabranch.sources.base import Offset, OpenedStream
 from anabranch.spark.job import Job
 
 _MOST = 2_000
+OUT_OF_REACH = 2**62
+"""An instant after all others: none can be shown of a stream that cannot be read back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the streams stood after a batch, and how many events they had brought by then."""
+    """Where the streams stood after a batch, how many events they had brought by then, and how far the time of each had
+    come that was still open."""
 
     batch: int
     streams: dict[str, Offset]
     events: dict[str, int]
+    watermarks: dict[str, int | None]
 
 
 class Marks:
@@ -42,13 +46,15 @@ class Marks:
         self._marks: list[Mark] = []
         self._begun: dict[str, Offset] = {}
 
-    def note(self, batch: int, offset: dict[str, Any], events: dict[str, int]) -> None:
+    def note(
+        self, batch: int, offset: dict[str, Any], events: dict[str, int], watermarks: dict[str, int | None]
+    ) -> None:
         with self._lock:
             for name, begun in offset.get("begun", {}).items():
                 self._begun.setdefault(name, begun)
             if self._marks and self._marks[-1].batch >= batch:
                 return
-            self._marks.append(Mark(batch, dict(offset.get("streams", {})), dict(events)))
+            self._marks.append(Mark(batch, dict(offset.get("streams", {})), dict(events), dict(watermarks)))
             if len(self._marks) > _MOST:
                 half = len(self._marks) // 2
                 self._marks = self._marks[:half:2] + self._marks[half:]
@@ -70,15 +76,22 @@ class Marks:
 
     def before(self, stream: str, events: int) -> list[Offset]:
         """Offsets from which at most so many events of a stream lead to the newest mark, the earliest first; the
-        stream's beginning is among them if it is known and near enough."""
+        stream's beginning is among them if it is known and near enough. Where the last batch alone brought more, the
+        beginning of that batch comes before them."""
         with self._lock:
             marks = [one for one in self._marks if stream in one.streams]
             begun = self._begun.get(stream)
         if not marks:
             return []
         total = marks[-1].events.get(stream, 0)
-        near = [one.streams[stream] for one in marks if total - one.events.get(stream, 0) <= events]
-        return [begun, *near] if begun is not None and total <= events else near
+        near = [one for one in marks if total - one.events.get(stream, 0) <= events]
+        starts = [one.streams[stream] for one in near]
+        if begun is not None and total <= events:
+            return [begun, *starts]
+        if all(one.events.get(stream, 0) == total for one in near):
+            before = marks[len(marks) - len(near) - 1].streams[stream] if len(near) < len(marks) else begun
+            return starts if before is None else [before, *starts]
+        return starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +133,8 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
     """The recording of a query over the last events that the run has read, at most `most` of all streams together.
 
     Where a slice does not go back to its stream's beginning, the first instants would see windows that are not full:
-    what is shown begins when the widest window lies within all slices.
+    what is shown begins when the widest window lies within all slices. It ends where the time of the streams has come
+    to: the windows of later instants are not full yet.
     """
     unnamed = any(one.stream.name is None for one in windows_of(registration.plan))
     own, given = streams_named(registration), {one.name for one in job.streams}
@@ -129,18 +143,22 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
     named = own.union(*map(streams_named, asked))
     read = [one for one in job.streams if one.name in named or (unnamed and not own) or len(job.streams) == 1]
     slices = {one.name: read_back(one, marks, max(1, most // max(1, len(read)))) for one in read}
-    cut = [one for one in slices.values() if not one.is_whole and one.events]
+    cut = [one for one in slices.values() if not one.is_whole]
     begins_at = None
     if cut:
-        begins_at = max(min(event.event_time for event in one.events) for one in cut)
+        begins_at = max(min((event.event_time for event in one.events), default=OUT_OF_REACH) for one in cut)
+    if begins_at is not None and begins_at < OUT_OF_REACH:
         for one in asked:  # a window over what another query makes is full when that query's have been for so long
             widths = [window.width for window in windows_of(one.plan) if window.width is not None]
             begins_at = max((add_duration(begins_at, width) for width in widths), default=begins_at)
+    newest = marks.newest()
+    reached = {} if newest is None else {name: at for name, at in newest.watermarks.items() if name in slices}
     return Recording.of(
         options,
         {name: one.events for name, one in slices.items()},
         graphs=job.graphs,
         begins_at=begins_at,
+        ends_at=min((at - 1 for at in reached.values() if at is not None), default=None),  # one may still come at `at`
         rules=job.rules,
         mapping=job.mapping,
         running=job.running,

@@ -62,7 +62,7 @@ class Recordings:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
-    def find(self, session: LiveSession, query: str, wanted: str | None, events: int | None = None) -> Kept:
+    def find(self, session: LiveSession, query: str, wanted: str | None, make: Callable[[], Recording]) -> Kept:
         """The recording of an id, or a new one of what has just happened."""
         session.query(query)
         if wanted is not None:
@@ -71,7 +71,7 @@ class Recordings:
             if found is None or (found.session, found.query) != (session.name, query):
                 raise ServerError(NOT_FOUND, "there is no such recording any more", "leave it out to make a new one")
             return found
-        made = Kept(uuid.uuid4().hex[:12], session.name, query, session.recording(query, events))
+        made = Kept(uuid.uuid4().hex[:12], session.name, query, self.within(make))
         with self._lock:
             self._kept[made.id] = made
             while len(self._kept) > _KEPT:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
+from anabranch.insight.recording import Recording
 from anabranch.insight.shapes import to_json
 from anabranch.server.models import Row, Values
 from anabranch.server.problems import BAD_REQUEST, NOT_FOUND, ServerError
 from anabranch.server.recordings import Recordings
 from anabranch.server.routing import PROBLEMS, V1, Some, TheSession, instant
+from anabranch.server.session import LiveSession
+from anabranch.server.slices import SCENES, STEPS, reaching, with_instants
 
 if TYPE_CHECKING:
     from anabranch.insight.scenes import Scenes
@@ -19,13 +23,23 @@ if TYPE_CHECKING:
 router = APIRouter(prefix=f"{V1}/sessions/{{session}}/queries/{{query:path}}", responses=PROBLEMS, tags=["insight"])
 
 _Wanted = Annotated[str | None, Query(max_length=40, description="The id of a recording; a new one if left out.")]
-_Events = Annotated[int | None, Query(ge=1, le=20_000, description="Of a new recording: at most so many events.")]
+_Events = Annotated[
+    int | None,
+    Query(ge=1, le=20_000, description="Of a new recording: at most so many events; as many as it takes if left out."),
+]
 _At = Annotated[str | None, Query(description="An instant; the last one if left out.")]
 
 
 def _recordings(request: Request) -> Recordings:
     found: Recordings = request.app.state.recordings
     return found
+
+
+def _some(session: LiveSession, query: str, events: int | None, instants: int, at: int | None = None) -> Recording:
+    """A new recording: of so many events if that was asked for, else as short as will do."""
+    if events is not None:
+        return session.recording(query, events)
+    return with_instants(session, query, instants) if at is None else reaching(session, query, at)
 
 
 @router.get("/operators", summary="The operators of a query and what they have done")
@@ -44,7 +58,8 @@ def steps(
     events: _Events = None,
 ) -> dict[str, Any]:
     """Of a recording of the last events. Its id, given again, leafs through the same one."""
-    kept, recordings = _recordings(request).find(found, query, recording, events), _recordings(request)
+    recordings = _recordings(request)
+    kept = recordings.find(found, query, recording, lambda: _some(found, query, events, STEPS))
 
     def look(made: Steps) -> dict[str, Any]:
         return {
@@ -60,7 +75,8 @@ def steps(
 
 @router.get("/steps/{number}", summary="How things stood after a message")
 def step(request: Request, found: TheSession, query: str, number: int, recording: _Wanted = None) -> dict[str, Any]:
-    kept, recordings = _recordings(request).find(found, query, recording), _recordings(request)
+    recordings = _recordings(request)
+    kept = recordings.find(found, query, recording, lambda: with_instants(found, query, STEPS))
 
     def look(made: Steps) -> dict[str, Any]:
         if not 0 <= number < len(made.messages):
@@ -81,7 +97,8 @@ def scene(
 ) -> dict[str, Any]:
     """Of the last instant at or before `at`."""
     wanted = instant(at)
-    kept, recordings = _recordings(request).find(found, query, recording, events), _recordings(request)
+    recordings = _recordings(request)
+    kept = recordings.find(found, query, recording, lambda: _some(found, query, events, SCENES, wanted))
 
     def look(scenes: Scenes) -> dict[str, Any]:
         instants = [one for one in scenes.instants if wanted is None or one <= wanted]
@@ -96,13 +113,35 @@ def why(request: Request, found: TheSession, query: str, asked: Row, recording: 
     """The elements that it is made of, what completed it, and when it will leave."""
     from anabranch.insight.why import why as find_why
 
+    return _of_row(request, found, query, asked, recording, "why", find_why)
+
+
+@router.post("/why-left", summary="Why a row is no longer there")
+def why_left(request: Request, found: TheSession, query: str, asked: Row, recording: _Wanted = None) -> dict[str, Any]:
+    """Of a row that was there at `at`: which of its elements left the windows or changed, or what came that keeps it
+    out, and at which instant."""
+    from anabranch.insight.why import why_left as find_why_left
+
+    return _of_row(request, found, query, asked, recording, "why_left", find_why_left)
+
+
+def _of_row(
+    request: Request,
+    found: LiveSession,
+    query: str,
+    asked: Row,
+    recording: str | None,
+    name: str,
+    find: Callable[[Recording, Mapping[str, Any], int | None], object],
+) -> dict[str, Any]:
     at = instant(asked.at)
-    kept, recordings = _recordings(request).find(found, query, recording), _recordings(request)
+    recordings = _recordings(request)
+    kept = recordings.find(found, query, recording, lambda: reaching(found, query, at))
     columns = found.query(query).columns
     row = dict(zip(columns, asked.row, strict=False)) if isinstance(asked.row, list) else asked.row
     if len(row) < len(asked.row) or not row or not set(row) <= set(columns):
         raise ServerError(BAD_REQUEST, "that is no row of the query", f"its columns are {', '.join(columns)}")
-    return {"recording": kept.id, "why": to_json(recordings.within(lambda: find_why(kept.recording, row, at)))}
+    return {"recording": kept.id, name: to_json(recordings.within(lambda: find(kept.recording, row, at)))}
 
 
 @router.post("/why-not", summary="Why no row has these values")
@@ -113,6 +152,7 @@ def why_not(
     from anabranch.insight.why_not import why_not as find_why_not
 
     at = instant(asked.at)
-    kept, recordings = _recordings(request).find(found, query, recording), _recordings(request)
+    recordings = _recordings(request)
+    kept = recordings.find(found, query, recording, lambda: reaching(found, query, at))
     told = recordings.within(lambda: find_why_not(kept.recording, asked.values, at))
     return {"recording": kept.id, "why_not": to_json(told)}

@@ -681,4 +681,4 @@ class LiveSession:
     def _moved(self, progress: Progress) -> None:
         events = self._figures.moved(progress)
         if progress.offset:
-            self._marks.note(progress.batch, progress.offset, events)
+            self._marks.note(progress.batch, progress.offset, events, self._figures.watermarks())

@@ -28,7 +28,7 @@ class Answers:
         self,
         desk: Desk,
         on_tick: Callable[[str], None],
-        on_row: Callable[[Mapping[str, Any], str], Awaitable[None]],
+        on_row: Callable[[Mapping[str, Any], str, bool], Awaitable[None]],
         on_why_not: Callable[[], None],
     ) -> None:
         self._desk = desk
@@ -50,7 +50,12 @@ class Answers:
                     hint="Ask why a row is not there",
                 )
             self._table = LiveTable(
-                "rows of the answer", "", clickable=True, steady=True, hint="Click for the reason why this row is there"
+                "rows of the answer",
+                "",
+                clickable=True,
+                steady=True,
+                hint="Click for the reason why this row is there",
+                left_hint="Click for the reason why this row left",
             )
             self._table.on("tick", lambda event: self._on_tick(argument(event)))
             self._table.on("choose", lambda event: self._chosen(argument(event)))
@@ -85,6 +90,11 @@ class Answers:
     @property
     def columns(self) -> tuple[str, ...]:
         return self._columns
+
+    def seen(self) -> dict[str, list[Any]]:
+        """The values of each column that the page shows, or has just shown."""
+        rows = [row for row, _ in (*self._rows.rows.values(), *self._rows.gone.values())]
+        return {name: [row[place] for row in rows] for place, name in enumerate(self._columns)}
 
     def ticked(self, names: Sequence[str]) -> None:
         self._table.ticked(names)
@@ -154,9 +164,11 @@ class Answers:
         _say_if(self._note, text)
 
     async def _chosen(self, key: int) -> None:
-        if key in self._rows.rows:
-            row, at = self._rows.rows[key]
-            await self._on_row(dict(zip(self._columns, row, strict=True)), at)
+        """A row that the browser shows: one of the answer, or one that has left since."""
+        left = key not in self._rows.rows
+        found = self._rows.gone.get(key) if left else self._rows.rows[key]
+        if found is not None:
+            await self._on_row(dict(zip(self._columns, found[0], strict=True)), found[1], left)
 
 
 def _say_if(where: Element, text: str) -> None:

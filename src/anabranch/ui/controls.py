@@ -6,9 +6,9 @@ Invariant: nothing runs but what the server has accepted; what it refuses is und
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 from nicegui.element import Element
@@ -88,9 +88,7 @@ class Controls:
             await self._desk.ask(session.start)
 
     async def _register(self, session: LiveSession, text: str, *, replace: bool = True) -> str | None:
-        found: list[Any] | BaseException | None = await self._desk.ask(
-            lambda: _tried(lambda: session.register(text, replace=replace))
-        )
+        found = await self._desk.attempt(lambda: session.register(text, replace=replace))
         if isinstance(found, ServerError) and found.code == EXISTS and not replace:
             ui.notify(
                 "A query of this name runs with another text. Press Start to let the example take its place.",
@@ -98,7 +96,7 @@ class Controls:
                 position="top",
             )
             return None
-        if isinstance(found, BaseException):
+        if isinstance(found, Exception):
             if isinstance(found, QueryError) and self.editor is not None:
                 diagnostics = await self._desk.ask(lambda: session.check(text), quiet=True)
                 if diagnostics:
@@ -162,14 +160,6 @@ class Controls:
                 yield
             finally:
                 enabled(self._start, self._desk.session is not None)
-
-
-def _tried(what: Callable[[], Any]) -> Any:
-    """What it gives, or the error that it raises."""
-    try:
-        return what()
-    except Exception as error:
-        return error
 
 
 def _readdressed(session: LiveSession, stream: str, address: str) -> None:

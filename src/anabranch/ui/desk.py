@@ -110,12 +110,20 @@ class Desk:
     async def ask(self, what: Callable[[], Found], *, quiet: bool = False) -> Found | None:
         """Do something of the server in a thread; a failure is told, and gives None. Nothing follows once the page is
         left."""
-        found = None
+        found = await self.attempt(what)
+        if isinstance(found, Exception):
+            if not quiet:
+                failed(found)
+            return None
+        return found
+
+    async def attempt(self, what: Callable[[], Found]) -> Found | Exception:
+        """The same, where who asks tells of a failure."""
+        found: Found | Exception | None
         try:
             found = await run.io_bound(what)
         except Exception as error:
-            if not quiet and not self._client.is_deleted:
-                failed(error)
+            found = error
         if self._client.is_deleted:
             raise asyncio.CancelledError
-        return found
+        return found  # type: ignore[return-value]  # None only where `what` gives it

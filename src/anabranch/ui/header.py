@@ -75,7 +75,7 @@ class Header:
                         'dense outlined autofocus aria-label="name of the session"'
                     )
                     tag("span")
-                    button("Create", self._create, classes="primary").style("justify-self: start")
+                    button("Create", None, classes="primary").style("justify-self: start")
                 form.on("submit.prevent", lambda _: self._create())
 
     async def _create(self) -> None:

@@ -76,6 +76,7 @@ class Monitor:
         desk.watch(self._changed)
         desk.choose()
         ui.timer(PACE, self._tick)
+        ui.timer(PACE, self._tick_view)
 
     def _build_body(self) -> None:
         with tag("div", "ab-bar"):
@@ -165,12 +166,11 @@ class Monitor:
         """Draw the kept results anew; what is seen in the table stays."""
         ui.timer(0, self._history, once=True)
 
-    async def _why(self, row: Mapping[str, Any], at: str) -> None:
-        await self._dialogs.why(row, at)
+    async def _why(self, row: Mapping[str, Any], at: str, left: bool) -> None:
+        await (self._dialogs.why_left(row, at) if left else self._dialogs.why(row, at))
 
     def _why_not(self) -> None:
-        last = self._answers.last
-        self._dialogs.ask(self._answers.columns, None if last is None else str(last["at"]))
+        self._dialogs.ask(self._answers.columns, self._answers.seen(), self._answers.last)
 
     # --- ticks --------------------------------------------------------------------------------------------------
 
@@ -180,9 +180,12 @@ class Monitor:
         if slow:
             await self._look_around()
         await self._take_results()
+        if slow and self._desk.tab == "plan":
+            await self._plan.tick()
+
+    async def _tick_view(self) -> None:
+        """What looks into a recording, which may take long: nothing else waits for it."""
         match self._desk.tab:
-            case "plan" if slow:
-                await self._plan.tick()
             case "steps":
                 await self._steps.tick()
             case "window":

@@ -79,9 +79,11 @@ def say(element: Element, text: str) -> None:
 
 
 def button(
-    text: str, on_click: Handler, *, icon: str = "", classes: str = "", label: str = "", hint: str = ""
+    text: str, on_click: Handler | None, *, icon: str = "", classes: str = "", label: str = "", hint: str = ""
 ) -> Element:
-    element = tag("button", f"ab-button {classes}" + (" icon" if not text else ""), type="button")
+    """A button; without a handler it submits the form that it stands in, as the Enter key does."""
+    kind = "submit" if on_click is None else "button"
+    element = tag("button", f"ab-button {classes}" + (" icon" if not text else ""), type=kind)
     if label or not text:
         element.props["aria-label"] = label or hint
     if hint or not text:
@@ -91,7 +93,8 @@ def button(
             raw(picture(icon))
         if text:
             words("span", text)
-    element.on("click", lambda _: on_click())
+    if on_click is not None:
+        element.on("click", lambda _: on_click())
     return element
 
 

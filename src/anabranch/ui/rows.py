@@ -11,6 +11,7 @@ from typing import Any
 from anabranch.ui.values import is_number
 
 MOST_ROWS = 200
+_MOST_GONE = 1_000
 Row = tuple[Any, ...]
 
 
@@ -18,12 +19,14 @@ class Rows:
     """Which rows are shown, and the key of each.
 
     A row that is equal to one before keeps its key. Of the others, one that differs from a row before in its numbers
-    alone takes its key: its cells have changed. All else came or went.
+    alone takes its key: its cells have changed. All else came or went. What went is remembered for a while, with the
+    last instant at which it was there: the browser still shows it.
     """
 
     def __init__(self) -> None:
         self._next = 0
         self.rows: dict[int, tuple[Row, str]] = {}
+        self.gone: dict[int, tuple[Row, str]] = {}
 
     def show(self, rows: Sequence[Row], at: str) -> tuple[list[int], list[int]]:
         """These rows take the place of all others; their keys in order, and which must be sent."""
@@ -45,7 +48,7 @@ class Rows:
             self._next += changed is None
             fresh.append(key)
             order.append(key)
-        self.rows = {key: (row, at) for key, row in zip(order, rows, strict=True)}
+        self._keep({key: (row, at) for key, row in zip(order, rows, strict=True)})
         return order, fresh
 
     def put_first(self, rows: Sequence[Row], at: str) -> tuple[list[int], list[int]]:
@@ -53,8 +56,14 @@ class Rows:
         fresh = list(range(self._next, self._next + len(rows)))
         self._next += len(rows)
         held = dict(zip(fresh, ((row, at) for row in rows), strict=True)) | self.rows
-        self.rows = dict(list(held.items())[:MOST_ROWS])
+        self._keep(dict(list(held.items())[:MOST_ROWS]))
         return list(self.rows), [key for key in fresh if key in self.rows]
+
+    def _keep(self, rows: dict[int, tuple[Row, str]]) -> None:
+        left = {key: one for key, one in self.rows.items() if key not in rows}
+        self.rows = rows
+        if left:
+            self.gone = dict(list((self.gone | left).items())[-_MOST_GONE:])
 
 
 def _taken(free: dict[str, list[int]], name: str) -> int | None:

@@ -17,11 +17,11 @@ from nicegui.element import Element
 
 from anabranch.insight.shapes import Memory, Message, Row, StepState
 from anabranch.insight.steps import Steps
+from anabranch.server.slices import STEPS, with_instants
 from anabranch.ui.components import Choice, LiveTable, MessageList, PlanGraph, Scrubber
 from anabranch.ui.desk import Desk
 from anabranch.ui.drawing import drawing
 from anabranch.ui.pieces import argument, button, card, enabled, picture, raw, say, shown, tag, words
-from anabranch.ui.recordings import of_enough_instants
 from anabranch.ui.values import cell, clock, numeric_columns, short_text
 
 _STYLES = {
@@ -33,7 +33,6 @@ _STYLES = {
 _SPEEDS = {"1": "1 / s", "3": "3 / s", "10": "10 / s", "30": "30 / s"}
 _RECORD = "Record the last events of this query, then go through what its operators tell one another, one by one."
 _START_FIRST = "Start a query first. Then its last events can be replayed, message by message."
-_INSTANTS = 8  # that a recording should have, if the stream has brought as many
 _NEAR = 40  # messages shown before and after the current one
 
 
@@ -90,10 +89,14 @@ class StepByStep:
             self._play.on("click", lambda _: self._toggle())
             self._next = button("", lambda: self.go(self._at + 1), icon="next", label="Next message")
             self._last = button("", lambda: self.go(self._count - 1), icon="last", label="Last message")
-            speed = Choice("messages a second", _SPEEDS, "3", hidden_label=True)
-            speed.on("pick", lambda event: setattr(self, "_speed", float(argument(event))))
+            self._pace = Choice("messages a second", _SPEEDS, "3", hidden_label=True)
+            self._pace.on("pick", lambda event: self._set_speed(argument(event)))
             self._line = Scrubber("instant")
             self._line.on("move", lambda event: self._jump(argument(event)), throttle=0.1)
+
+    def _set_speed(self, speed: str) -> None:
+        self._speed = float(speed)
+        self._pace.offer(_SPEEDS, speed)
 
     # --- recordings ---------------------------------------------------------------------------------------------
 
@@ -246,7 +249,7 @@ class StepByStep:
 
 
 def _recorded(session: Any, query: str) -> Steps:
-    return of_enough_instants(session, query, Steps, _INSTANTS)
+    return Steps(with_instants(session, query, STEPS))
 
 
 def _entry(message: Message, prefixes: Mapping[str, str]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class Streams:
                         'dense outlined aria-label="address of the stream"'
                     )
                     tag("span")
-                    button("Add the stream", self._submit, classes="primary").style("justify-self: start")
+                    button("Add the stream", None, classes="primary").style("justify-self: start")
                 form.on("submit.prevent", lambda _: self._submit())
 
     def _ask(self) -> None:

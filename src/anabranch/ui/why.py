@@ -1,26 +1,30 @@
-"""Why a row is there, and why one is not: two dialogs.
+"""Why a row is there, why one left, and why one is not there: dialogs.
 
 Invariant: both tell what insight found, with its own reservations; the page adds no reason.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from nicegui import ui
 from nicegui.element import Element as Piece
 
-from anabranch.insight.shapes import Element, PatternPart, Why, WhyNot
+from anabranch.insight.shapes import Departure, Element, PatternPart, Why, WhyNot
+from anabranch.server.slices import reaching
 from anabranch.ui.components import WindowGraph
 from anabranch.ui.desk import Desk
+from anabranch.ui.meaning import has_row, iris, meant, read
 from anabranch.ui.pieces import button, tag, words
-from anabranch.ui.recordings import reaching
 from anabranch.ui.scene import vertices_and_links
-from anabranch.ui.values import clock, micros, plain, short_text
+from anabranch.ui.values import COMMON_PREFIXES, clock, micros, plain, short_text
 
 _MOST_ELEMENTS = 60
+_MOST_CHOICES = 200
+_MOST_MEANT = 8
+Reason = TypeVar("Reason")
 
 
 class Dialogs:
@@ -44,28 +48,46 @@ class Dialogs:
     # --- why ----------------------------------------------------------------------------------------------------
 
     async def why(self, row: Mapping[str, Any], at: str) -> None:
+        """Why a row is there at an instant."""
         session, query = self._desk.session, self._desk.query_name
         if session is None:
             return
-        prefixes = self._desk.prefixes()
         with self._open("Why is this row there?"):
-            _facts({name: plain(value, prefixes) for name, value in row.items()})
-            answer = tag("div")
-            with answer:
-                words("div", "Looking for the events that make it …", "ab-busy")
-        found: Why | None = await self._desk.ask(lambda: _why(session, query, row, micros(at)))
-        if answer.is_deleted:
-            return  # another row was asked for meanwhile
-        answer.clear()
+            found = await self._looked_up(row, lambda: _why(session, query, row, micros(at)), at)
+            if found is not None:
+                with found[0]:
+                    self._tell_why(found[1])
+
+    async def why_left(self, row: Mapping[str, Any], at: str) -> None:
+        """Why a row left that was there at an instant."""
+        session, query = self._desk.session, self._desk.query_name
+        if session is None:
+            return
+        with self._open("Why did this row leave?"):
+            found = await self._looked_up(row, lambda: _why_left(session, query, row, micros(at)), at)
+            if found is not None:
+                with found[0]:
+                    self._tell_why_left(found[1])
+                    button("Why was it there?", lambda: self.why(row, at), icon="ask")
+
+    async def _looked_up(
+        self, row: Mapping[str, Any], look: Callable[[], Reason], at: str
+    ) -> tuple[Piece, Reason] | None:
+        """The reason and where to tell it; None if there is none, which is told, or another row was asked for."""
+        prefixes = self._desk.prefixes()
+        _facts({name: plain(value, prefixes) for name, value in row.items()})
+        answer = tag("div")
         with answer:
-            if found is None:
-                words(
-                    "p",
-                    "The reason could not be found: the events of that instant may no longer be within reach.",
-                    "ab-story",
-                )
-            else:
-                self._tell_why(found)
+            words("div", "Looking for the events that make it …", "ab-busy")
+        found = await self._desk.attempt(look)
+        if answer.is_deleted:
+            return None
+        answer.clear()
+        if isinstance(found, Exception):
+            with answer:
+                words("p", f"The events of {clock(at)} are no longer within reach: {found}", "ab-story")
+            return None
+        return answer, found
 
     def _tell_why(self, found: Why) -> None:
         count = len(found.elements)
@@ -87,60 +109,129 @@ class Dialogs:
         if found.note:
             words("p", found.note, "ab-story ab-quiet")
         if count:
-            nodes, links = vertices_and_links(
-                found.elements[:_MOST_ELEMENTS], (), (), _last(found), self._desk.prefixes(), []
-            )
-            if links:
-                with tag("div", "ab-small"):
-                    graph = WindowGraph("the elements that make the row", "")
-                ui.timer(0.1, lambda: graph.scene(nodes, links), once=True)
+            self._graph(found.elements, _last(found))
             _elements(found.elements, found.completed_by, self._desk.prefixes())
+
+    def _graph(self, elements: Sequence[Element], lit: tuple[str, ...]) -> None:
+        nodes, links = vertices_and_links(elements[:_MOST_ELEMENTS], (), (), lit, self._desk.prefixes(), [])
+        if links:
+            with tag("div", "ab-small"):
+                graph = WindowGraph("the elements that make the row", "")
+            ui.timer(0.1, lambda: graph.scene(nodes, links), once=True)
+
+    def _tell_why_left(self, found: Departure) -> None:
+        prefixes = self._desk.prefixes()
+        if found.left_at is None:
+            words("p", f"It was still there at {clock(found.at)}, the last instant that was recorded.", "ab-story")
+            return
+        words("p", f"It was there at {clock(found.at)} and no longer at {clock(found.left_at)}.", "ab-story")
+        if found.gone:
+            words("p", f"Left the window by then, of what made it ({len(found.gone):,}):", "ab-story")
+            _elements(found.gone, None, prefixes)
+        if found.changed:
+            words("p", "Was told otherwise:", "ab-story")
+            with tag("ul", "ab-elements"):
+                for was, now in found.changed[:_MOST_ELEMENTS]:
+                    with tag("li"):
+                        words("code", f"{short_text(was.text, prefixes)} → {short_text(now.text, prefixes)}")
+                        words("span", f"{now.stream}, {clock(now.at)}")
+        if found.came:
+            words("p", "Came, and keeps it out:", "ab-story")
+            _elements(found.came, None, prefixes)
+        if found.note:
+            words("p", found.note, "ab-story ab-quiet")
+        if found.instead is not None:
+            words("p", "In its place:", "ab-story")
+            _facts({name: plain(value, prefixes) for name, value in zip(found.columns, found.instead, strict=True)})
 
     # --- why not ------------------------------------------------------------------------------------------------
 
-    def ask(self, columns: Sequence[str], at: str | None) -> None:
+    def ask(self, columns: Sequence[str], seen: Mapping[str, Sequence[Any]], last: Mapping[str, Any] | None) -> None:
+        """Ask for a row; `seen` are values of each column to choose from, `last` is the newest result."""
         with self._open("Why is a row not there?"):
             if not columns:
                 words("p", "There is no answer yet whose columns could be asked for. Start a query first.", "ab-story")
                 return
-            words("p", "Say what the row should hold. What is left empty may be anything.", "ab-story")
+            words(
+                "p",
+                "Say what the row should hold, as the table shows it or in full. What is left empty may be anything.",
+                "ab-story",
+            )
             fields: dict[str, ui.input] = {}
             with tag("form", "ab-form") as form:
                 for name in columns:
                     words("label", name)
-                    fields[name] = _field(name)
-            answer = tag("div")
-
-            async def submit() -> None:
-                values = {
-                    name: _value(str(field.value or ""))
-                    for name, field in fields.items()
-                    if str(field.value or "").strip()
-                }
-                await self._why_not(values, at, answer)
-
-            form.on("submit.prevent", lambda _: submit())
-            with form:
+                    fields[name] = self._field(name, seen.get(name, ()))
                 tag("span")
-                button("Ask", submit, icon="ask", classes="primary").style("justify-self: start")
+                button("Ask", None, icon="ask", classes="primary").style("justify-self: start")
+            answer = tag("div")
+            form.on("submit.prevent", lambda _: self._submit(fields, seen, last, answer))
 
-    async def _why_not(self, values: Mapping[str, Any], at: str | None, answer: Piece) -> None:
+    def _field(self, name: str, seen: Sequence[Any]) -> ui.input:
+        """A field with the values that the column has had to choose from."""
+        field = ui.input(placeholder="anything").props(f'dense outlined aria-label="{name.replace(chr(34), "")}"')
+        prefixes = self._desk.prefixes()
+        shown = list(dict.fromkeys(plain(value, prefixes) for value in seen if value is not None))[:_MOST_CHOICES]
+        field.props["list"] = f"ab-values-{field.id}"
+        with tag("datalist", id=f"ab-values-{field.id}"):
+            for one in shown:
+                tag("option", value=one)
+        return field
+
+    async def _submit(
+        self,
+        fields: Mapping[str, ui.input],
+        seen: Mapping[str, Sequence[Any]],
+        last: Mapping[str, Any] | None,
+        answer: Piece,
+    ) -> None:
         session, query = self._desk.session, self._desk.query_name
         if session is None:
             return
         answer.clear()
         with answer:
             words("div", "Looking for the nearest match …", "ab-busy")
-        instant = micros(at) if at is not None else None
-        found: WhyNot | None = await self._desk.ask(lambda: _why_not(session, query, values, instant))
+        prefixes = self._desk.prefixes()
+        at = None if last is None else micros(str(last["at"]))
+        values: dict[str, Any] = {}
+        for name, field in fields.items():
+            text = str(field.value or "").strip()
+            if not text:
+                continue
+            found = meant(text, seen.get(name, ()), prefixes)
+            if not found:
+                found = await self._desk.ask(lambda: _iris(session, query, at, text), quiet=True) or []  # noqa: B023
+            if len(found) > 1:
+                self._did_you_mean(field, name, found, answer)
+                return
+            values[name] = found[0] if found else read(text, prefixes)
+        there = None if last is None else has_row(last["columns"], last["rows"], values)
+        if there is not None and last is not None:
+            answer.clear()
+            with answer:
+                words("p", f"There is such a row at {clock(str(last['at']))}:", "ab-story")
+                _facts({name: plain(value, prefixes) for name, value in there.items()})
+                row, when = there, str(last["at"])
+                button("Why is it there?", lambda: self.why(row, when), icon="ask")
+            return
+        told = await self._desk.attempt(lambda: _why_not(session, query, values, at))
         if answer.is_deleted:
             return  # something else was asked for meanwhile
         answer.clear()
         with answer:
-            if found is None:
-                words("p", "No reason could be found.", "ab-story")
+            if isinstance(told, Exception):
+                words("p", f"No reason could be found: {told}", "ab-story")
             else:
-                self._tell_why_not(found)
+                self._tell_why_not(told)
+
+    def _did_you_mean(self, field: ui.input, name: str, found: Sequence[Any], answer: Piece) -> None:
+        """Several values are shown as the text: let one be chosen."""
+        answer.clear()
+        with answer:
+            words("p", f"Several values of {name} look like this. Did you mean", "ab-story")
+            with tag("div", "ab-row"):
+                for one in found[:_MOST_MEANT]:
+                    button(str(one), partial(_fill, field, str(one)), classes="small")
 
     def _tell_why_not(self, found: WhyNot) -> None:
         if found.note:
@@ -173,16 +264,8 @@ class Dialogs:
 # --- pieces -----------------------------------------------------------------------------------------------------------
 
 
-def _field(name: str) -> ui.input:
-    return ui.input(placeholder="anything").props(f'dense outlined aria-label="{name.replace(chr(34), "")}"')
-
-
-def _value(text: str) -> Any:
-    """Numbers, true, false and quoted texts as JSON says; all else is text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text.strip()
+def _fill(field: ui.input, text: str) -> None:
+    field.value = text
 
 
 def _facts(facts: Mapping[str, str]) -> None:
@@ -225,6 +308,16 @@ def _why(session: Any, query: str, row: Mapping[str, Any], at: int) -> Why:
     from anabranch.insight.why import why
 
     return why(reaching(session, query, at), row, at)
+
+
+def _why_left(session: Any, query: str, row: Mapping[str, Any], at: int) -> Departure:
+    from anabranch.insight.why import why_left
+
+    return why_left(reaching(session, query, at), row, at)
+
+
+def _iris(session: Any, query: str, at: int | None, text: str) -> list[str]:
+    return iris(reaching(session, query, at), text, {**COMMON_PREFIXES, **session.query(query).prefixes})
 
 
 def _why_not(session: Any, query: str, values: Mapping[str, Any], at: int | None) -> WhyNot:

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 from nicegui.element import Element
 
 from anabranch.insight.shapes import Scene
+from anabranch.server.slices import SCENES, with_instants
 from anabranch.ui.components import Scrubber, WindowGraph
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import argument, button, card, enabled, say, tag, words
 from anabranch.ui.plan import legend
-from anabranch.ui.recordings import of_enough_instants
 from anabranch.ui.scene import vertices_and_links
 from anabranch.ui.values import clock
 
 if TYPE_CHECKING:
     from anabranch.insight.scenes import Scenes
 
-_INSTANTS = 30  # to scrub through, if the stream has brought as many
 _PACE = 2.0  # seconds between two recordings, at least
 _LEGEND = {"dot entered": "entered", "dot left": "leaves", "dot matched": "takes part in a match"}
 _NOTHING = "The window is empty. Start a query, and what its windows hold appears here as a graph."
@@ -102,10 +101,23 @@ class WindowView:
             return  # another query, or the visitor has gone back in time meanwhile
         self._due = loop.time() + max(_PACE, 3 * (loop.time() - began))
         if found is None or not found.instants:
-            self._graph.empty("Nothing can be shown yet: no answer was due so far.")
+            self._scenes = self._shown = None
+            self._graph.clear_scene()
+            self._graph.empty(self._why_none())
+            say(self._what, "")
             return
         self._scenes = found
         await self._show(len(found.instants) - 1)
+
+    def _why_none(self) -> str:
+        query = self._desk.query
+        if query is None or query.evaluated_at is None:
+            return "Nothing can be shown yet: no answer was due so far."
+        most = self._desk.hub.limits.insight_events
+        return (
+            f"The window of {clock(query.evaluated_at)}, the last instant that was evaluated, is out of reach: it "
+            f"begins before the last {most:,} events, and no more can be read again."
+        )
 
     async def _go(self, place: int) -> None:
         self._follow_it(False)
@@ -145,4 +157,4 @@ class WindowView:
 def _scenes(session: Any, query: str) -> Scenes:
     from anabranch.insight.scenes import Scenes
 
-    return of_enough_instants(session, query, Scenes, _INSTANTS)
+    return Scenes(with_instants(session, query, SCENES))

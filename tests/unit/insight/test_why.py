@@ -17,7 +17,7 @@ from anabranch.insight.minimal import Budget, OutOfBudget, smallest, thinned
 from anabranch.insight.recording import Recording
 from anabranch.insight.replay import Moment, Replay
 from anabranch.insight.shapes import Why
-from anabranch.insight.why import why
+from anabranch.insight.why import why, why_left
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.terms import Iri, Literal, Triple
@@ -268,3 +268,50 @@ def test_which_of_several_queries_is_meant_must_be_said() -> None:
     recording, _ = next(one[1:] for one in chained_recordings("emit_into", "busy"))
     with pytest.raises(EngineError, match="several queries; say which is meant, of long_rides, busy"):
         why(replace(recording, query_name=""), {})
+
+
+# --- leaving ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_row_left_at_the_first_instant_without_it_and_what_is_named_is_why(name: str) -> None:
+    recording = RECORDINGS[name]
+    replay = Replay(recording)
+    if replay.query.is_volatile:
+        return
+    for moment in replay.moments[:6]:
+        for row in replay.rows(moment)[:2]:
+            found = why_left(recording, tuple(map(to_json, row)), moment.at)
+            later = [one for one in replay.moments if one.at >= moment.at]
+            first = next((one for one in later if not has(replay, one, row)), None)
+            assert found.left_at == (None if first is None else first.at)
+            if first is None:
+                continue
+            assert found.at == replay.moments[replay.position(first) - 1].at
+            assert found.gone or found.changed or found.came or found.note
+            inside = {(unit.stream, unit_name(unit)) for unit in Holding(replay, first).units}
+            assert not {(one.stream, one.id) for one in found.gone} & inside
+            assert {(one.stream, one.id) for one in found.came} <= inside
+
+
+def test_the_student_trick_left_with_the_rental_that_left_the_window() -> None:
+    recording = replace(RECORDINGS["bikes_snapshot-student_trick"], ends_at=parse_instant("2022-10-14T16:30Z"))
+    found = why_left(recording, {"r.user_id": 1234}, parse_instant("2022-10-14T15:15Z"))
+    assert found.left_at is not None
+    assert any("rentedAt" in one.text and "14:40" in one.text for one in found.gone)
+
+
+def test_a_count_left_because_another_came_and_says_what_is_there_instead() -> None:
+    recording = _amounts("SELECT (COUNT(?x) AS ?n)", "", [1, 2])
+    found = why_left(recording, {"n": 1}, 0)
+    assert found.instead == (2,)
+    assert [one.properties["value"] for one in found.came] == [2]
+    assert not found.gone
+
+
+def test_a_row_that_is_still_there_has_not_left() -> None:
+    recording = RECORDINGS["bikes_on_entering-student_trick"]
+    there = replace(recording, ends_at=parse_instant("2022-10-14T15:40Z"))
+    found = why_left(there, {"r.user_id": 5678}, parse_instant("2022-10-14T15:40Z"))
+    assert found.left_at is None
+    assert "still there" in found.note

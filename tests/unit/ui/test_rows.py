@@ -56,3 +56,14 @@ def test_a_log_has_the_newest_rows_first_and_never_too_many() -> None:
     assert [rows.rows[key] for key in order[:3]] == [(("x",), "t2"), (("y",), "t2"), (("z",), "t2")]
     assert sent == order[:3]
     assert len(order) == MOST_ROWS
+
+
+def test_a_row_that_went_is_remembered_with_the_last_instant_at_which_it_was_there() -> None:
+    rows = Rows()
+    (first,), _ = rows.show([("a", 1)], "10:00")
+    rows.show([("a", 1), ("b", 2)], "10:01")
+    rows.show([("b", 2)], "10:02")
+    assert rows.gone == {first: (("a", 1), "10:01")}
+    for number in range(3000):
+        rows.show([(str(number), 0)], "11:00")
+    assert len(rows.gone) == 1000

@@ -23,13 +23,21 @@ class LiveTable(Element, component="live_table.js"):
     Events: `tick` with a column's name, `choose` with a row's key."""
 
     def __init__(
-        self, label: str, empty: str, *, clickable: bool = False, hint: str = "", steady: bool = False
+        self,
+        label: str,
+        empty: str,
+        *,
+        clickable: bool = False,
+        hint: str = "",
+        left_hint: str = "",
+        steady: bool = False,
     ) -> None:
         super().__init__()
         self._props["label"] = label
         self._props["empty"] = empty
         self._props["clickable"] = clickable
         self._props["hint"] = hint
+        self._props["leftHint"] = left_hint
         self._props["steady"] = steady
         self._props["columns"] = []
         self._props["ticked"] = []

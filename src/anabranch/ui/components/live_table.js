@@ -10,6 +10,7 @@ export default {
     label: String,
     empty: String,
     hint: String,
+    leftHint: String, // of a row that is leaving
     clickable: Boolean,
     steady: Boolean,
   },
@@ -35,7 +36,7 @@ export default {
         </thead>
         <tbody>
           <tr v-for="row in shown" :key="row.key" :class="row.state" :tabindex="clickable ? 0 : null"
-              :title="clickable ? hint : null" @click="choose(row)" @keydown.enter="choose(row)">
+              :title="clickable ? (row.state === 'leaving' ? leftHint : hint) : null" @click="choose(row)" @keydown.enter="choose(row)">
             <td v-for="(cell, index) in row.cells" :key="index" :class="{numeric: columns[index]?.numeric, nothing: cell === null, changed: row.changed?.[index]}"
                 :title="Array.isArray(cell) ? cell[1] : null">{{ cell === null ? '–' : Array.isArray(cell) ? cell[0] : cell }}</td>
           </tr>
