@@ -53,11 +53,13 @@ def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
 class Served:
     """A hub and the server in front of it."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, **settings: Any) -> None:
+    def __init__(self, folder: Path, limits: Limits | None = None, page: Any = None, **settings: Any) -> None:
         self.hub = Hub(folder, "local", limits or Limits(), roots=settings.pop("roots", None))
         self.hub.start()
         app = create_app(self.hub, **settings)
         self.app = app
+        if page is not None:
+            app.mount("/", page)
         self._server = make_server(app, "127.0.0.1", 0)
         self._thread = threading.Thread(target=self._server.run)
         self._thread.start()

@@ -72,6 +72,21 @@ def test_the_page_takes_the_token_once_and_then_its_cookie(guarded: Served) -> N
     assert not led.headers.get("location", "/").startswith("//")
 
 
+def test_a_visitor_without_the_token_types_it_in(guarded: Served) -> None:
+    with httpx.Client(base_url=guarded.address, headers={"Accept": "text/html,*/*"}) as browser:
+        asked = browser.get("/", params={"session": "s"})
+        assert asked.status_code == 401
+        assert 'name="token"' in asked.text
+        wrong = browser.post("/", params={"session": "s"}, data={"token": "other"})
+        assert (wrong.status_code, "not the token" in wrong.text) == (401, True)
+        led = browser.post("/", params={"session": "s"}, data={"token": TOKEN})
+        assert (led.status_code, led.headers["location"]) == (303, "/?session=s")
+        assert browser.get("/api/v1/sessions").status_code == 200
+    stranger = {"Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"}
+    refused = httpx.post(f"{guarded.address}/api/v1/sessions", headers=stranger, content=f"token={TOKEN}")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "SRV-008")
+
+
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1"])
 def test_pages_of_other_sites_are_refused(served: Served, origin: str) -> None:
     for method, path in (("GET", "/sessions"), ("POST", "/sessions"), ("GET", "/health")):

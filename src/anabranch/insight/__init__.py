@@ -8,6 +8,7 @@ from anabranch.insight.operators import graph_of, operator_graph
 from anabranch.insight.recording import Recording
 from anabranch.insight.scenes import Scenes
 from anabranch.insight.shapes import (
+    Departure,
     Element,
     FilterVerdict,
     Memory,
@@ -23,10 +24,11 @@ from anabranch.insight.shapes import (
     to_json,
 )
 from anabranch.insight.steps import Steps
-from anabranch.insight.why import why
+from anabranch.insight.why import why, why_left
 from anabranch.insight.why_not import why_not
 
 __all__ = [
+    "Departure",
     "Element",
     "FilterVerdict",
     "Memory",
@@ -46,5 +48,6 @@ __all__ = [
     "operator_graph",
     "to_json",
     "why",
+    "why_left",
     "why_not",
 ]

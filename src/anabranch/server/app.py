@@ -18,18 +18,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from anabranch import __version__
 from anabranch.errors import AnabranchError
-from anabranch.server import routes_queries, routes_sessions, routes_streams
+from anabranch.server import routes_queries, routes_sessions, routes_streams, uploads
 from anabranch.server.auth import Guard, WithoutToken
 from anabranch.server.hub import Hub
 from anabranch.server.problems import BAD_REQUEST, INTERNAL, NO_METHOD, NOT_FOUND, ServerError, error_dict, status_of
 from anabranch.server.recordings import Recordings
+from anabranch.server.reference import reference_page
 from anabranch.server.routes_insight import router as insight_router
+from anabranch.server.routing import V1
 
 if TYPE_CHECKING:
     import uvicorn
@@ -40,6 +44,20 @@ _DESCRIPTION = """\
 Continuous graph queries over streams: sessions with streams, static graphs and queries, whose answers come as they are
 found. Errors have one shape: `{"error": {"code", "message", "hint", "diagnostics"}}`.
 """
+
+
+_TAGS = [
+    {"name": "server", "description": "Health, and figures for Prometheus."},
+    {"name": "sessions", "description": "Workspaces of streams, graphs and queries with one run each."},
+    {"name": "streams", "description": "Where events come from, what was pushed, and what was set aside."},
+    {"name": "graphs", "description": "What does not move."},
+    {"name": "queries", "description": "Checking, explaining, registering, pausing, deleting."},
+    {"name": "results", "description": "Answers, kept and live."},
+    {"name": "insight", "description": "Operators, steps, windows, and why a row is there, left, or is not there."},
+]
+# Names of queries may hold slashes: what stands behind a name is looked for first.
+_ROUTERS = (routes_sessions.router, routes_streams.router, insight_router, routes_queries.router)
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
 
 
 class AsciiJson(JSONResponse):
@@ -56,17 +74,22 @@ def create_app(hub: Hub, *, token: str | None = None, origins: Iterable[str] = (
         title="Anabranch",
         version=__version__,
         description=_DESCRIPTION,
+        servers=[{"url": "/", "description": "This server."}],
+        openapi_tags=_TAGS,
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # their scripts would come from elsewhere
         redoc_url=None,
         redirect_slashes=False,
         default_response_class=AsciiJson,
     )
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     app.state.hub = hub
     app.state.recordings = Recordings(hub.limits)
-    # Names of queries may hold slashes: what stands behind a name is looked for first.
-    for router in (routes_sessions.router, routes_streams.router, insight_router, routes_queries.router):
+    for router in _ROUTERS:
         app.include_router(router)
+    app.add_api_route(f"{V1}/docs", _reference, include_in_schema=False, response_class=HTMLResponse)
+    app.add_route("/api", _nothing_here, _METHODS, include_in_schema=False)
+    app.add_route("/api/{path:path}", _nothing_here, _METHODS, include_in_schema=False)
     app.add_exception_handler(AnabranchError, _refused)
     app.add_exception_handler(RecursionError, _refused)
     app.add_exception_handler(RequestValidationError, _not_understood)
@@ -111,6 +134,44 @@ def uvicorn_config(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.C
     return uvicorn.Config(app, host=host, port=port, **{**settings, **more})
 
 
+def _described(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI, with the token that a server may ask for."""
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+            tags=app.openapi_tags,
+            servers=app.servers,
+        )
+        scheme = {"type": "http", "scheme": "bearer", "description": "The token of the server, if it has one."}
+        found.setdefault("components", {})["securitySchemes"] = {"token": scheme}
+        found["security"] = [{"token": []}, {}]
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def _reference(request: Request) -> HTMLResponse:
+    return HTMLResponse(reference_page(_described(request.app)))
+
+
+def _nothing_here(request: Request) -> Response:
+    """What no route answers, in the one shape: nothing is there, or it knows other methods."""
+    allowed = sorted(
+        {
+            method
+            for router in _ROUTERS
+            for route in router.routes
+            if isinstance(route, APIRoute) and route.path_regex.match(request.url.path)
+            for method in route.methods
+        }
+    )
+    if allowed:
+        raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
+    raise HTTPException(404)
+
+
 def answer(error: dict[str, Any], status: int | None = None) -> JSONResponse:
     return AsciiJson({"error": error}, status_of(error) if status is None else status)
 
@@ -124,6 +185,10 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
 
 def _not_understood(request: Request, error: Exception) -> JSONResponse:
     found = cast(RequestValidationError, error).errors()
+    sent = request.headers.get("content-type")
+    if any(one["loc"] == ("body",) for one in found) and uploads.media_type(sent) != "application/json":
+        was = "the body has no Content-Type" if sent is None else f"the body is {sent[:80]}"
+        return answer(error_dict(ServerError(BAD_REQUEST, was, "send the header Content-Type: application/json")))
     said = [f"{'.'.join(str(part) for part in one['loc'][1:]) or one['loc'][0]}: {one['msg']}" for one in found[:5]]
     return answer(error_dict(ServerError(BAD_REQUEST, "; ".join(said)[:1000].encode("utf-8", "replace").decode())))
 

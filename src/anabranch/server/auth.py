@@ -1,8 +1,9 @@
 """Who may ask: the token, the page's own cookie, the Origin and the Host of a request; and how large it may be.
 
 A token comes as `Authorization: Bearer ...`. Browsers cannot set headers on an EventSource or a WebSocket: there, and
-nowhere else in the interface, `?token=...` does it. The page is opened with `?token=...` once: the answer sets a
-cookie, which no script can read and no other site can send, and leads on to the address without it.
+nowhere else in the interface, `?token=...` does it. The page is opened with `?token=...` once, or asks for the token in
+a form: the answer sets a cookie, which no script can read and no other site can send, and leads on to the address
+without it.
 
 A page of another site may send requests to a server on the same machine. Its Origin gives it away; and a name of its
 own that it lets point to 127.0.0.1 (DNS rebinding) is a Host that a server on the loopback interface does not answer
@@ -34,12 +35,14 @@ from anabranch.server.problems import (
     error_dict,
     status_of,
 )
+from anabranch.server.reference import token_page
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 API = "/api/"
 OPEN = ("/api/v1/health",)
 COOKIE = "anabranch"
 _LIVE = ("/live",)
+_LONGEST_FORM = 4096  # bytes
 
 
 class Guard:
@@ -73,6 +76,16 @@ class Guard:
                 if self._is_page(scope) and self._matches(given):
                     await _lead_on(scope, send, self._cookie or b"")
                     return
+                if self._is_page(scope) and "text/html" in headers.get(b"accept", ""):
+                    await _ask_for_token(send)
+                    return
+                if self._is_form(scope, headers):
+                    given = dict(parse_qsl((await _body(receive)).decode("latin-1"))).get("token", "")
+                    if self._matches(given):
+                        await _lead_on(scope, send, self._cookie or b"")
+                    else:
+                        await _ask_for_token(send, wrong=True)
+                    return
                 hint = "send it as Authorization: Bearer TOKEN; the page takes ?token=TOKEN"
                 raise ServerError(NO_TOKEN, "this server asks for its token", hint)
             self._check_size(headers)
@@ -94,7 +107,8 @@ class Guard:
             return
         scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
         if origin.lower() != f"{scheme}://{headers.get(b'host', '')}".lower():
-            raise ServerError(OTHER_ORIGIN, f"pages of {origin[:80]} may not ask", "the server can be told to let them")
+            hint = f"start the server with --origin {origin[:80]}"
+            raise ServerError(OTHER_ORIGIN, f"pages of {origin[:80]} may not ask", hint)
 
     # --- who asks ---------------------------------------------------------------------------------------------------
 
@@ -113,6 +127,15 @@ class Guard:
 
     def _is_page(self, scope: Scope) -> bool:
         return scope["type"] == "http" and scope["method"] == "GET" and not scope["path"].startswith((API, "/metrics"))
+
+    def _is_form(self, scope: Scope, headers: dict[bytes, str]) -> bool:
+        """Whether somebody typed the token into the page that asks for it."""
+        return (
+            scope["type"] == "http"
+            and scope["method"] == "POST"
+            and not scope["path"].startswith((API, "/metrics"))
+            and headers.get(b"content-type", "").startswith("application/x-www-form-urlencoded")
+        )
 
     # --- how much it brings -----------------------------------------------------------------------------------------
 
@@ -137,6 +160,28 @@ class Guard:
             return message
 
         return counted
+
+
+async def _ask_for_token(send: Send, wrong: bool = False) -> None:
+    body = token_page(wrong).encode()
+    headers = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _body(receive: Receive) -> bytes:
+    """A form's body, as far as a token may reach."""
+    found = b""
+    while len(found) <= _LONGEST_FORM:
+        message = await receive()
+        found += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return found
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, error: ServerError) -> None:
