@@ -164,7 +164,7 @@ def _nothing_here(request: Request) -> Response:
             for router in _ROUTERS
             for route in router.routes
             if isinstance(route, APIRoute) and route.path_regex.match(request.url.path)
-            for method in route.methods
+            for method in route.methods or ()
         }
     )
     if allowed:
