@@ -78,7 +78,7 @@ class Spool:
                     self.shortage = (self.directory / "short").read_text()
                 self._files["mark"] = os.open(mark_path(self.directory), os.O_WRONLY | os.O_CREAT, 0o644)
                 self._move_mark()
-        except StreamError:
+        except BaseException:
             self.close()
             raise
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.engine.rdf import asked, at, event, everything, last, lasting, objects, options, told
+from tests.unit.engine.rdf import P, asked, at, event, everything, last, lasting, objects, options, told
 
-from anabranch.algebra.operators import Merged
+from anabranch.algebra.operators import Merged, Static
 from anabranch.engine.engine import Engine
 from anabranch.engine.query import QueryOptions
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
+from anabranch.model.terms import Iri, Literal, Triple
+from anabranch.model.triples import TripleGraph
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,19 @@ def test_the_last_triple_is_waited_for_though_the_stream_is_far_beyond_it() -> N
     engine.push("s", [event("10:00", "a"), Event(at("11:00"))])
     engine.finish()
     assert told(engine) == ["10:00 a"]
+
+
+def test_a_query_that_reads_no_stream_counts_what_came_on_all_though_others_need_it_no_more() -> None:
+    engine = Engine()
+    engine.add_static_graph("g", TripleGraph([Triple(Iri("n:a"), P, Literal("a"))]))
+    counting = asked(objects(Static("g")), every=None, arrivals=2)
+    short = asked(objects(lasting("PT1M")), "short")
+    for one in (counting, short):
+        engine.register(one, options(one))
+    engine.push("t", [event("10:00", "x")])
+    for minute in range(10):
+        engine.push("s", [event(f"10:{minute:02d}", "y")])
+    assert told(engine) == []
+    engine.push("t", [event("10:09", "z")])
+    engine.finish()
+    assert told(engine) == [f"10:{minute:02d} a" for minute in (0, 2, 4, 6, 8, 9)]

@@ -100,6 +100,19 @@ def test_a_restart_finds_the_events_of_made_streams_in_the_state(apart: bool) ->
     assert told(engine, "reader") == ["10:00 a", "10:01 a b", "10:02 b c"]
 
 
+def test_a_made_stream_stays_closed_after_a_restart_behind_the_end_of_the_input() -> None:
+    by_name = {"maker": MAKER, "reader": READER}
+    engine = Engine()
+    register(engine, MAKER, READER)
+    engine.push("s", [event("10:00", "a"), event("10:03", "b")])
+    engine.finish()
+    frontier = engine.frontier
+    engine = Engine.from_state(json.loads(json.dumps(engine.state())), lambda options: by_name[options.source_name])
+    engine.advance(at("11:00"))
+    assert engine.stream("made").closed
+    assert engine.frontier == frontier
+
+
 def test_what_nobody_reads_is_not_kept() -> None:
     engine = Engine()
     register(engine, MAKER)

@@ -279,6 +279,20 @@ def test_beyond_the_horizon_events_are_handed_back_and_buffers_forget() -> None:
     assert len(query.poll()) == 4
 
 
+def test_within_the_horizon_a_difference_still_sees_the_window_before_it() -> None:
+    def told_again(output: str, between: Any, late: Any) -> list[tuple[str, str, list[Any]]]:
+        session = Session.local(late=LatePolicy("correct", parse_duration("PT5M")))
+        query = session.register(text(names(output, within="PT5M")))
+        session.push("s", [event("10:04", "x"), between, event("10:12", "z")])
+        query.poll()
+        assert session.push("s", [late]).corrected == 1
+        return told(query.poll())
+
+    other = Event(event("10:08", "x").event_time, (Node("other", ("N",), {"name": "x"}),))
+    assert told_again("ON ENTERING", other, event("10:09", "late")) == [("10:10", "corrected", ["late"])]
+    assert told_again("ON EXIT", event("10:08", "y"), event("10:09", "x")) == [("10:10", "retracted", ["x"])]
+
+
 def test_without_a_horizon_nothing_is_forgotten() -> None:
     session = Session.local(late="correct")
     session.register(text(names("SNAPSHOT")))

@@ -46,6 +46,16 @@ def test_a_window_by_count_cuts_the_oldest_event() -> None:
     assert found == ["10:00 a b", "10:01 b c d", "10:02 g h i"]
 
 
+def test_a_window_by_count_cuts_through_events_slide_after_slide() -> None:
+    groups = ["ab", "cd", "e", "fgh", "i", "jkl", "mn", "", "o"]
+    found = run(
+        asked(objects(last(5)), starting_at=at("10:00")),
+        *(event(f"10:{minute:02d}", *names) for minute, names in enumerate(groups)),
+    )
+    came = ["".join(groups[: minute + 1])[-5:] for minute in range(len(groups))]
+    assert found == [f"10:{minute:02d} {' '.join(names)}" for minute, names in enumerate(came)]
+
+
 def test_a_window_by_count_ends_before_its_instant_when_windows_are_right_open() -> None:
     found = run(
         asked(objects(last(2)), starting_at=at("10:00")),

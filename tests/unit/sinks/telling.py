@@ -1,14 +1,14 @@
-"""What the tests of the sinks share: answers as the engine's worker renders them, and a machine that can stop."""
+"""What the tests of the sinks share: answers as the engine's worker renders them, and runs that a machine stops."""
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from tests.support.machine import Disk, Machine, Stopped
 
 from anabranch.formats.answers import csv_header, csv_lines, json_lines, to_typed
 from anabranch.model.instants import parse_instant
@@ -47,56 +47,6 @@ def batches() -> list[list[Told]]:
     ]
 
 
-class Stopped(BaseException):
-    """The machine has lost its power."""
-
-
-class Machine:
-    """Counts the calls that change a disk and stops at one of them, half-way; then nothing works any more."""
-
-    def __init__(self, stops_at: int | None = None) -> None:
-        self.calls = 0
-        self.stops_at = stops_at
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            for owner, name in (
-                (os, "fsync"),
-                (os, "ftruncate"),
-                (pathlib.Path, "replace"),
-                (pathlib.Path, "unlink"),
-                (pathlib.Path, "mkdir"),
-            ):
-                patch.setattr(owner, name, self._counted(getattr(owner, name)))
-            patch.setattr(os, "write", self._write(os.write))
-            yield
-
-    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*args: Any, **options: Any) -> Any:
-            self._tick()
-            return call(*args, **options)
-
-        return counted
-
-    def _write(self, call: Callable[[int, bytes], int]) -> Callable[[int, bytes], int]:
-        def write(number: int, data: bytes) -> int:
-            try:
-                self._tick()
-            except Stopped:
-                if self.calls == self.stops_at:
-                    call(number, data[: len(data) // 2])
-                raise
-            return call(number, data)
-
-        return write
-
-    def _tick(self) -> None:
-        self.calls += 1
-        if self.stops_at is not None and self.calls >= self.stops_at:
-            raise Stopped
-
-
 def contents(folder: pathlib.Path) -> dict[str, bytes]:
     """Every file below a folder with its bytes, hidden ones included."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -115,11 +65,12 @@ def run(make: Callable[[], Sink], ledger_folder: pathlib.Path, work: Sequence[tu
 
 
 def stopped_everywhere(
-    make: Callable[[pathlib.Path], Sink], tmp_path: pathlib.Path
+    make: Callable[[pathlib.Path], Sink], tmp_path: pathlib.Path, loses: bool = False
 ) -> Iterator[tuple[int, dict[str, bytes], dict[str, bytes]]]:
     """Stop the machine at each of its calls in turn, start again with the batch that was under way, and go on.
 
-    Gives for each the call, what an undisturbed run leaves, and what this one has left.
+    Gives for each the call, what an undisturbed run leaves, and what this one has left. A machine that `loses` starts
+    again without all that was not synced, and is stopped once more after its last call.
     """
     work = list(enumerate(batches()))
     whole = tmp_path / "whole"
@@ -128,16 +79,21 @@ def stopped_everywhere(
     with machine.running():
         run(lambda: make(whole), tmp_path / "whole.ledger", work)
     expected = contents(whole)
-    for call in range(1, machine.calls + 1):
-        folder, ledger = tmp_path / f"out{call}", tmp_path / f"ledger{call}"
-        folder.mkdir()
+    for call in range(1, machine.calls + (2 if loses else 1)):
+        root = tmp_path / f"run{call}"
+        folder, ledger = root / "out", root / "ledger"
+        folder.mkdir(parents=True)
         sink = make(folder)
-        begun = 0
-        with Machine(call).running(), pytest.raises(Stopped):  # noqa: PT012  the call may be in any of them
+        disk = Disk(root) if loses else None
+        begun, stops = 0, pytest.raises(Stopped) if call <= machine.calls else nullcontext()
+        with Machine(call, disk).running(), stops:
             sink.open(FileLedger(ledger))
             for begun, answers in work:
                 sink.write(begun, answers)
+            begun = len(work)
         sink.close()
+        if disk is not None:
+            disk.lose_power()
         run(lambda folder=folder: make(folder), ledger, work[begun:])  # type: ignore[misc]
         yield call, expected, contents(folder)
         assert not [path for path in ledger.iterdir() if path.name.endswith(".tmp")]

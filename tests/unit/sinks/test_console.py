@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.unit.sinks.telling import HEADER, Machine, Stopped, batches, told
+from tests.support.machine import Machine, Stopped
+from tests.unit.sinks.telling import HEADER, batches, told
 
 from anabranch.sinks.base import Ledger, Told
 from anabranch.sinks.console import Console

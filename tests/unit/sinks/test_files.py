@@ -72,10 +72,11 @@ def test_a_file_goes_on_after_a_restart_and_a_batch_that_comes_again_stands_once
     assert read(tmp_path / name) == (CSV if "csv" in name else JSON)
 
 
+@pytest.mark.parametrize("loses", [False, True], ids=["keeps", "loses"])
 @pytest.mark.parametrize("name", STOPPED)
-def test_a_machine_that_stops_anywhere_changes_no_byte_of_a_file(name: str, tmp_path: Path) -> None:
+def test_a_machine_that_stops_anywhere_changes_no_byte_of_a_file(name: str, loses: bool, tmp_path: Path) -> None:
     calls = 0
-    for call, expected, left in stopped_everywhere(STOPPED[name], tmp_path):
+    for call, expected, left in stopped_everywhere(STOPPED[name], tmp_path, loses):
         assert left == expected, f"stopped at call {call}"
         calls += 1
     assert calls > 20
@@ -294,10 +295,11 @@ def test_every_csv_file_of_a_folder_can_be_read_alone(tmp_path: Path) -> None:
     assert read(folder / "part-00000000.csv.gz") == HEADER + WORK[0][1][0].csv
 
 
+@pytest.mark.parametrize("loses", [False, True], ids=["keeps", "loses"])
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_machine_that_stops_anywhere_leaves_the_same_folder(name: str, tmp_path: Path) -> None:
+def test_a_machine_that_stops_anywhere_leaves_the_same_folder(name: str, loses: bool, tmp_path: Path) -> None:
     calls = 0
-    for call, expected, left in stopped_everywhere(FOLDERS[name], tmp_path):
+    for call, expected, left in stopped_everywhere(FOLDERS[name], tmp_path, loses):
         assert left == expected, f"stopped at call {call}"
         calls += 1
     assert calls > 10

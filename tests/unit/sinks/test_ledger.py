@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.sinks.telling import Machine, Stopped
+from tests.support.machine import Disk, Machine, Stopped
 
 from anabranch.errors import EngineError
 from anabranch.sinks.ledger import FileLedger, MemoryLedger
@@ -65,6 +65,17 @@ def test_a_put_that_is_cut_off_anywhere_leaves_the_old_value_or_the_new(tmp_path
         again.put("a", "newest")
         assert FileLedger(folder).get("a") == "newest"
     assert seen == {"old", "new"}
+
+
+def test_a_value_that_was_put_outlives_a_loss_of_power(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    with Machine(disk=disk).running():
+        FileLedger(tmp_path / "ledger").put("a", "old")
+        FileLedger(tmp_path / "ledger").put("a", "new")
+    (tmp_path / "unsynced").write_bytes(b"gone")
+    disk.lose_power()
+    assert disk.lost
+    assert FileLedger(tmp_path / "ledger").get("a") == "new"
 
 
 def test_a_damaged_file_is_refused_with_its_name(tmp_path: Path) -> None:

@@ -135,9 +135,10 @@ def test_answers_without_rows_or_columns(tmp_path: Path) -> None:
     assert [row["number"] for row in rows_of(tmp_path / "out", "q")] == [1, 1]
 
 
-def test_a_machine_that_stops_anywhere_leaves_the_same_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loses", [False, True], ids=["keeps", "loses"])
+def test_a_machine_that_stops_anywhere_leaves_the_same_folder(loses: bool, tmp_path: Path) -> None:
     calls = 0
-    for call, expected, left in stopped_everywhere(lambda folder: ParquetFolder(folder, QUERIES), tmp_path):
+    for call, expected, left in stopped_everywhere(lambda folder: ParquetFolder(folder, QUERIES), tmp_path, loses):
         assert left == expected, f"stopped at call {call}"
         calls += 1
     assert calls > 10

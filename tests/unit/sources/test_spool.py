@@ -9,10 +9,12 @@ import pickle
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.machine import Disk, Machine, Stopped
 from tests.support.push import everything, records_in
 
 from anabranch.errors import StreamError
@@ -155,6 +157,49 @@ def test_lines_that_came_without_their_cursor_are_taken_back_and_no_reader_saw_t
     with Spool(tmp_path) as spool:  # what came without a cursor of its own is pinned too
         assert spool.cursor == {"since": 3}
     assert [one["n"] for one in records_in(tmp_path)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["keeps", "loses"])
+def test_a_machine_that_stops_anywhere_brings_each_record_once_and_loses_none_that_was_acknowledged(
+    loses: bool, tmp_path: Path
+) -> None:
+    def receive(directory: Path, acknowledged: list[int]) -> None:
+        """Three at a time, from where the cursor says; the first time from the beginning."""
+        with Spool(directory, segment_size=40) as spool:
+            for first in range(spool.cursor or 0, 12, 3):
+                spool.append(numbers(first, 3), first + 3)
+                acknowledged.append(first + 3)
+
+    counted = Machine()
+    with counted.running():
+        receive(tmp_path / "whole", [])
+    assert counted.calls > 30
+    for call in range(1, counted.calls + (2 if loses else 1)):
+        root, acknowledged = tmp_path / str(call), [0]
+        root.mkdir()
+        (root / "spool").mkdir()
+        disk = Disk(root)
+        with Machine(call, disk).running(), suppress(Stopped):
+            receive(root / "spool", acknowledged)
+        if loses:
+            disk.lose_power()
+        with Spool(root / "spool", segment_size=40) as spool:
+            assert (spool.cursor or 0) >= acknowledged[-1], f"stopped at call {call}"
+            there = [one["n"] for one in records_in(root / "spool")]
+            assert there == list(range(spool.cursor or 0)), f"stopped at call {call}"
+        receive(root / "spool", acknowledged)
+        assert [one["n"] for one in records_in(root / "spool")] == list(range(12)), f"stopped at call {call}"
+
+
+def test_what_was_appended_without_a_cursor_outlives_a_loss_of_power(tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    disk = Disk(tmp_path)
+    with Machine(disk=disk).running(), Spool(tmp_path / "spool", segment_size=20) as spool:
+        for first in range(6):
+            spool.append(numbers(first, 1))
+    disk.lose_power()
+    Spool(tmp_path / "spool").close()
+    assert [one["n"] for one in records_in(tmp_path / "spool")] == list(range(6))
 
 
 def test_a_cursor_that_is_only_kept_takes_nothing_back(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -215,6 +216,17 @@ def test_a_silent_stream_goes_on_with_its_fellows() -> None:
     assert told(worker.batch([*packed("s", [event(1.6, 3)]), control(idle={"t": 0})])) == [(1, 1)]
 
 
+def test_an_event_at_the_instant_that_its_fellows_have_reached_comes_in_time_after_silence() -> None:
+    both = count("both").replace("MATCH (a)", "MATCH (b) WITHIN PT2M ON STREAM t MATCH (a)")
+    worker = Worker(job(both, streams=("s", "t"), ordered=False))
+    worker.batch([*packed("s", [event(0.5, 1)]), *packed("t", [event(0.5, 1)]), control()])
+    worker.batch([*packed("s", [event(2, 3)]), control(idle={"t": 0})])
+    rows = worker.batch([*packed("t", [event(2, 4)]), control()])
+    assert status(rows)["late"] == 0
+    ended = worker.batch([control(end=True, closed=["s", "t"])])
+    assert told(ended) == [(2, 4)], "two on s with two on t"
+
+
 def test_time_goes_on_at_the_clock_s_pace_when_all_are_silent() -> None:
     worker = Worker(job(count(output="ON EXIT"), ordered=False))
     worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2)]), control()])
@@ -335,6 +347,26 @@ def test_relationships_without_ids_keep_their_ids_over_a_rebuild() -> None:
         forgetful.batch([*packed("s", [linked(minute), linked(minute - 5), linked(minute)]), control()])
     assert [row.typed for row in forgetful.rows] == [row.typed for row in steady.rows]
     assert len(answers_of(steady.rows)) == 3
+
+
+def test_relationships_without_ids_keep_their_ids_in_a_worker_that_missed_batches() -> None:
+    text = (
+        "REGISTER QUERY q STARTING AT 1970-01-01T00:01:00Z { MATCH ()-[r]->() WITHIN PT10M ON STREAM s "
+        "EMIT id(r) AS id SNAPSHOT EVERY PT1M }"
+    )
+    link = (Relationship(None, "R", 1, 2),)
+    batches = [[Event(int(minute * MINUTE), (Node(1), Node(2)), link)] * 2 for minute in (0.1, 0.2, 0.3, 1.5, 2.5)]
+    steady, late = Worker(job(text), name="steady"), Worker(job(text), name="late")
+    for events in batches:
+        steady.batch([*packed("s", events), control()])
+    for number, events in enumerate(batches):
+        stale = copy.deepcopy(cells._living["late"]) if number in (1, 3) else None
+        late.batch([*packed("s", events), control()])
+        if stale is not None:
+            cells._living["late"] = stale
+    assert [row.typed for row in late.rows] == [row.typed for row in steady.rows]
+    ids = [[row[0] for row in parts.rows] for parts in answers_of(steady.rows)]
+    assert [len(set(one)) for one in ids] == [6, 8]
 
 
 def test_the_status_tells_what_the_operators_of_each_query_have_done() -> None:

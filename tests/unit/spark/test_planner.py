@@ -111,6 +111,18 @@ def test_the_batch_that_brings_the_last_record_says_that_the_input_has_ended() -
     assert Planner.control(third) == {"splits": {}, "idle": {}, "closed": ["a", "b"], "end": True, "graphs": {}}
 
 
+def test_a_stream_that_closes_makes_a_batch_though_nothing_else_moves() -> None:
+    one, two = Listed("a", there={"": 2}), Listed("b", there={"": 2})
+    plan = planner(one, two)
+    first = plan.ahead(plan.initial())
+    assert plan.ahead(first) == first
+    one.end = True
+    second = plan.ahead(first)
+    assert (second["closed"], second["end"]) == (["a"], False)
+    assert plan.pieces(first, second) == []
+    assert plan.ahead(second) == second
+
+
 def test_an_empty_input_has_one_batch_that_ends_it() -> None:
     plan = planner(Listed("a", end=True))
     first = plan.ahead(plan.initial())
