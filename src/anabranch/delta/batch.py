@@ -24,6 +24,9 @@ NULL = 0
 REFUSED = -1
 """In the place of an id: what was to be computed for this row failed, and the row is to be skipped."""
 
+PIECE = 1 << 18
+"""Rows of a piece: what is found in large numbers at once is handed on so many at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -52,6 +55,10 @@ class Batch:
     def kept(self, mask: Mask) -> Batch:
         """The rows where the mask is true."""
         return self if mask.all() else Batch(self.rows[mask], self.weights[mask])
+
+    def part(self, first: int, stop: int) -> Batch:
+        """The rows from one place up to another."""
+        return Batch(self.rows[first:stop], self.weights[first:stop])
 
     def picked(self, columns: Sequence[int]) -> Batch:
         """The same rows with these columns alone."""

@@ -12,7 +12,7 @@ State: none but scratch memory for the next window. Work: O(facts + matches x pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.delta.batch import Ids
+from anabranch.delta.batch import PIECE, Ids, Mask
 from anabranch.delta.kernels.semijoin import all_matches
 from anabranch.delta.kernels.semijoin_walk import TOO_MANY
 from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
@@ -39,6 +39,8 @@ the 5 M facts that were tried on two busy cores; the library takes all cores, an
 _NO_NUMBERS: Numbers = np.empty(0, np.float64)
 _UNLIMITED = 1 << 62
 _KEPT_CELLS = 1 << 23  # of scratch memory; what is larger is made anew for each window
+_BITS = 3  # of a hash: so many more for each time that matches are parted
+_MOST_BITS = 18  # then a part has about one value
 _CHUNK = 8192  # facts that are split before they are looked at once more: they fit into a core's own cache
 
 
@@ -52,6 +54,83 @@ def evaluate(
 ) -> Ids:
     """All matches over the set of facts, one column per variable."""
     return _remembered(conjunction).evaluate(facts, numbers, joiner=joiner, max_matches=max_matches)
+
+
+def evaluate_in_pieces(
+    conjunction: Conjunction,
+    facts: Ids,
+    numbers: Numbers | None = None,
+    *,
+    joiner: Joiner = "auto",
+    max_matches: int | None = None,
+) -> Iterator[Ids]:
+    """The same matches in pieces, at least one; none is larger, unless a single value of a variable has more matches.
+
+    Where there are more, facts are parted by a hash of the variable with the most values: a match stands in the part
+    of its value.
+    Work: O(facts) more for each part."""
+    left = _UNLIMITED if max_matches is None else max_matches
+    parting: _Parting | None = None
+    waiting: list[tuple[int, int]] = [(0, 0)]
+    while waiting:
+        bits, number = waiting.pop()
+        some = facts if parting is None else parting.facts(bits, number)
+        limit = left if bits >= _MOST_BITS else min(left, PIECE)
+        try:
+            found = evaluate(conjunction, some, numbers, joiner=joiner, max_matches=limit)
+        except BudgetExceeded:
+            if limit == left:
+                raise BudgetExceeded("matches", left if max_matches is None else max_matches) from None
+            parting = parting or _Parting.of(conjunction, facts)
+            waiting += [(bits + _BITS, (number << _BITS) + more) for more in range(1 << _BITS)]
+            continue
+        if parting is not None:
+            found = found[_hashed(found[:, parting.variable], bits) == number]
+        left -= len(found)
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _Parting:
+    """Facts in parts by the hash of a variable's value. `fitting` has for each pattern a mask of the facts that fit its
+    constants, and the column in which it has the variable; None: each part needs them all."""
+
+    variable: int
+    whole: Ids
+    fitting: tuple[tuple[Mask, int | None], ...]
+
+    @classmethod
+    def of(cls, conjunction: Conjunction, facts: Ids) -> _Parting:
+        masks = []
+        values = [0] * conjunction.variables
+        for pattern in conjunction.patterns:
+            mask = np.ones(len(facts), np.bool_)
+            for column, place in enumerate(pattern.places):
+                if isinstance(place, Fixed):
+                    mask &= facts[:, column] == place.id
+            masks.append(mask)
+            for column, place in enumerate(pattern.places):
+                if isinstance(place, Free):
+                    values[place.variable] = max(values[place.variable], len(np.unique(facts[mask, column])))
+        variable = values.index(max(values))
+        columns = [_column_of(pattern, variable) for pattern in conjunction.patterns]
+        return cls(variable, facts, tuple(zip(masks, columns, strict=True)))
+
+    def facts(self, bits: int, number: int) -> Ids:
+        wanted = np.zeros(len(self.whole), np.bool_)
+        for mask, column in self.fitting:
+            wanted |= mask if column is None else mask & (_hashed(self.whole[:, column], bits) == number)
+        return np.ascontiguousarray(self.whole[wanted])
+
+
+def _column_of(pattern: FactPattern, variable: int) -> int | None:
+    return next((at for at, place in enumerate(pattern.places) if place == Free(variable)), None)
+
+
+def _hashed(ids: Ids, bits: int) -> npt.NDArray[np.uint64]:
+    """So many bits of a hash of each id."""
+    mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed >> np.uint64(64 - bits) if bits else np.zeros(len(ids), np.uint64)
 
 
 class WindowEvaluation:

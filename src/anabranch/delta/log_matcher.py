@@ -13,13 +13,14 @@ shrinking, which is amortised. A call costs some ten microseconds: hand over man
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.delta.batch import Batch, Ids
+from anabranch.delta.batch import PIECE, Batch, Ids
 from anabranch.delta.kernels import log, log_join, log_store
 from anabranch.delta.kernels import log_layout as lay
 from anabranch.delta.log_plan import plan_of
@@ -62,6 +63,8 @@ class LogMatcher:
     told in one slide or change, and those kept; with deletion "auto", keeping gives way to joining before that.
     `max_bytes` limits all arrays together. Past a limit BudgetExceeded is raised, and every later call fails.
     """
+
+    piece: ClassVar[int] = PIECE
 
     def __init__(
         self,
@@ -114,39 +117,73 @@ class LogMatcher:
         Arrivals are numbered from 0 over the matcher's life. Slide i takes in those before number `ends[i]`, and then
         its window holds exactly those from `tails[i]` on. A fact that comes again while it lives is refreshed.
         """
-        flat = self._ready("slide", facts, numbers)
-        arrivals = len(flat) // self.conjunction.width
-        ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
-        self._check_slides(arrivals, ends, tails)
         marks = np.empty(len(ends), np.int64)
-        code = self._start()
-        while code != lay.DONE:
-            self._make_room(code)
-            # Each array anew, since making room replaces them.
+        (batch,) = self._slid(facts, ends, tails, marks, numbers, None)
+        return Changes(batch, marks)
+
+    def slide_once(self, facts: Ids, tail: int, numbers: Numbers | None = None) -> Iterator[Batch]:
+        """One slide, after which the window holds the arrivals from number `tail` on. The changes come in pieces, those
+        that leave before those that enter; until the last piece has been taken, nothing else may be asked."""
+        ends = np.array([self._arrivals + len(facts)], np.int64)
+        return self._slid(facts, ends, np.array([tail], np.int64), np.empty(1, np.int64), numbers, self.piece)
+
+    def _slid(
+        self, facts: Ids, ends: Ids, tails: Ids, marks: Ids, numbers: Numbers | None, most: int | None
+    ) -> Iterator[Batch]:
+        flat = self._ready("slide", facts, numbers)
+        ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
+        self._check_slides(len(facts), ends, tails)
+
+        def run() -> int:
+            # Each array again, since making room replaces them.
             ring, rows, slots, hashes, pool = self._ring, self._rows, self._slots, self._hashes, self._pool
-            code = log.run_slides(
+            return log.run_slides(
                 self._desk, self._bounds, ring, rows, slots, hashes, pool, self._lists, self._out, marks,
                 flat, ends, tails, self._numbers,
             )  # fmt: skip
-        self._arrivals += arrivals
+
+        yield from self._told_in_pieces(run, most)
+        self._arrivals += len(facts)
         if len(tails):
             self._tail = int(tails[-1])
-        return Changes(self._finished(), marks)
+        yield self._finished()
 
     def change(self, removed: Ids, added: Ids, numbers: Numbers | None = None) -> Batch:
         """Facts leave and enter in any order: each removed one is there, and no added one once those have left."""
+        (batch,) = self._changed(removed, added, numbers, None)
+        return batch
+
+    def change_in_pieces(self, removed: Ids, added: Ids, numbers: Numbers | None = None) -> Iterator[Batch]:
+        """The same, with the changes as `slide_once` gives them."""
+        return self._changed(removed, added, numbers, self.piece)
+
+    def _changed(self, removed: Ids, added: Ids, numbers: Numbers | None, most: int | None) -> Iterator[Batch]:
         flat_removed = self._ready("change", removed, numbers)
         flat_added = self._ready("change", added, None)
-        code = self._start()
-        while code != lay.DONE:
-            self._make_room(code)
+
+        def run() -> int:
             ring, rows, slots, hashes, pool = self._ring, self._rows, self._slots, self._hashes, self._pool
-            code = log.run_change(
+            return log.run_change(
                 self._desk, self._bounds, ring, rows, slots, hashes, pool, self._lists, self._out,
                 flat_removed, flat_added, self._numbers,
             )  # fmt: skip
+
+        yield from self._told_in_pieces(run, most)
         self._arrivals += len(flat_added) // self.conjunction.width
-        return self._finished()
+        yield self._finished()
+
+    def _told_in_pieces(self, run: Callable[[], int], most: int | None) -> Iterator[Batch]:
+        """Let a kernel run to its end; what it tells is handed over whenever that is `most` rows, but for the last."""
+        desk = self._desk
+        code = self._start()
+        while code != lay.DONE:
+            if code == lay.OUT_FULL and most is not None and desk[lay.S_OUT] >= most:
+                yield self._taken()
+                desk[lay.S_OUT_START] -= desk[lay.S_OUT]  # limits count from the beginning of the slide
+                desk[lay.S_OUT] = 0
+            else:
+                self._make_room(code)
+            code = run()
 
     def matches(self) -> Ids:
         """All living matches, one row each. Limits do not hold here."""
@@ -238,11 +275,14 @@ class LogMatcher:
 
     def _finished(self) -> Batch:
         """What was told; and arrays that have become too large shrink."""
-        table = self._told()
-        batch = Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy())
+        batch = self._taken()
         self._shrink()
         self._broken = False
         return batch
+
+    def _taken(self) -> Batch:
+        table = self._told()
+        return Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy())
 
     def _told(self) -> Ids:
         """Rows and weights, until the next call."""

@@ -6,7 +6,8 @@ windows and graphs hold now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from anabranch.algebra.operators import Operator, Source, Static, Window
 from anabranch.algebra.walk import is_volatile, sources
 from anabranch.delta.batch import Batch, Ids, concatenated
-from anabranch.delta.evaluation import evaluate
+from anabranch.delta.evaluation import evaluate_in_pieces
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
@@ -121,7 +122,20 @@ class Budgets:
         )
 
 
-class SlidingMatch(Leaf):
+class MatchLeaf(Leaf):
+    """Where matches come from: at one instant they may be far more than the window has facts. `_width` is the number of
+    their columns."""
+
+    _width: int
+
+    def advance(self, tick: Tick) -> Batch:
+        return concatenated(list(self.pieces(tick)), self._width)
+
+    @abstractmethod
+    def pieces(self, tick: Tick) -> Iterator[Batch]: ...
+
+
+class SlidingMatch(MatchLeaf):
     """Matches of a conjunction in a sliding window, by the log: SPECTRA's job. Work follows what came and left."""
 
     def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
@@ -130,15 +144,13 @@ class SlidingMatch(Leaf):
         self._runtime = runtime
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
         self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
-        self._arrived = 0
+        self._width = conjunction.variables
 
-    def advance(self, tick: Tick) -> Batch:
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
         arrived, left = tick.triples(self._window)
-        self._arrived += len(arrived)
-        ends, tails = np.array([self._arrived], np.int64), np.array([left], np.int64)
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         try:
-            return self.matcher.slide(arrived, ends, tails, numbers).batch
+            yield from self.matcher.slide_once(arrived, left, numbers)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
 
@@ -146,10 +158,11 @@ class SlidingMatch(Leaf):
         return self.matcher.size()
 
 
-class WindowMatch(Leaf):
-    """Matches of a conjunction in a window that is mostly replaced from instant to instant: all of them anew.
+class WindowMatch(MatchLeaf):
+    """Matches of a conjunction in a window that is mostly replaced from instant to instant: all of them again.
 
-    Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation."""
+    Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation.
+    State: the matches, or the window's facts where one piece does not hold the matches: these are found twice then."""
 
     def __init__(
         self, window: Window, conjunction: Conjunction, joiner: Joiner, budgets: Budgets, runtime: Runtime
@@ -161,26 +174,48 @@ class WindowMatch(Leaf):
         self._runtime = runtime
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
         self._held = Held(3)
-        self._rows = Batch.empty(conjunction.variables)
+        self._width = conjunction.variables
+        self._rows: Ids | None = np.empty((0, self._width), np.int64)  # None: so many that the facts are kept instead
+        self._facts = np.empty((0, 3), np.int64)
 
-    def advance(self, tick: Tick) -> Batch:
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
+        if self._rows is not None:
+            leaving = -Batch.entering(self._rows)
+            self._rows = None
+            if len(leaving):
+                yield leaving
+        else:
+            for rows in self._matches():
+                yield -Batch.entering(rows)
         self._held.slide(*tick.triples(self._window))
+        self._facts = self._held.facts()
+        found = self._matches()
+        first = next(found)
+        yield Batch.entering(first)
+        several = False
+        for rows in found:
+            several = True
+            yield Batch.entering(rows)
+        if not several:
+            self._rows, self._facts = first, self._facts[:0]
+        self._budgets.check(self.size())
+
+    def _matches(self) -> Iterator[Ids]:
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
-        facts = self._held.facts()
         limit = self._budgets.max_matches
         try:
-            rows = evaluate(self._conjunction, facts, numbers, joiner=self._joiner, max_matches=limit)
+            yield from evaluate_in_pieces(
+                self._conjunction, self._facts, numbers, joiner=self._joiner, max_matches=limit
+            )
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
-        before, self._rows = self._rows, Batch.entering(rows)
-        self._budgets.check(self.size())
-        return concatenated([-before, self._rows], self._conjunction.variables)
 
     def size(self) -> Size:
-        return Size(len(self._rows), self._rows.rows.nbytes + self._held.nbytes)
+        rows, cells = (0, 0) if self._rows is None else (len(self._rows), self._rows.nbytes)
+        return Size(rows, cells + self._facts.nbytes + self._held.nbytes)
 
 
-class MergedMatch(Leaf):
+class MergedMatch(MatchLeaf):
     """Matches of a conjunction in several windows and static graphs, seen as one set of triples.
 
     State: how often each triple is there, by all its arrivals in all parts; the matcher sees it once.
@@ -199,9 +234,10 @@ class MergedMatch(Leaf):
         self._counts = Trace(3, (0, 1, 2))
         self._held = {part: Held(3) for part in self._parts if isinstance(part, Window)}
         self._static: dict[Source, tuple[Hashable, Ids]] = {}
+        self._width = conjunction.variables
         self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
 
-    def advance(self, tick: Tick) -> Batch:
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
         came: list[Ids] = []
         went: list[Ids] = []
         for part in self._parts:
@@ -217,11 +253,10 @@ class MergedMatch(Leaf):
         added = touched.rows[(touched.before == 0) & (touched.after > 0)]
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         try:
-            batch = self.matcher.change(removed, added, numbers)
+            yield from self.matcher.change_in_pieces(removed, added, numbers)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
         self._budgets.check(self.size())
-        return batch
 
     def _refresh(self, part: Static, tick: Tick, came: list[Ids], went: list[Ids]) -> None:
         signature = tick.signature((part,))
@@ -242,7 +277,7 @@ class MergedMatch(Leaf):
         return Size(kept.rows, kept.bytes + counts.bytes + held)
 
 
-class ElementMatch(Leaf):
+class ElementMatch(MatchLeaf):
     """Matches of one part of a property-graph pattern. An element that changes is one that leaves and one that comes.
 
     Work: O(elements that changed) to make facts of them, then what their matches take."""
@@ -258,21 +293,22 @@ class ElementMatch(Leaf):
     ) -> None:
         self._window = window
         self._picks = component.picks
+        self._width = len(component.picks)
         self._budgets = budgets
         dictionary, context = runtime.dictionary, runtime.context
         self._facts = FactMaker(match, dictionary, context, component, asked, budgets.max_bytes)
         conjunction = component.conjunction
         self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
 
-    def advance(self, tick: Tick) -> Batch:
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
         carried = tick.relationships(self._window) if self._facts.follows and not tick.strict else None
         try:
             removed, added = self._facts.facts(tick.elements(self._window), carried)
-            batch = self.matcher.change(removed, added).picked(self._picks)
+            for piece in self.matcher.change_in_pieces(removed, added):
+                yield piece.picked(self._picks)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
         self._budgets.check(self.size())
-        return batch
 
     def size(self) -> Size:
         kept, trails = self.matcher.size(), self._facts.size()

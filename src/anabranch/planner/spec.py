@@ -6,7 +6,7 @@ Invariant: a spec is made of decisions alone; the same specs give an equal flow 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -25,6 +25,10 @@ class Leaf(ABC):
     @abstractmethod
     def advance(self, tick: Tick) -> Batch:
         """What changed since the last tick; at the first, everything."""
+
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
+        """The same, in pieces where it may be much: what leaves comes before what enters."""
+        yield self.advance(tick)
 
     def size(self) -> Size:
         return NOTHING_KEPT

@@ -11,6 +11,7 @@ import pytest
 from tests.unit.delta.bags import Bag, ChangingBag, Row, accumulate, follows, summed
 
 from anabranch.delta.batch import NULL, Batch, Ids, Mask
+from anabranch.delta.operators import join as join_module
 from anabranch.delta.operators import pairs as pairs_module
 from anabranch.delta.operators.anti_join import AntiJoin
 from anabranch.delta.operators.base import DeltaOperator
@@ -376,3 +377,29 @@ def test_a_union_gives_both_bags_with_the_right_columns_in_the_left_order() -> N
     assert given.rows.tolist() == [[2, 3], [6, 4], [4, 6]]
     assert union.width == 2
     assert len(union.apply(NOTHING, Batch.empty(3))) == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_many_pairs_come_in_pieces_that_add_up(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_module, "PIECE", 50)
+    whole, parted = (SymmetricHashJoin(2, 2, [(0, 0, True)], same=same) for _ in range(2))
+    most = 0
+    came: list[Batch] = []
+    for step in range(4):
+        rng = random.Random(seed * 10 + step)
+        left, right = (
+            Batch.entering(np.array([(rng.randrange(2, 5), rng.randrange(2, 9)) for _ in range(60)], np.int64))
+            for _ in range(2)
+        )
+        came.append(left)
+        if step == 3:  # what leaves goes the plain way
+            left = -came[0]
+        expected: Bag = Counter()
+        accumulate(expected, whole.apply(left, right))
+        found: Bag = Counter()
+        pieces = list(parted.given_in_pieces(left, right))
+        for piece in pieces:
+            accumulate(found, piece)
+        assert found == expected
+        most = max(most, len(pieces))
+    assert most > 10

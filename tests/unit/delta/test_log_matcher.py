@@ -505,3 +505,54 @@ def test_sixty_four_patterns_are_matched() -> None:
     asked = conjunction(*[(Free(0), Fixed(kind), Free(kind + 1)) for kind in range(64)])
     facts = [(7, kind, 100 + kind) for kind in range(64)]
     assert slid(LogMatcher(asked), facts, [64], [0]) == [[(1, (7, *range(100, 164)))]]
+
+
+# --- pieces ---
+
+
+def hub(spokes: int) -> tuple[Conjunction, list[Fact]]:
+    """`spokes` that come in and as many that go out: their square are the matches."""
+    ways = conjunction((Free(0), Fixed(7), Free(1)), (Free(1), Fixed(8), Free(2)))
+    return ways, [(10 + n, 7, 1) for n in range(spokes)] + [(1, 8, 10 + n) for n in range(spokes)]
+
+
+@pytest.mark.parametrize("deletion", ["auto", "kept", "joined"])
+def test_many_changes_of_a_slide_come_in_pieces_and_what_leaves_comes_first(
+    deletion: Deletion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LogMatcher, "piece", 100)
+    ways, facts = hub(30)
+    matcher = LogMatcher(ways, deletion=deletion)
+    first = list(matcher.slide_once(matrix(facts, 3), 0))
+    assert len(first) > 5
+    assert max(map(len, first)) < 200
+    following = list(matcher.slide_once(matrix([(n, 7, 1) for n in range(100, 130)], 3), 15))
+    signs = [weight for piece in following for weight in piece.weights.tolist()]
+    assert signs == sorted(signs)
+    assert {-1, 1} == set(signs)
+    there: set[Row] = set()
+    for piece in (*first, *following):
+        there = summed(there, piece)
+    assert there == naive_matches(ways, [*facts[15:], *[(n, 7, 1) for n in range(100, 130)]])
+    assert len(list(matcher.slide_once(matrix([], 3), 15))) == 1
+
+
+def test_changes_of_a_set_come_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogMatcher, "piece", 100)
+    ways, facts = hub(30)
+    matcher = LogMatcher(ways)
+    there: set[Row] = set()
+    for removed, added in (([], facts), (facts[:20], [(500, 7, 1)]), (facts[20:], [])):
+        pieces = list(matcher.change_in_pieces(matrix(removed, 3), matrix(added, 3)))
+        assert len(pieces) > 1
+        for piece in pieces:
+            there = summed(there, piece)
+    assert there == set()
+
+
+def test_a_limit_of_matches_holds_over_all_pieces_of_a_slide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogMatcher, "piece", 100)
+    ways, facts = hub(30)
+    assert sum(map(len, LogMatcher(ways, max_matches=900).slide_once(matrix(facts, 3), 0))) == 900
+    with pytest.raises(BudgetExceeded):
+        list(LogMatcher(ways, max_matches=899).slide_once(matrix(facts, 3), 0))

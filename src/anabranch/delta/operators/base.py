@@ -7,10 +7,10 @@ given out is the operator's plain meaning of A(t), whatever the batching.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import ClassVar, NamedTuple, TypeAlias
 
-from anabranch.delta.batch import Batch, Ids, Mask
+from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 
 RowFunction: TypeAlias = Callable[[Ids], Ids]
 """From a matrix of rows to one id per row. The same row always gives the same id."""
@@ -31,13 +31,27 @@ NOTHING_KEPT = Size(0, 0)
 
 
 class DeltaOperator(ABC):
-    """`width` is the number of columns of what it gives."""
+    """`width` is the number of columns of what it gives. `linear`: it looks at one row at a time and remembers nothing,
+    so what it makes of a piece is a piece of what it makes of the whole."""
 
     width: int
+    linear: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, *inputs: Batch) -> Batch:
         """One batch per input, of one instant; the change that follows from them."""
+
+    def apply_pieces(self, pieces: Iterator[Batch]) -> Batch:
+        """The change that follows from all pieces of the only input at one instant: what leaves comes before what
+        enters. An operator that keeps less than its input takes piece by piece."""
+        if self.linear:
+            return concatenated([self.apply(piece) for piece in pieces], self.width)
+        whole = list(pieces)
+        return self.apply(concatenated(whole, whole[0].rows.shape[1]))
+
+    def given_in_pieces(self, *inputs: Batch) -> Iterator[Batch]:
+        """What `apply` gives, in pieces where that may be far more than the inputs."""
+        yield self.apply(*inputs)
 
     def size(self) -> Size:
         return NOTHING_KEPT

@@ -9,12 +9,12 @@ by class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from anabranch.delta.batch import Batch, Ids, Mask
+from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 from anabranch.delta.operators.base import DeltaOperator, SameAs, Size
 from anabranch.delta.trace import Found, Touched, Trace, distinct_rows
 
@@ -45,6 +45,10 @@ class Distinct(DeltaOperator):
         self._trace.add(Batch(np.concatenate((classes, batch.rows), axis=1), batch.weights))
         new = self._shown(self._trace.probe(keys), len(keys))
         return _replaced(old, new)
+
+    def apply_pieces(self, pieces: Iterator[Batch]) -> Batch:
+        # A row may enter with one piece and leave with another.
+        return concatenated([self.apply(piece) for piece in pieces], self.width).consolidated()
 
     def _shown(self, found: Found, classes: int) -> tuple[Mask, Ids]:
         """Which of the asked classes are there, and the row that each shows."""

@@ -20,7 +20,7 @@ operator anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -303,7 +303,12 @@ class GroupedAggregates(DeltaOperator):
         self._always_one = always_one and not keys
 
     def apply(self, *inputs: Batch) -> Batch:
-        touched = self._groups.take(inputs[0].rows, inputs[0].weights)
+        return self.apply_pieces(iter(inputs))
+
+    def apply_pieces(self, pieces: Iterator[Batch]) -> Batch:
+        touched: dict[Row, _Group] = {}
+        for piece in pieces:
+            touched.update(self._groups.take(piece.rows, piece.weights))
         if self._always_one and not self._groups.found:
             touched = {(): self._groups.open(())}
         rows: list[Row] = []

@@ -11,12 +11,14 @@ deletions; the rule is the one for bilinear operators in DBSP (Budiu et al. 2023
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from anabranch.delta.batch import Batch, concatenated
+from anabranch.delta.batch import PIECE, Batch, concatenated
 from anabranch.delta.operators.base import DeltaOperator, RowTest, SameAs, Size
 from anabranch.delta.operators.pairs import Combine, Pairs
 from anabranch.delta.trace import halves
+
+_BEGIN = 16  # rows whose pairs are looked at before it is known how many they are
 
 
 class SymmetricHashJoin(DeltaOperator):
@@ -58,5 +60,31 @@ class SymmetricHashJoin(DeltaOperator):
             pairs.add_left(entering)
         return concatenated(changes, self.width)
 
+    def given_in_pieces(self, *inputs: Batch) -> Iterator[Batch]:
+        """Where rows only enter, every pair that is met on the way is there in the end: so the rows may come a few at a
+        time, as many as have not much more pairs than a piece has rows."""
+        left, right = inputs
+        if len(left) * len(right) <= PIECE or (left.weights < 0).any() or (right.weights < 0).any():
+            yield self.apply(left, right)
+            return
+        nothing = Batch.empty(left.rows.shape[1]), Batch.empty(right.rows.shape[1])
+        at, count = 0, _BEGIN
+        while at < len(right):
+            pairs = self.apply(nothing[0], right.part(at, at + count))
+            at, count = at + count, _next(count, len(pairs))
+            yield pairs
+        at, count = 0, _BEGIN
+        while at < len(left):
+            pairs = self.apply(left.part(at, at + count), nothing[1])
+            at, count = at + count, _next(count, len(pairs))
+            yield pairs
+
     def size(self) -> Size:
         return self._pairs.size()
+
+
+def _next(count: int, pairs: int) -> int:
+    """How many rows to take after so many that had so many pairs."""
+    if pairs > PIECE:
+        return max(1, count * PIECE // pairs)
+    return 2 * count if 4 * pairs < PIECE else count

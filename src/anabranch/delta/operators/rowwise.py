@@ -41,6 +41,8 @@ def accepted(batch: Batch, columns: Sequence[Ids]) -> Batch:
 
 
 class Filtered(DeltaOperator):
+    linear = True
+
     def __init__(self, width: int, test: RowTest) -> None:
         self.width = width
         self._test = test
@@ -56,6 +58,8 @@ class Filtered(DeltaOperator):
 class Extended(DeltaOperator):
     """Every row with more columns."""
 
+    linear = True
+
     def __init__(self, width: int, functions: Sequence[RowFunction]) -> None:
         self.width = width + len(functions)
         self._functions = functions
@@ -70,6 +74,8 @@ class Extended(DeltaOperator):
 
 class Projected(DeltaOperator):
     """New rows from old ones."""
+
+    linear = True
 
     def __init__(self, functions: Sequence[RowFunction]) -> None:
         self.width = len(functions)
@@ -88,6 +94,8 @@ class Projected(DeltaOperator):
 class Picked(DeltaOperator):
     """Some of the columns, in another order."""
 
+    linear = True
+
     def __init__(self, columns: Sequence[int]) -> None:
         self.width = len(columns)
         self._columns = list(columns)
@@ -99,6 +107,8 @@ class Picked(DeltaOperator):
 
 class Unwound(DeltaOperator):
     """One row per item of a list that the row gives."""
+
+    linear = True
 
     def __init__(self, width: int, items: Items) -> None:
         self.width = width + 1
