@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from anabranch.errors import Span
 
 if TYPE_CHECKING:
-    from anabranch.algebra.operators import Operator, TripleSource
+    from anabranch.algebra.operators import Operator, TripleSource, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +172,15 @@ class CollectRows(Expression):
 
     plan: Operator
     result: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBound(Expression):
+    """When a window begins or ends at the evaluation instant, as an answer reports it; of no window, the widest of the
+    query's."""
+
+    window: Window | None
+    side: Literal["start", "end"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,8 @@ class Speller:
                 return _ATOM, self.name(name)
             case x.Parameter(name):
                 return _ATOM, f"${name}"
+            case x.WindowBound(_, side):
+                return _ATOM, f"win_{side}"
             case x.Property(subject, key):
                 return _ATOM, f"{self.spell(subject, _ATOM)}.{short_name(key)}"
             case x.Subscript(subject, index):

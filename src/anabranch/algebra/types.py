@@ -45,6 +45,7 @@ RELATIONSHIP = Type("relationship")
 PATH = Type("path")
 POINT = Type("point")
 DURATION = Type("duration")
+DATETIME = Type("datetime")
 TEMPORALS = ("date", "time", "localtime", "datetime", "localdatetime", "duration")
 
 

@@ -18,6 +18,7 @@ from anabranch.algebra.expressions import (
     MapOf,
     TripleTime,
     Variable,
+    WindowBound,
 )
 from anabranch.algebra.operators import (
     Aggregate,
@@ -41,9 +42,10 @@ from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
 from anabranch.algebra.triples import Ask, Delegated, Describe, GraphPattern, Minus, Path, StaticPart
 
 _CLOCK_FUNCTIONS = frozenset({"date", "datetime", "time", "localtime", "localdatetime"})
+_NOW = "sparql:now"
 _CLOCK_SUFFIXES = frozenset({"statement", "transaction", "realtime"})
 _ORDERED_AGGREGATES = frozenset({"collect", "sparql:group_concat"})
-_ALWAYS_VOLATILE = frozenset({"timestamp", "rand", "random", "randomuuid"})
+_CHANCE_FUNCTIONS = frozenset({"rand", "random", "randomuuid"})
 
 
 def walk(plan: Operator | Expression) -> Iterator[Operator | Expression]:
@@ -157,15 +159,26 @@ def depends_on_order(call: AggregateCall) -> bool:
 
 def is_volatile(plan: Operator | Expression) -> bool:
     """Whether the plan may answer differently over the same graphs: it reads the clock or a random number."""
-    return any(isinstance(node, Call) and _reads_clock_or_chance(node) for node in walk(plan))
+    return any(reads_clock(node) or _reads_chance(node) for node in walk(plan))
 
 
-def _reads_clock_or_chance(call: Call) -> bool:
-    sparql = SPARQL_FUNCTIONS.get(call.function)
+def _reads_chance(node: Operator | Expression) -> bool:
+    if not isinstance(node, Call):
+        return False
+    sparql = SPARQL_FUNCTIONS.get(node.function)
     if sparql is not None:
-        return sparql.volatile
+        return sparql.volatile and node.function != _NOW
+    return node.function.lower() in _CHANCE_FUNCTIONS
+
+
+def reads_clock(call: Operator | Expression) -> bool:
+    """Whether the evaluation instant decides the value of the node itself, its arguments aside."""
+    if isinstance(call, WindowBound):
+        return True
+    if not isinstance(call, Call) or call.function in SPARQL_FUNCTIONS:
+        return isinstance(call, Call) and call.function == _NOW
     name, _, suffix = call.function.lower().partition(".")
-    if name in _ALWAYS_VOLATILE:
+    if name == "timestamp":
         return True
     if name not in _CLOCK_FUNCTIONS:
         return False

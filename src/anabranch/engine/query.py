@@ -31,7 +31,7 @@ from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.running import OnError
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
-from anabranch.engine.views import Frame, View, needed_from
+from anabranch.engine.views import Frame, View, needed_from, widest_bounds
 from anabranch.engine.works import OperatorWork, operator_works
 from anabranch.errors import Cancelled, EvaluationError, InternalError, QueryError
 from anabranch.model.compare import row_order_key
@@ -435,9 +435,13 @@ class ContinuousQuery:
                 return _NO_TRIPLES
             return around.contents.triples(self._content_key(source, "triples")).slide(view, around.mapping)
 
+        def ends(window: Window | None) -> tuple[int, int]:
+            return widest_bounds(views.values(), at) if window is None else views[whole(window)].reported
+
         return Context(
             graph=graph,
             triple_graph=triples,
+            bounds=ends,
             static_version=lambda name: around.static(name).version,
             plugin=around.plugin,
             parameters=self.options.parameters,
@@ -488,8 +492,7 @@ class ContinuousQuery:
         told = {"snapshot": self._kept.rows, "entering": self._kept.entered, "exiting": self._kept.left}[output]()
         if not told and not self.once:
             return None
-        reported = [(view.win_start, view.bounds.win_end) for view in views.values()]
-        widest = min(reported, key=lambda ends: (ends[0], -ends[1]), default=(at, at))
+        widest = widest_bounds(views.values(), at)
         self.rows_told += len(told)
         answer = Answer.told(self.name, at, output, widest, self.registration.columns, told)
         self.pending.append(answer)

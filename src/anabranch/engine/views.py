@@ -9,7 +9,7 @@ with the same signature hold the same events.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from anabranch.algebra.operators import Window
@@ -71,8 +71,18 @@ class View:
         return self.positions[0] >= self.positions[1]
 
     @property
+    def reported(self) -> tuple[int, int]:
+        """Its win_start and win_end."""
+        return self.win_start, self.bounds.win_end
+
+    @property
     def signature(self) -> Hashable:
         return None if self.is_empty else (*self.positions, self.skip)
+
+
+def widest_bounds(views: Iterable[View], at: int) -> tuple[int, int]:
+    """What an answer reports: the bounds of its widest window; without any, the instant twice."""
+    return min((view.reported for view in views), key=lambda ends: (ends[0], -ends[1]), default=(at, at))
 
 
 def needed_from(window: Window, ends: Bounds, stream: StreamBuffer) -> int:

@@ -24,7 +24,7 @@ from anabranch.engine.query import ContinuousQuery, QueryOptions
 from anabranch.engine.schedule import start
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraph, Surroundings
-from anabranch.engine.views import View
+from anabranch.engine.views import View, widest_bounds
 from anabranch.errors import EngineError
 from anabranch.insight.chained import Maker, made_events, makers
 from anabranch.insight.elements import Things, Unit
@@ -264,9 +264,13 @@ class Replay:
                     found.add(triple, event.event_time)
             return found
 
+        def ends(window: Window | None) -> tuple[int, int]:
+            return widest_bounds(views.values(), moment.at) if window is None else views[whole(window)].reported
+
         return Context(
             graph=graph,
             triple_graph=triples,
+            bounds=ends,
             static_version=lambda name: self.around.static(name).version,
             plugin=self.around.plugin,
             parameters=self.recording.parameters,

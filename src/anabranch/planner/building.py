@@ -13,7 +13,7 @@ from anabranch.delta.batch import NULL
 from anabranch.delta.operators.distinct import Distinct
 from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
-from anabranch.delta.operators.rowwise import Extended, Filtered, Picked, Projected, Unwound
+from anabranch.delta.operators.rowwise import Extended, Filtered, Netted, Picked, Projected, Unwound
 from anabranch.planner.conditions import require_pure
 from anabranch.planner.graph_facts import nothing_shared, path_values
 from anabranch.planner.graph_patterns import NamedPath
@@ -28,6 +28,11 @@ def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) ->
         return spec
     picks = [spec.index(name) for name in columns]
     return Spec(spec.name, lambda _: Picked(picks), columns, (spec,), about, picks=True)
+
+
+def netted(spec: Spec, about: op.Operator | None) -> Spec:
+    """The same rows; what is taken back and given again in one instant is no change."""
+    return Spec(spec.name, lambda _: Netted(spec.width), spec.columns, (spec,), about, picks=True)
 
 
 def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
@@ -107,7 +112,7 @@ def hash_join(
     lenient: bool,
     conditions: Sequence[ex.Expression],
     sure: tuple[set[str] | frozenset[str], set[str] | frozenset[str]] | None,
-    about: op.Operator,
+    about: op.Operator | None,
     outer: bool,
 ) -> Spec:
     names = [name for name in left.columns if name in right.columns]

@@ -6,14 +6,20 @@ Invariant: whatever is used here is only a short cut; the condition itself is te
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from anabranch.algebra import expressions as ex
-from anabranch.algebra.walk import is_volatile, walk
+from anabranch.algebra.operators import Operator
+from anabranch.algebra.walk import is_volatile, reads_clock, walk
+from anabranch.errors import EvaluationError
+from anabranch.model.values import Value
+from anabranch.planner.safety import no_graph
 from anabranch.planner.spec import NotIncremental
 from anabranch.planner.triple_patterns import Bounds
+from anabranch.snapshot.context import Context
+from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.rdf.values import number_of, to_float
 from anabranch.snapshot.variables import free_variables
 
@@ -143,9 +149,31 @@ def _parts(item: object) -> Iterator[ex.Expression]:
             yield from _parts(value)
 
 
+def clock_readings(expression: ex.Expression, parameters: Mapping[str, Value]) -> Iterator[ex.Expression]:
+    """The parts of an expression, outside of its subqueries, that the instant alone decides and that never fail."""
+    if reads_clock(expression) and not free_variables(expression) and _succeeds(expression, parameters):
+        yield expression
+    elif not isinstance(expression, Subquery):
+        for part in _parts(expression):
+            yield from clock_readings(part, parameters)
+
+
+def _succeeds(reading: ex.Expression, parameters: Mapping[str, Value]) -> bool:
+    """Whether a reading of the clock has a value at one instant, and so at all of them."""
+    arguments = [node for node in walk(reading) if node is not reading]
+    if any(isinstance(node, Subquery | Operator) or is_volatile(node) for node in arguments):
+        return False
+    context = Context(graph=no_graph, parameters=parameters, bounds=lambda window: (0, 0))
+    try:
+        compile_expression(reading, ())((), context)
+    except EvaluationError:
+        return False
+    return True
+
+
 def marked(expression: ex.Expression, marks: dict[int, str]) -> ex.Expression:
-    """The expression with columns in the place of its subqueries."""
-    if isinstance(expression, Subquery) and id(expression) in marks:
+    """The expression with columns in the place of its subqueries and of its readings of the clock."""
+    if id(expression) in marks:
         return ex.Variable(marks[id(expression)], span=expression.span)
     changed: dict[str, Any] = {}
     for one in fields(expression):

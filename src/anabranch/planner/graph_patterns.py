@@ -28,6 +28,7 @@ from typing import Literal
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction, Pattern, RelationshipPattern
+from anabranch.algebra.walk import is_volatile
 from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free, Place
 from anabranch.model.values import Value
 from anabranch.optimizer.rebuild import everywhere
@@ -194,6 +195,8 @@ def _reason_against(pattern: Pattern, trails: bool, parameters: Mapping[str, Val
     relationships: set[str] = set()
     for path in pattern.paths:
         for one in path.relationships:
+            if one.where is not None and is_volatile(one.where):
+                return "conditions inside of a relationship pattern read the clock or chance"
             if path.where is not None:
                 return "a condition on a shortest path as a whole is asked while it is searched for"
             if path.kind != "trail":

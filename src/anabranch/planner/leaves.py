@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Operator, Source, Static, Window
 from anabranch.algebra.walk import is_volatile, sources
 from anabranch.delta.batch import Batch, Ids, concatenated
@@ -30,6 +31,7 @@ from anabranch.planner.held import Held
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf
 from anabranch.snapshot import compile_plan
+from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.rdf.static import PartTooLarge, no_more_than
 
 Joiner = Literal["auto", "semijoin", "library"]
@@ -84,6 +86,23 @@ class Recomputed(Leaf):
 
     def size(self) -> Size:
         return Size(len(self._rows), self._rows.rows.nbytes)
+
+
+class Clock(Leaf):
+    """One row of values that the instant alone decides: what time it is, and when windows begin and end.
+
+    Rows that are joined with it are taken back and given again as time goes on. Work: O(values)."""
+
+    def __init__(self, readings: Sequence[ex.Expression], runtime: Runtime) -> None:
+        self._readings = [compile_expression(one, ()) for one in readings]
+        self._runtime = runtime
+        self._row: Batch | None = None
+
+    def advance(self, tick: Tick) -> Batch:
+        width = len(self._readings)
+        found = self._runtime.dictionary.encode_all([read((), tick.context) for read in self._readings])
+        before, self._row = self._row, Batch.entering(np.array(found, np.int64).reshape(1, width))
+        return self._row if before is None else concatenated([-before, self._row], width).consolidated()
 
 
 class Budgets:

@@ -14,7 +14,7 @@ from typing import Literal
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import only_picks, walk
+from anabranch.algebra.walk import is_volatile, only_picks, walk
 from anabranch.delta.operators.anti_join import AntiJoin
 from anabranch.delta.operators.mark import Arguments, MarkJoin
 from anabranch.delta.operators.rowwise import Picked
@@ -34,15 +34,23 @@ from anabranch.planner.building import (
     flattened,
     hash_join,
     keyed,
+    netted,
     projected,
     unwound,
     with_path,
 )
-from anabranch.planner.conditions import equalities, marked, number_bounds, require_pure, subqueries
+from anabranch.planner.conditions import (
+    clock_readings,
+    equalities,
+    marked,
+    number_bounds,
+    require_pure,
+    subqueries,
+)
 from anabranch.planner.connections import Asked, Index, linked_of, linked_spec
 from anabranch.planner.graph_patterns import plan_pattern
 from anabranch.planner.groups import aggregate_spec, annotate_spec
-from anabranch.planner.leaves import Given, Recomputed
+from anabranch.planner.leaves import Clock, Given, Recomputed
 from anabranch.planner.matching import elements_spec, triples_spec
 from anabranch.planner.parted_patterns import Parted, parted
 from anabranch.planner.property_paths import path_spec
@@ -95,6 +103,11 @@ class Mode:
     detail: str = ""
 
 
+def incremental(operator: op.Operator, name: str) -> Mode:
+    """The mode of an operator that runs on changes, by the name of its algorithm."""
+    return Mode("incremental", f"{name}, at each instant" if is_volatile_itself(operator) else name)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Inside of a subquery: the rows that it is asked for, and the columns that say which of them a row belongs to."""
@@ -129,7 +142,7 @@ class Planner:
             if scope.over(operator) or (scope.argument is not None and has_argument(operator)):
                 raise
             return self.recomputed(operator, Mode("recompute", str(reason)))
-        self.modes.setdefault(id(operator), Mode("incremental", spec.name))
+        self.modes.setdefault(id(operator), incremental(operator, spec.name))
         return spec
 
     def _streams(self, operator: op.Operator) -> bool:
@@ -151,11 +164,13 @@ class Planner:
                 if scope.argument is None:
                     raise InternalError("an argument outside of a subquery")
                 return arranged(scope.argument, wanted, operator)
-        if is_volatile_itself(operator):
-            raise NotIncremental("it reads the clock or chance")
+        volatile = is_volatile_itself(operator)
         if not has_argument(operator) and not self._streams(operator):
+            if volatile:
+                raise NotIncremental("it reads the clock or chance")
             return self.recomputed(operator, Mode("once", "static" if reads_static(operator) else "constant"))
-        return arranged(self._streaming(operator, scope), wanted, operator)
+        spec = arranged(self._streaming(operator, scope), wanted, operator)
+        return netted(spec, operator) if volatile else spec
 
     def recomputed(self, operator: op.Operator, mode: Mode) -> Spec:
         for node in walk(operator):
@@ -245,14 +260,17 @@ class Planner:
         spec, left = self._below(base, conditions, scope)
         spec = self._tested(spec, left, operator, scope)
         for one in chain:
-            self.modes[id(one)] = Mode("incremental", "Filtered")
+            self.modes[id(one)] = incremental(one, "Filtered")
         return spec
 
     def _tested(self, spec: Spec, conditions: Sequence[ex.Expression], about: op.Operator, scope: Scope) -> Spec:
         for condition in conditions:
+            columns = spec.columns
             spec, (shown,) = self._marked(spec, (condition,), scope)
             require_pure(shown)
             spec = filtered(spec, shown, about)
+            if is_volatile(condition):
+                spec = netted(arranged(spec, columns, about), about)
         return spec
 
     def _below(
@@ -278,7 +296,9 @@ class Planner:
     def _marked(
         self, spec: Spec, expressions: Sequence[ex.Expression], scope: Scope
     ) -> tuple[Spec, list[ex.Expression]]:
-        """The rows with a column for each subquery of the expressions, and the expressions that read these columns."""
+        """The rows with a column for each subquery of the expressions, and for each reading of the clock, and the
+        expressions that read these columns."""
+        spec, expressions = self._timed(spec, expressions)
         marks: dict[int, str] = {}
         for expression in expressions:
             for one in subqueries(expression):
@@ -293,6 +313,20 @@ class Planner:
                     case ex.Connected() | ex.Component():
                         spec = self._watch(spec, one, name)
         return spec, [marked(expression, marks) for expression in expressions] if marks else list(expressions)
+
+    def _timed(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, Sequence[ex.Expression]]:
+        """The rows with what the clock says at each instant, and the expressions that read that."""
+        marks: dict[int, str] = {}
+        names: dict[ex.Expression, str] = {}
+        for expression in expressions:
+            for reading in clock_readings(expression, self.choices.parameters):
+                marks[id(reading)] = names.setdefault(reading, f" now {self.marks + len(names)}")
+        if not names:
+            return spec, expressions
+        self.marks += len(names)
+        clock = Spec("Clock", partial(Clock, tuple(names)), tuple(names.values()))
+        joined = hash_join(spec, clock, False, (), None, None, outer=False)
+        return joined, [marked(expression, marks) for expression in expressions]
 
     def _asked(self, outer: Spec, plan: op.Operator, inner: op.Operator) -> tuple[list[int], tuple[str, ...], Spec]:
         """A subquery's rows for all different rows that ask it: where these have what it asks for, and the columns of
@@ -432,10 +466,10 @@ class Planner:
         return arranged(joined, columns, about)
 
     def _pair(self, operator: op.Join | op.LeftJoin, above: Sequence[ex.Expression], scope: Scope) -> Spec:
-        conditions = conjuncts(operator.condition)
-        for condition in conditions:
-            require_pure(condition)
         outer = isinstance(operator, op.LeftJoin)
+        parts = conjuncts(operator.condition)
+        later = () if outer else tuple(one for one in parts if is_volatile(one))
+        conditions = tuple(one for one in parts if one not in later)
         if path_meets_others(operator.left, operator.right, self.needed, self.several):
             raise NotIncremental("a named path passes elements that were met in another window")
         left = self.build(operator.left, scope)
@@ -450,14 +484,14 @@ class Planner:
             right, moved = self._right(operator, scope)
         finally:
             self.asking = None
-        for condition in moved:
+        right, tests = self._timed(right, (*moved, *conditions))
+        for condition in tests:
             require_pure(condition)
         hidden = [name for name in scope.hidden if name in left.columns and name in right.columns]
         if hidden and not operator.lenient:
             raise NotIncremental("both sides of a join depend on the row outside")
-        if isinstance(operator.left, op.Unit) and not outer and not conditions and not moved:
-            return right
-        tests = (*moved, *conditions)
+        if isinstance(operator.left, op.Unit) and not outer and not tests:
+            return self._tested(right, later, operator, scope)
         shared = set(left.columns) & set(right.columns)
         pairs = []
         if not shared and not operator.lenient:
@@ -474,8 +508,8 @@ class Planner:
             if operator.lenient
             else None
         )
-        joined = hash_join(left, right, operator.lenient, tests, sure, operator, outer)
-        return arranged(joined, names, operator)
+        joined = arranged(hash_join(left, right, operator.lenient, tests, sure, operator, outer), names, operator)
+        return self._tested(joined, later, operator, scope)
 
     def _right(self, operator: op.Join | op.LeftJoin, scope: Scope) -> tuple[Spec, tuple[ex.Expression, ...]]:
         """The right side, and those of its conditions that read columns of the left: `(b {id: a.id})`. An element of
@@ -524,6 +558,17 @@ class Planner:
         named = [*hidden, *zip((name for name, _ in items), shown, strict=True)]
         return projected(source, named, operator)
 
+    def ordered(self, operator: op.Slice | None, order: op.Order, source: Spec) -> Spec:
+        """The rows of ORDER BY, or those that SKIP and LIMIT leave of them."""
+        columns = source.columns
+        source, keys = self._timed(source, [key.expression for key in order.keys])
+        for key in keys:
+            require_pure(key)
+        placed = tuple(replace(key, expression=one) for key, one in zip(order.keys, keys, strict=True))
+        spec = slice_spec(operator, replace(order, keys=placed), source)
+        spec = replace(spec, about=operator or order)
+        return spec if spec.columns == columns else netted(arranged(spec, columns, order), order)
+
     def _slice(self, operator: op.Slice, scope: Scope) -> Spec:
         """LIMIT over ORDER BY, over a choice of columns on the way; what is between them keeps the rows' order."""
         for part in (operator.skip, operator.limit):
@@ -535,11 +580,8 @@ class Planner:
             picks.append(below)
             below = below.input
         if isinstance(below, op.Order):
-            source = self.build(below.input, scope)
-            for key in below.keys:
-                require_pure(key.expression)
-            spec = slice_spec(operator, below, source)
-            self.modes[id(below)] = Mode("incremental", spec.name)
+            spec = self.ordered(operator, below, self.build(below.input, scope))
+            self.modes[id(below)] = incremental(below, spec.name)
         else:
             spec = slice_spec(operator, None, self.build(below, scope))
         for project in reversed(picks):

@@ -12,10 +12,8 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import only_picks, reads_triples, root_order, sources, walk, windows
 from anabranch.planner.building import distinct
-from anabranch.planner.conditions import require_pure
-from anabranch.planner.plan import Choices, Mode, Planner, Scope
+from anabranch.planner.plan import Choices, Mode, Planner, Scope, incremental
 from anabranch.planner.questions import links_of, needed_columns
-from anabranch.planner.sorting import slice_spec
 from anabranch.planner.spec import NotIncremental, Spec
 
 
@@ -101,16 +99,16 @@ def _root(planner: Planner, plan: op.Operator, listed: bool) -> tuple[Spec, List
     if isinstance(below, op.Slice):
         spec = planner.build(below, scope)
         ordered = spec
-        while ordered.name != "OrderedSlice":
+        while ordered.name != "OrderedSlice" or ordered.picks:
             if len(ordered.inputs) != 1:
                 raise NotIncremental("its rows are asked for in an order that an operator above loses")
             (ordered,) = ordered.inputs
     else:
         assert isinstance(below, op.Order)
-        for key in below.keys:
-            require_pure(key.expression)
-        spec = ordered = slice_spec(None, below, planner.build(below.input, scope))
-        planner.modes[id(below)] = Mode("incremental", spec.name)
+        spec = ordered = planner.ordered(None, below, planner.build(below.input, scope))
+        while ordered.picks:
+            (ordered,) = ordered.inputs
+        planner.modes[id(below)] = incremental(below, spec.name)
     if any(isinstance(top, op.Distinct) for top in tops[1:]):
         raise NotIncremental("its rows are asked for in an order that an operator above loses")
     for top in reversed(tops):
@@ -118,7 +116,7 @@ def _root(planner: Planner, plan: op.Operator, listed: bool) -> tuple[Spec, List
             spec = distinct(spec, top, planner.terms)
         else:
             spec = planner.project(top, spec, top.items, scope)
-        planner.modes[id(top)] = Mode("incremental", spec.name)
+        planner.modes[id(top)] = incremental(top, spec.name)
     once = bool(tops) and isinstance(tops[0], op.Distinct)
     return spec, Listing(ordered, _picks(plan, ordered.columns), once)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from anabranch.algebra.operators import Merged, Source, TripleSource
+from anabranch.algebra.operators import Merged, Source, TripleSource, Window
 from anabranch.errors import EvaluationError, InternalError, LimitExceeded, QueryError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.triples import MergedGraph, Triples
@@ -25,6 +25,10 @@ _STRETCH = 1 << 16  # steps between two looks at whether somebody asks for an en
 
 def _no_triples(source: Source) -> Triples:
     raise InternalError(f"this evaluation was given no triples for {source}")
+
+
+def _no_windows(window: Window | None) -> tuple[int, int]:
+    raise InternalError("this evaluation was given no windows")
 
 
 @dataclass(slots=True)
@@ -49,7 +53,8 @@ class Context:
     `skipped` counts the rows on which an expression fails; without it, the first such row ends the evaluation. `check`
     is called now and then, and may raise to end the evaluation. `graph` and `triple_graph` are the two ways to see a
     source. `static_version` numbers what a static graph has been: the same number for the same triples; without it
-    nothing that is known of static graphs outlives the evaluation.
+    nothing that is known of static graphs outlives the evaluation. `bounds` are a window's win_start and win_end, or
+    those of the answer.
     """
 
     graph: Callable[[Source], PropertyGraph]
@@ -61,6 +66,7 @@ class Context:
     skipped: SkippedRows | None = None
     check: Callable[[], None] | None = None
     triple_graph: Callable[[Source], Triples] = _no_triples
+    bounds: Callable[[Window | None], tuple[int, int]] = _no_windows
     static_version: Callable[[str], int] | None = None
     plugin: Plugin | None = None
     memory: dict[object, Any] = field(default_factory=dict, repr=False)

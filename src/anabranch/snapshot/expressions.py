@@ -15,6 +15,7 @@ from anabranch.algebra.operators import Operator, TripleSource
 from anabranch.algebra.walk import keeps_order
 from anabranch.errors import EvaluationError, InternalError, Span
 from anabranch.model.compare import canonical_key
+from anabranch.model.temporal.functions import now
 from anabranch.model.terms import Triple
 from anabranch.model.values import Node, Relationship, Value
 from anabranch.snapshot.access import carries_labels, item_of, property_of, slice_of
@@ -81,6 +82,9 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
             return _membership(compiled(item), compiled(container), expression.span)
         case ex.Call(function, arguments) if function.startswith("sparql:"):
             return compile_call(function, list(map(compiled, arguments)))
+        case ex.WindowBound(window, side):
+            at = 0 if side == "start" else 1
+            return lambda row, context: now(context.bounds(window)[at])
         case ex.Connected(links, left, right):
             return compile_connected(links, compiled(left), compiled(right), expression.span)
         case ex.Component(links, subject, asked):

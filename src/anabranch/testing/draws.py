@@ -28,6 +28,7 @@ _LABELS = ("A", "B", "C")
 _TYPES = ("R", "S")
 _WIDTHS = ("PT2M", "PT3M", "PT5M", "PT10M", "PT90S")
 _DEEPEST = 6  # conditions within conditions
+_READINGS = ("win_end.minute", "duration.inSeconds(win_start, win_end).minutes", "datetime().minute", "win_start")
 _RHYTHMS = ("PT1M", "PT2M", "PT3M", "PT150S", "PT7M")
 
 
@@ -211,6 +212,10 @@ class _Query:
         if self.paths:
             choices.append(f"length({random.choice(self.paths)})")
         choices += self.values
+        if random.random() < 0.08:
+            choices = list(_READINGS)
+        elif self.nodes and random.random() < 0.05:
+            choices = [f"CASE WHEN {self._subquery()} THEN 1 ELSE 2 END"]
         one = random.choice(choices)
         return one if random.random() < 0.8 else f"coalesce({one}, {self._literal()})"
 
@@ -229,7 +234,7 @@ class _Query:
         if kind < 0.45 and self.nodes:
             return f"({random.choice(self.nodes)})-[:{random.choice(_TYPES)}]->(:{random.choice(_LABELS)})"
         if kind < 0.55 and self.nodes:
-            return f"EXISTS {{ MATCH ({random.choice(self.nodes)})--(e) WHERE e.x = {self._literal()} }}"
+            return self._subquery()
         if kind < 0.65 and self.nodes:
             return f"{random.choice(self.nodes)}:{random.choice(_LABELS)}"
         if kind < 0.75:
@@ -237,6 +242,25 @@ class _Query:
         if kind < 0.85:
             return f"{self._value()} IN [{self._literal()}, {self._literal()}]"
         return f"{self._value()} {random.choice(('=', '<>', '<', '<=', '>'))} {self._value()}"
+
+    def _subquery(self) -> str:
+        """EXISTS with a pattern or with clauses, which have aggregates, orders and names of their own."""
+        random = self.random
+        node = random.choice(self.nodes)
+        bound = random.choice(("0", "1", "2"))
+        body = random.choice(
+            (
+                f"MATCH ({node})--(z) WHERE z.x = {self._literal()}",
+                f"MATCH ({node})--(z) WHERE z.x < win_end.minute",
+                f"MATCH ({node})--(z) WITH count(z) AS k WHERE k > {bound} RETURN k",
+                f"MATCH ({node})-->(z) RETURN count(z.x)",
+                f"MATCH ({node})-->(z) WITH z.x AS k, count(*) AS m WHERE m > {bound} AND k <= {node}.x RETURN k",
+                f"WITH {self._literal()} AS k MATCH ({node})-->(z) WHERE z.y = k",
+                f"MATCH ({node})--(z) WITH DISTINCT z.x AS k ORDER BY k SKIP {bound} LIMIT 1 WHERE {node}.x = k",
+                f"MATCH ({node})-->(z:A) RETURN z UNION MATCH (z:B)-->({node}) RETURN z",
+            )
+        )
+        return f"EXISTS {{ {body} }}"
 
     def _along(self) -> str:
         """A condition on what a path goes through."""

@@ -214,7 +214,14 @@ class Oracle:
             return set_of((one, event.event_time) for event in inside for one in self.mapping.triples_of(event))
 
         random = Random(f"{self.registration.name}/{index}")
-        context = Context(graph=graph, triple_graph=triples, parameters=self.parameters, clock=at, random=random)
+        context = Context(
+            graph=graph,
+            triple_graph=triples,
+            bounds=lambda window: self._reported(at) if window is None else self.bounds(window, at),
+            parameters=self.parameters,
+            clock=at,
+            random=random,
+        )
         if self.on_error == "skip":
             context.skipped = SkippedRows()
         rows = list(self._plan.run(context))
@@ -240,9 +247,12 @@ class Oracle:
         if not rows and not self._is_once:
             return None
         at = self.instant(index)
+        return Answer.told(self.registration.name, at, output, self._reported(at), self.registration.columns, rows)
+
+    def _reported(self, at: int) -> tuple[int, int]:
+        """The bounds of the widest window."""
         reported = sorted((self.bounds(window, at) for window in self._windows), key=lambda ends: (ends[0], -ends[1]))
-        win_start, win_end = reported[0] if reported else (at, at)
-        return Answer.told(self.registration.name, at, output, (win_start, win_end), self.registration.columns, rows)
+        return reported[0] if reported else (at, at)
 
     def is_last(self, index: int, until: int | None = None, drain: bool = False) -> bool:
         """Whether evaluation ends with this instant once the input has ended."""

@@ -147,11 +147,18 @@ def test_a_query_that_is_computed_anew_as_a_whole_says_why(text: str, running: R
     assert explanation.to_dict()["execution"]["recompute"] == "all"
 
 
-def test_a_query_that_reads_the_clock_says_so_once_of_itself() -> None:
-    explanation = explained(CLOCK)
+def test_a_query_that_reads_chance_says_so_once_of_itself() -> None:
+    explanation = explained(CLOCK.replace("datetime()", "rand()"))
     head, _, tree = explanation.text().partition("\n\n")
     assert head.count("it reads the clock or chance") == 1
     assert "[recompute: it reads the clock or chance]" in tree
+
+
+def test_what_reads_the_clock_is_computed_at_each_instant_over_rows_that_are_kept() -> None:
+    head, _, tree = explained(CLOCK).text().partition("\n\n")
+    assert "incremental: operators on changes, at every instant, because it reads the clock" in head
+    assert "[incremental: Projected, at each instant]" in tree
+    assert "Pattern  (a:A)  [incremental: LogMatcher]" in tree
 
 
 def test_what_is_computed_once_per_version_is_not_called_incremental() -> None:

@@ -1,4 +1,4 @@
-"""Operators that look at one row at a time and remember nothing: filter, extend, project, unwind.
+"""Operators that look at one batch at a time and remember nothing: filter, extend, project, unwind, net.
 
 Law: each is linear: what it makes of a sum of batches is the sum of what it makes of each.
 
@@ -103,6 +103,17 @@ class Picked(DeltaOperator):
     def apply(self, *inputs: Batch) -> Batch:
         (batch,) = inputs
         return batch.picked(self._columns)
+
+
+class Netted(DeltaOperator):
+    """The same changes, each row once, without those that take each other back."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def apply(self, *inputs: Batch) -> Batch:
+        (batch,) = inputs
+        return batch.consolidated()
 
 
 class Unwound(DeltaOperator):

@@ -49,7 +49,8 @@ from anabranch.model.temporal.zones import UTC, Zone, parse_zone
 TemporalFunction = Callable[..., object]
 
 
-def _now(clock_micros: int, zone: Zone = UTC) -> DateTime:
+def now(clock_micros: int, zone: Zone = UTC) -> DateTime:
+    """An instant, in UTC microseconds, as a value."""
     return DateTime.from_epoch_micros(clock_micros).at_zone(zone)
 
 
@@ -89,7 +90,7 @@ def _parse(name: str, text: str) -> Instant:
 
 def _construct(name: str, clock_micros: int, fields: Fields) -> Instant:
     if set(fields) == {"timezone"}:
-        return _select(name, _now(clock_micros, zone_field(fields) or UTC))
+        return _select(name, now(clock_micros, zone_field(fields) or UTC))
     match name:
         case "date":
             return construct_date(fields)
@@ -123,7 +124,7 @@ def _instant_function(name: str) -> TemporalFunction:
     def call(clock_micros: int, *arguments: object) -> object:
         _require_count(name, arguments, 0, 1)
         if not arguments:
-            return _select(name, _now(clock_micros))
+            return _select(name, now(clock_micros))
         match arguments[0]:
             case None:
                 return None
@@ -145,14 +146,14 @@ def _clock_function(name: str, clock: str) -> TemporalFunction:
     def call(clock_micros: int, *arguments: object) -> object:
         _require_count(f"{name}.{clock}", arguments, 0, 1)
         if not arguments:
-            return _select(name, _now(clock_micros))
+            return _select(name, now(clock_micros))
         match arguments[0]:
             case None:
                 return None
             case str() as zone:
-                return _select(name, _now(clock_micros, parse_zone(zone)))
+                return _select(name, now(clock_micros, parse_zone(zone)))
             case Mapping() as fields if set(fields) == {"timezone"}:
-                return _select(name, _now(clock_micros, zone_field(fields) or UTC))
+                return _select(name, now(clock_micros, zone_field(fields) or UTC))
             case other:
                 raise wrong_kind(f"{name}.{clock}() takes a time zone, not {kind_of(other)}")
 
@@ -165,7 +166,7 @@ def _truncate_function(name: str) -> TemporalFunction:
     def call(clock_micros: int, *arguments: object) -> object:
         _require_count(f"{name}.truncate", arguments, 1, 3)
         unit = arguments[0]
-        value = arguments[1] if len(arguments) > 1 else _select(name, _now(clock_micros))
+        value = arguments[1] if len(arguments) > 1 else _select(name, now(clock_micros))
         fields = arguments[2] if len(arguments) > 2 else None
         if unit is None or value is None:
             return None

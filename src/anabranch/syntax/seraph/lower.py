@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Literal
 
 from anabranch.algebra import expressions as x
 from anabranch.algebra.operators import (
@@ -35,7 +36,7 @@ from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
 from anabranch.syntax.seraph.lower_patterns import PatternBinder, PatternLowering, conjunction
 from anabranch.syntax.seraph.lower_projection import ProjectionLowering, column_name
 from anabranch.syntax.seraph.lower_shortest import ShortestConditions
-from anabranch.syntax.seraph.scope import Binding, Problems, Scope
+from anabranch.syntax.seraph.scope import RESERVED, Binding, Problems, Scope
 from anabranch.syntax.seraph.walk import names_in
 
 PLAIN = Window()
@@ -50,6 +51,7 @@ class _Table:
     scope: Scope
     source: Source | None
     outer: Scope | None = None
+    window: Window | None = None
 
 
 class Lowering:
@@ -59,10 +61,12 @@ class Lowering:
         self.problems = problems
         self.continuous = continuous
         self.expressions = ExpressionLowering(
-            problems, self._pattern_in_expression, self._subquery, lambda: self._source
+            problems, self._pattern_in_expression, self._subquery, lambda: self._source, self._window_bound
         )
         self.projections = ProjectionLowering(problems, self.expressions)
         self._source: Source | None = None if continuous else PLAIN
+        self._window: Window | None = None  # that of the MATCH before, whose bounds can be read
+        self._in_answer = False  # whether bounds are those of the answer
 
     # --- queries ---
 
@@ -70,6 +74,7 @@ class Lowering:
         self._check_united(query)
         plan = self._single(query.parts[0], Unit(), Scope())
         for part, keeps_duplicates in zip(query.parts[1:], query.keeps_duplicates, strict=True):
+            self._source, self._window = (None if self.continuous else PLAIN), None
             right = self._single(part, Unit(), Scope())
             if set(plan.columns) != set(right.columns):
                 self.problems.add(
@@ -92,7 +97,7 @@ class Lowering:
             )
 
     def _single(self, query: t.SingleQuery, plan: Operator, scope: Scope, outer: Scope | None = None) -> Operator:
-        table = _Table(plan, scope, self._source, outer)
+        table = _Table(plan, scope, self._source, outer, self._window)
         subquery = outer is not None
         for index, clause in enumerate(query.clauses):
             last = index == len(query.clauses) - 1
@@ -121,8 +126,9 @@ class Lowering:
                 self.problems.add("SER-018", f"`{name}` is bound already", place, label, "use another name")
 
     def _clause(self, clause: t.Clause, table: _Table, *, last: bool) -> _Table:
-        self._source = table.source
+        self._source, self._window = table.source, table.window
         subquery = table.outer is not None
+        self._in_answer = not subquery and isinstance(clause, t.ReturnClause | t.EmitClause)
         match clause:
             case t.MatchClause():
                 return self._match(clause, table)
@@ -190,6 +196,8 @@ class Lowering:
     def _match(self, clause: t.MatchClause, table: _Table) -> _Table:
         source = self._match_source(clause, table.source, subquery=table.outer is not None)
         self._source = source
+        if self.continuous and isinstance(source, Window):
+            self._window = source
         binder = PatternBinder(self.problems, table.scope)
         lowering = PatternLowering(self.problems, self.expressions, binder)
         paths = lowering.lower(clause.patterns)
@@ -210,7 +218,7 @@ class Lowering:
             plan = pattern if condition is None else Filter(pattern, condition, span=clause.span)
         else:
             plan = Join(table.plan, pattern, condition, span=clause.span)
-        return replace(table, plan=plan, scope=binder.scope, source=source)
+        return replace(table, plan=plan, scope=binder.scope, source=source, window=self._window)
 
     def _match_source(self, clause: t.MatchClause, inherited: Source | None, *, subquery: bool) -> Source | None:
         if not self.continuous:
@@ -242,6 +250,17 @@ class Lowering:
         if any(part < 0 for part in parts) or not any(part > 0 for part in parts):
             self.problems.add("SER-042", f"{clause} needs a duration of at least a microsecond", span)
 
+    def _window_bound(self, name: str, span: Span) -> x.Expression | None:
+        """The meaning of `win_start` and `win_end`: bounds of the window of the MATCH before, in EMIT of the answer."""
+        if not self.continuous or name not in RESERVED:
+            return None
+        if self._window is None and not self._in_answer:
+            self.problems.add(
+                "SER-040", f"`{name}` has no window", span, "", "a MATCH ... WITHIN must come before it"
+            )  # fmt: skip
+        side: Literal["start", "end"] = "start" if name == "win_start" else "end"
+        return x.WindowBound(None if self._in_answer else self._window, side, span=span)
+
     # --- patterns and subqueries inside expressions ---
 
     def _pattern_in_expression(
@@ -268,13 +287,13 @@ class Lowering:
 
     def _subquery(self, query: t.QueryTree, scope: Scope) -> Operator:
         """The plan of EXISTS { ... }: which rows it has is asked, and not what they show."""
-        source = self._source
+        around = self._source, self._window, self._in_answer
         bindings = {name: replace(binding, local=False) for name, binding in scope.bindings.items()}
         visible = Scope(bindings, unusable=scope.unusable)
         plans: list[Operator] = []
         for part in query.parts:
             plans.append(self._single(part, Argument(scope.columns), visible, visible))
-            self._source = source
+            self._source, self._window, self._in_answer = around
         if len(plans) == 1:
             return plans[0]
         self._check_united(query)

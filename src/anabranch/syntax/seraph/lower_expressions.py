@@ -15,6 +15,7 @@ from anabranch.algebra.operators import Operator, Source, Window
 from anabranch.algebra.types import (
     ANY,
     BOOLEAN,
+    DATETIME,
     FLOAT,
     INTEGER,
     MAP,
@@ -67,7 +68,7 @@ PatternLowering = Callable[..., tuple[Operator, Scope]]
 
 class ExpressionLowering:
     """Lowers expressions; patterns inside them are handed to `match_pattern`, subqueries to `subquery`. `source` says
-    which graph functions of the whole graph ask."""
+    which graph functions of the whole graph ask, `bound` what a name of a window's bounds means."""
 
     def __init__(
         self,
@@ -75,11 +76,13 @@ class ExpressionLowering:
         match_pattern: PatternLowering,
         subquery: Callable[[t.QueryTree, Scope], Operator],
         source: Callable[[], Source | None],
+        bound: Callable[[str, Span], x.Expression | None] = lambda name, span: None,
     ) -> None:
         self.problems = problems
         self._match_pattern = match_pattern
         self._subquery = subquery
         self._source = source
+        self._bound = bound
 
     def condition(self, expression: t.Expr, scope: Scope) -> x.Expression:
         """A WHERE: must be boolean, may be a pattern."""
@@ -210,6 +213,9 @@ class ExpressionLowering:
     def _variable(self, name: str, span: Span, scope: Scope) -> Lowered:
         binding = scope.get(name)
         if binding is None:
+            end = self._bound(name, span)
+            if end is not None:
+                return end, DATETIME
             if not self.problems.unusable(name, span, scope):
                 self.problems.undefined(name, span, scope)
             return x.Constant(None, span=span), ANY

@@ -149,7 +149,8 @@ class ProjectionLowering:
                     "SER-025", f"two columns are called `{name}`", place, "the second one", "rename with AS"
                 )
             if reserved:
-                self.problems.reserved(name, place)
+                bare = item.alias is None and isinstance(item.expression, t.VariableRef)
+                self.problems.reserved(name, place, f"give it a name of its own: {name} AS until" if bare else "")
             seen.add(name)
         return items
 

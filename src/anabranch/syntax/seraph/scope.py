@@ -92,11 +92,11 @@ class Problems:
         self._fresh += 1
         return f" {stem}{self._fresh}"
 
-    def reserved(self, name: str, span: Span) -> None:
+    def reserved(self, name: str, span: Span, hint: str = "") -> None:
         """Refuse a name that every row of a continuous answer carries already."""
         if name in RESERVED:
             label = "every row carries its window's bounds under this name"
-            self.add("SER-031", f"`{name}` is reserved", span, label)
+            self.add("SER-031", f"`{name}` is reserved", span, label, hint)
 
     def unusable(self, name: str, span: Span, scope: Scope) -> bool:
         """Refuse a name that exists but cannot be read here; say whether it is one."""
