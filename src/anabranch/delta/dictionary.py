@@ -33,6 +33,8 @@ _PLAIN = frozenset((Iri, Literal, Blank))  # kinds whose equality is the samenes
 _ELEMENTS = frozenset((Node, Relationship))
 _SELF = frozenset((str, Iri, Literal, Blank))  # kinds that are their own class in both senses
 _FEW = 64  # terms that are sooner made than looked up as texts
+_BYTES_OF_VALUE = 150  # guesses: what Python objects take
+_BYTES_OF_ELEMENT = 600
 
 
 class _Unmade:
@@ -74,6 +76,8 @@ class Dictionary:
         "_texts",
         "_texts_known",
         "_values",
+        "_weighed",
+        "_weight",
     )
 
     def __init__(self, number_of: Callable[[Value], float] | None = None) -> None:
@@ -90,9 +94,17 @@ class Dictionary:
         self._texts_known = 1  # values below it are in there if they are terms
         self._forms: list[Form] = []
         self._form_numbers: dict[Form, int] = {}
+        self._weight = 0  # of the values below the next
+        self._weighed = 0
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def weight(self) -> int:
+        """About how many bytes the values take. Work: O(values that came since it was last asked)."""
+        self._weight += sum(map(_weight_of, self._values[self._weighed :]))
+        self._weighed = len(self._values)
+        return self._weight + (0 if self._texts is None else self._texts.nbytes)
 
     # --- values and ids ---
 
@@ -298,6 +310,22 @@ class Dictionary:
             self._numbers[one] = self._number_of(self.decode(one))
         self._numbers_known = size
         return self._numbers
+
+
+def _weight_of(value: Any) -> int:
+    """A guess at the bytes of a value with what a dictionary keeps beside it: only what may be large is looked at."""
+    kind = value.__class__
+    if kind is str:
+        return _BYTES_OF_VALUE + len(value)
+    if kind in _PLAIN:
+        return _BYTES_OF_VALUE + len(value[0])
+    if kind in _ELEMENTS:
+        return _BYTES_OF_ELEMENT + sum(map(_weight_of, value.properties.values()))
+    if kind is list:
+        return _BYTES_OF_VALUE + sum(map(_weight_of, value))
+    if kind is dict:
+        return _BYTES_OF_VALUE + sum(map(_weight_of, value.values()))
+    return 0 if value is _LATER else _BYTES_OF_VALUE
 
 
 def exact_key(value: Value) -> Hashable:

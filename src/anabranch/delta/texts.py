@@ -41,6 +41,10 @@ class TextTable:
         return int(self._state[kernels.TAKEN])
 
     @property
+    def nbytes(self) -> int:
+        return self._table.nbytes + self._store.nbytes + self._spots.nbytes
+
+    @property
     def next_id(self) -> int:
         """The id that the next new text gets."""
         return int(self._state[kernels.NEXT])

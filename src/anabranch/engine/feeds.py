@@ -24,7 +24,8 @@ from anabranch.model.values import ElementId
 from anabranch.planner.conditions import number_as_float
 from anabranch.planner.feeds import RelationshipSlide, TripleSlide
 
-_MOST_IDS = 1 << 20  # below so many nobody asks how many are of use
+_MOST_IDS = 1 << 20  # below so many it is not asked how many are of use
+_MOST_BYTES = 64 << 20
 
 
 class EncodedStream:
@@ -141,8 +142,9 @@ class EncodedStreams:
         self.dictionary = Dictionary(number_as_float)
         self._streams: dict[str, EncodedStream] = {}
         self.most = _MOST_IDS
+        self.most_bytes = _MOST_BYTES
         self._counted_from: int | None = None
-        self._settled = 0
+        self._settled = (0, 0)  # ids and bytes
 
     def stream(self, name: str, mapping: Mapping) -> EncodedStream:
         found = self._streams.get(name)
@@ -154,12 +156,14 @@ class EncodedStreams:
         self._streams.pop(name, None)
 
     def renew_if_full(self, accepted: int, held: int) -> bool:
-        """Begin anew when most of what the dictionary has met since it was new has left the streams' buffers: of all
-        `accepted` events only `held` are there. What it was filled with at once (windows, static graphs) is not held
-        against it."""
+        """Begin again when the dictionary is large, by ids or by bytes, and most of what it has met since it was new
+        has left the streams' buffers: of all `accepted` events only `held` are there. What it was filled with at once
+        (windows, static graphs) does not count against it."""
+        ids, size = len(self.dictionary), self.dictionary.weight()
         if self._counted_from is None:
-            self._counted_from, self._settled = accepted - held, len(self.dictionary)
-        if len(self.dictionary) < 2 * self._settled + self.most or held * 4 > accepted - self._counted_from:
+            self._counted_from, self._settled = accepted - held, (ids, size)
+        is_large = ids >= 2 * self._settled[0] + self.most or size >= 2 * self._settled[1] + self.most_bytes
+        if not is_large or held * 4 > accepted - self._counted_from:
             return False
         self.generation += 1
         self.dictionary = Dictionary(number_as_float)

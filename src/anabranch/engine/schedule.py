@@ -160,7 +160,9 @@ class Schedule:
             self._forget(corrections.reachable(self.queries.values(), self.around.streams))
         streams = self.around.streams.values()
         accepted = sum(sum(stream.sequences.values()) for stream in streams)
-        self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams)))
+        if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams))):
+            for query in self.queries.values():  # also those that are not evaluated for long, or never again
+                query.resume(query.next_index, query.previous)
         if len(self.around.contents) > 0:
             living = [query for query in self.queries.values() if not query.done and query.instants is not None]
             self.around.contents.keep_only(key for query in living for key in query.content_keys())

@@ -10,10 +10,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 
 from anabranch.errors import EvaluationError
 from anabranch.model.points import Point
+from anabranch.model.remembered import remembered
 from anabranch.model.temporal import (
     Date,
     DateTime,
@@ -70,7 +70,7 @@ _ZONE = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})$")
 # --- literals as values -----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=65_536)
+@remembered(1 << 16)
 def value_of(literal: Literal) -> Value:
     """The value of a literal; its text when the model has no such value or the text is none of its datatype."""
     lexical, datatype = literal.lexical.strip(), literal.datatype

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import timedelta
 
 import pytest
 
+from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.plans import planned
 from anabranch.engine.running import MATCHERS, Running
 from anabranch.engine.session import Session
@@ -164,6 +166,32 @@ def test_a_dictionary_full_of_what_has_left_is_begun_anew_and_nobody_notices() -
     assert len(encoded.dictionary) < 500
     for one in (query, friends):
         assert one.verified > 150
+        assert one.differing == 0
+
+
+def test_large_values_that_have_left_all_windows_are_let_go_long_before_they_are_many() -> None:
+    session = Session.local(running=Running(verify=1))
+    encoded = session._engine._around.contents.encoded
+    encoded.most_bytes = 1 << 20
+    query = session.register(FRIENDS)
+    seldom = session.register(
+        "REGISTER QUERY seldom STARTING AT 1970-01-01T00:00:00Z { MATCH (a) WITHIN PT5S EMIT a.text AS t ON ENTERING "
+        "EVERY PT100S }"
+    )
+    most, long = 0, "x" * 20_000
+    for at in range(250):
+        nodes = (Node(at, ("Person",), {"text": f"{at}{long}"}), Node(at + 1, ("Person",)))
+        session.push("s", [Event(at * SECOND, nodes, (Relationship(at, "KNOWS", at, at + 1),))])
+        most = max(most, encoded.dictionary.weight())
+        if at == 100 + 90:  # the query of every 100 s has not been asked for long
+            gc.collect()
+            known = [one for one in gc.get_objects() if isinstance(one, Dictionary)]
+            assert not any(one.find(f"100{long}") for one in known)
+    session.finish()
+    assert encoded.generation > 2
+    assert most < 3 << 20
+    for one in (query, seldom):
+        assert one.verified > 1
         assert one.differing == 0
 
 

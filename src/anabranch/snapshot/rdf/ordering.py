@@ -10,8 +10,8 @@ Invariant: the order is total and has nothing to do with the order of the input.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import lru_cache
 
+from anabranch.model.remembered import remembered
 from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value
 from anabranch.snapshot.rdf.timeline import EXACT, MOMENT_KINDS, Moment, Period
@@ -42,7 +42,7 @@ def order_key(value: Value) -> SortKey:
     return (_LITERAL, _OTHER, type(value).__name__, str(value), "")
 
 
-@lru_cache(maxsize=1 << 14)
+@remembered(1 << 14)
 def _literal_key(literal: Literal) -> SortKey:
     value = value_of(literal)
     if type(value) in RANKS:

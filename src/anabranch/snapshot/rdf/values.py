@@ -19,9 +19,10 @@ import struct
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, TypeAlias
 
+from anabranch.model.remembered import remembered
 from anabranch.model.terms import (
     FALSE,
     LANG_STRING,
@@ -164,7 +165,7 @@ def parse(datatype: str, text: str) -> LiteralValue:
         return ILL
 
 
-@lru_cache(maxsize=1 << 16)
+@remembered(1 << 16)
 def value_of(literal: Literal) -> LiteralValue:
     """The value that a literal stands for. Streams repeat themselves, so values are kept."""
     return TAGGED if literal.language else parse(literal.datatype, literal.lexical)

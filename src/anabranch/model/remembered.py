@@ -1,0 +1,31 @@
+"""A memory for functions of literals that forgets the oldest, and never holds a long one.
+
+Invariant: at most so many literals are held, each of at most so many characters: a bound in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
+
+from anabranch.model.terms import Literal
+
+Result = TypeVar("Result")
+
+LONGEST = 256  # characters; a literal that is longer is seldom seen again
+
+
+def remembered(count: int) -> Callable[[Callable[[Literal], Result]], Callable[[Literal], Result]]:
+    """Let a function remember its results for the last `count` literals that are not long."""
+
+    def decorate(function: Callable[[Literal], Result]) -> Callable[[Literal], Result]:
+        known = lru_cache(maxsize=count)(function)
+
+        @wraps(function)
+        def look(literal: Literal) -> Result:
+            return known(literal) if len(literal.lexical) <= LONGEST else function(literal)
+
+        return look
+
+    return decorate
