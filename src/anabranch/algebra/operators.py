@@ -381,7 +381,8 @@ class Registration:
         and, where `final`, the last event's when the input has ended; 0 means that instant alone.
       - with neither `every` nor `arrivals`: once, at `starting_at` (RETURN).
 
-    A query with `into` makes a stream of that name: each answer is an event at its instant. `delegated` is the same
+    A query with `into` makes a stream of that name: each answer is an event at its instant. `unreadable` is the name of
+    a stream that the text announces, but whose answers are tables that no other query can read. `delegated` is the same
     query for the SPARQL plug-in, where it can be said in plain SPARQL.
     """
 
@@ -395,6 +396,7 @@ class Registration:
     final: bool = True
     form: Form = "bindings"
     into: str | None = None
+    unreadable: str | None = None
     language: str = "seraph"
     prefixes: tuple[tuple[str, str], ...] = ()
     delegated: Operator | None = field(default=None, compare=False, repr=False)

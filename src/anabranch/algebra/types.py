@@ -20,6 +20,14 @@ class Type:
             return f"a list of {self.element.kind}s"
         return _SPOKEN.get(self.kind, f"a {self.kind}")
 
+    def may_hold_elements(self) -> bool:
+        """Whether some value of this type is, or holds, a node, a relationship or a path."""
+        if self.kind == "any":
+            return self.element is None
+        if self.kind == "list":
+            return self.element is None or self.element.may_hold_elements()
+        return self.kind in ("node", "relationship", "path", "map")
+
     def may_be(self, kinds: Iterable[str]) -> bool:
         """Whether some value of this type can be of one of the kinds."""
         if self.kind in ("any", "null"):
@@ -33,6 +41,8 @@ _SPOKEN = {
 }  # fmt: skip
 
 ANY = Type("any")
+SCALAR = Type("any", Type("scalar"))
+"""Any value that holds no node, relationship or path, as that of a property."""
 NULL = Type("null")
 BOOLEAN = Type("boolean")
 INTEGER = Type("integer")
@@ -64,4 +74,4 @@ def common(types: Iterable[Type]) -> Type:
         return NUMBER
     if all(given.kind == "list" for given in distinct):
         return list_of(common(given.element or ANY for given in distinct))
-    return ANY
+    return ANY if any(given.may_hold_elements() for given in distinct) else SCALAR

@@ -14,6 +14,9 @@ from anabranch.cli.failures import REFUSED, colored, guarded
 from anabranch.cli.options import Color
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from anabranch.algebra.operators import Registration
     from anabranch.errors import Diagnostic
 
 
@@ -52,6 +55,17 @@ class Finding:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file with its queries, of which some are registrations, and what there is to say about them."""
+
+    file: str
+    text: str
+    queries: int
+    registrations: tuple[Registration, ...]
+    findings: list[Finding]
+
+
 @guarded
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Query files, or - for stdin.")],
@@ -70,19 +84,29 @@ def check(
     """
     terminal = open_terminal(color)
     found: list[Finding] = []
-    for file in files:
-        queries, findings = _check_file(file)
+    checked = [_check_file(file) for file in files]
+    announced = {one.unreadable: one.name for each in checked for one in each.registrations if one.unreadable}
+    for each in checked:
+        findings = [*_unread(each, announced), *each.findings]
         found += findings
         if not as_json:
-            _draw(terminal, file, queries, findings)
+            _draw(terminal, each.file, each.queries, findings)
     if as_json:
         print(json.dumps([finding.to_dict() for finding in found], indent=2, ensure_ascii=False))
     if any(finding.severity == "error" for finding in found):
         raise typer.Exit(REFUSED)
 
 
-def _check_file(file: str) -> tuple[int, list[Finding]]:
-    """How many queries a file holds, and what there is to say about them."""
+def _unread(checked: CheckedFile, announced: Mapping[str, str]) -> list[Finding]:
+    """What a file's queries read that no query can make; by stream, the query that announces it."""
+    from anabranch.engine.chains import unreadable
+
+    problems = [problem for one in checked.registrations if announced for problem in unreadable(one, announced)]
+    return [Finding(checked.file, checked.text, "error", problem) for problem in problems]
+
+
+def _check_file(file: str) -> CheckedFile:
+    from anabranch.algebra.operators import Registration
     from anabranch.cli.lints import lint
     from anabranch.cli.texts import queries_of
     from anabranch.errors import QueryError
@@ -91,8 +115,10 @@ def _check_file(file: str) -> tuple[int, list[Finding]]:
     try:
         queries = queries_of(text, file)
     except QueryError as error:
-        return 0, [Finding(file, text, "error", one) for one in error.diagnostics]
-    return len(queries), [Finding(file, text, "warning", one) for query in queries for one in lint(query)]
+        return CheckedFile(file, text, 0, (), [Finding(file, text, "error", one) for one in error.diagnostics])
+    found = [Finding(file, text, "warning", one) for query in queries for one in lint(query)]
+    registrations = tuple(one for one in queries if isinstance(one, Registration))
+    return CheckedFile(file, text, len(queries), registrations, found)
 
 
 def _draw(terminal: Terminal, file: str, queries: int, findings: list[Finding]) -> None:

@@ -14,10 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from anabranch.algebra.operators import Registration, Window
+from anabranch.algebra.walk import read_by, walk
 from anabranch.engine.answers import Answer
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
+from anabranch.errors import Diagnostic
 from anabranch.model.event import Event
 from anabranch.model.terms import Blank, Iri, Literal, Triple
 from anabranch.model.union import overlay
@@ -109,15 +112,34 @@ def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBu
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A query, the streams that it reads and the one that it makes."""
+    """A query, the streams that it reads and the one that it makes, or announces though none can read it."""
 
     query: str
     reads: tuple[str, ...]
     into: str | None
+    unreadable: str | None = None
 
     @classmethod
     def of(cls, query: ContinuousQuery) -> Link:
-        return cls(query.name, query.stream_names(), query.registration.into)
+        registration = query.registration
+        return cls(query.name, query.stream_names(), registration.into, registration.unreadable)
+
+
+def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Refusals of the streams that a query reads and none can make; `makers` are, by such a stream, the query that
+    announces it."""
+    seen: set[str] = set()
+    for node in walk(registration.plan):
+        for source in read_by(node):
+            name = source.stream.name if isinstance(source, Window) else None
+            if name is not None and name in makers and name not in seen:
+                seen.add(name)
+                yield Diagnostic(
+                    "SPQ-203",
+                    f"the stream `{name}` carries nothing: the answers of query `{makers[name]}` are no triples",
+                    node.span,
+                    hint="let that query CONSTRUCT, or SELECT three columns: subject, predicate and object",
+                )
 
 
 def circle(links: Iterable[Link], begin: str) -> tuple[Link, ...] | None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Registration, Source, Static, Window
 from anabranch.algebra.walk import asks_graph, read_by, walk, windows
-from anabranch.engine.chains import Link, circle, spell_circle
+from anabranch.engine.chains import Link, circle, spell_circle, unreadable
 from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
 from anabranch.engine.query import QueryOptions
@@ -82,6 +82,7 @@ def check_registration(registration: Registration, options: QueryOptions, known:
         found |= _check_duration(registration.every, "EVERY", None, "for example EVERY PT5M")
     found |= _check_sources(registration, known, fixed_streams)
     found |= _check_into(registration, known)
+    found |= _check_unreadable(registration, known)
     if options.evaluator == "plugin":
         found |= _check_delegated(registration)
     if known.late.corrects:
@@ -213,6 +214,23 @@ def _check_into(registration: Registration, known: Known) -> Iterator[Refusal]:
     if path is not None:
         message = f"queries wait for each other's streams: {spell_circle(path)}"
         yield Diagnostic("SER-220", message, hint="let one of them read a source instead"), QueryNameError
+
+
+def _check_unreadable(registration: Registration, known: Known) -> Iterator[Refusal]:
+    """A stream of answers that are no triples would keep those who read it waiting for ever."""
+
+    def is_given(name: str) -> bool:
+        return name in known.sources and known.stream(name).origin == "source"
+
+    links = [link for link in known.links if link.unreadable is not None and not is_given(link.unreadable)]
+    for diagnostic in unreadable(registration, {link.unreadable or "": link.query for link in links}):
+        yield diagnostic, QueryTypeError
+    name = registration.unreadable
+    readers = [link.query for link in known.links if name in link.reads and link.query in known.queries]
+    if name is not None and readers and not is_given(name):
+        message = f"query `{readers[0]}` reads the stream `{name}`, and the answers of this query are no triples"
+        hint = "use CONSTRUCT, or SELECT three columns: subject, predicate and object"
+        yield Diagnostic("SPQ-203", message, registration.plan.span, hint=hint), QueryTypeError
 
 
 def _check_corrections(registration: Registration) -> Iterator[Refusal]:

@@ -107,7 +107,8 @@ def _link(registration: Registration, engine: Living) -> Link:
     """What a query will read; a stream without a name is the first source."""
     sources = [name for name in engine.streams if engine.stream(name).origin != "query"]
     named = (window.stream.name or next(iter(sources), None) for window in windows(registration.plan))
-    return Link(registration.name, tuple(name for name in named if name is not None), registration.into)
+    reads = tuple(name for name in named if name is not None)
+    return Link(registration.name, reads, registration.into, registration.unreadable)
 
 
 def _same(query: ContinuousQuery | None, registration: Registration, options: QueryOptions) -> bool:

@@ -11,6 +11,7 @@ from anabranch.algebra.operators import NodePattern, PathPattern, Pattern, Regis
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
+from anabranch.engine.session import Session
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -213,3 +214,23 @@ def test_answers_that_are_no_triples_make_no_stream() -> None:
 def test_what_was_passed_on_cannot_be_corrected() -> None:
     message = refusal(Engine(late=LatePolicy("correct")), MAKER)
     assert message == "SPQ-201: late events cannot be corrected in query `maker`: it has a stream that it makes"
+
+
+TABLES = "REGISTER STREAM d COMPUTED EVERY 1m AS SELECT ?a FROM STREAM <s> [RANGE 10m STEP 1m] WHERE { ?a ?p ?o }"
+READS = "REGISTER QUERY r COMPUTED EVERY 1m AS SELECT ?a FROM STREAM <d> [RANGE 10m STEP 1m] WHERE { ?a ?p ?o }"
+
+
+def test_a_stream_of_tables_is_refused_with_whoever_reads_it_whichever_comes_first() -> None:
+    for first, second in ((TABLES, READS), (READS, TABLES)):
+        session = Session.local()
+        session.register(first, file_name="q.csparql")
+        with pytest.raises(QueryError) as caught:
+            session.register(second, file_name="q.csparql")
+        assert [one.code for one in caught.value.diagnostics] == ["SPQ-203"]
+    with pytest.raises(QueryError):
+        Session.local().register_all(f"{TABLES}\n{READS}", file_name="q.csparql")
+
+
+def test_tables_under_the_name_of_a_source_leave_its_readers_alone() -> None:
+    session = Session.local(["s", "d"])
+    assert len(session.register_all(f"{TABLES}\n{READS}", file_name="q.csparql")) == 2

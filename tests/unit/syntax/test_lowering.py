@@ -153,6 +153,13 @@ def test_a_wrong_plain_query_is_refused_with_its_code(text: str, code: str) -> N
         ("MATCH (a) WITHIN PT1H EMIT a SNAPSHOT ON EXIT EVERY PT5M", "SER-010"),
         ("MATCH (a) WITHIN PT1H RETURN a UNION MATCH (a) WITHIN PT1H EMIT a EVERY PT5M", "SER-010"),
         ("MATCH (a) WITHIN PT1H ON GRAPH g EMIT a EVERY PT5M", "SER-010"),
+        ("MATCH (a) WITHIN PT1H RETURN a ON ENTERING EVERY PT5M", "SER-010"),
+        ("MATCH (a) WITHIN PT1H RETURN a ON EXIT", "SER-010"),
+        ("MATCH (a) WITHIN PT1H EMIT count(a) AS n INTO counts EVERY PT5M", "SER-045"),
+        ("MATCH (a)-[r]->() WITHIN PT1H WITH a.x AS x, r.t AS t EMIT x, collect(t) AS ts INTO s EVERY PT5M", "SER-045"),
+        ("MATCH (a) WITHIN PT1H UNWIND a.tags AS tag EMIT DISTINCT coalesce(tag, 1) AS t INTO s EVERY PT5M", "SER-045"),
+        ("MATCH (a) WITHIN PT1H EMIT win_end EVERY PT5M", "SER-031"),
+        ("WITH win_end AS w MATCH (a) WITHIN PT1H EMIT a, w EVERY PT5M", "SER-040"),
     ],
 )
 def test_a_wrong_continuous_query_is_refused_with_its_code(body: str, code: str) -> None:
@@ -310,3 +317,26 @@ def test_a_subquery_beside_a_shortest_path_that_does_not_read_it_is_a_filter() -
     path, below = _shortest("EXISTS { (a)-->(:X) }")
     assert path.where is None
     assert isinstance(below, op.Filter)
+
+
+@pytest.mark.parametrize(
+    "emitted",
+    ["a", "count(*) AS n, a", "collect(a) AS l", "{k: a} AS m", "[a, 1] AS l", "head(collect(r)) AS h", "p"],
+)
+def test_an_answer_that_may_hold_an_element_makes_a_stream(emitted: str) -> None:
+    assert registered(f"MATCH p = (a)-[r]->() WITHIN PT1H EMIT {emitted} INTO s EVERY PT5M").into == "s"
+
+
+def test_bounds_are_those_of_the_match_before_and_in_emit_of_the_answer() -> None:
+    found = registered(
+        "MATCH (a) WITHIN PT1H WHERE a.t > win_start MATCH (b) ON GRAPH g WITH b, win_end AS w "
+        "MATCH (c) WITHIN PT2H WHERE c.t > win_start EMIT w, win_start AS s EVERY PT5M"
+    )
+    bounds = [node for node in walk(found.plan) if isinstance(node, x.WindowBound)]
+    widths = {(one.side, one.window and one.window.width) for one in bounds}
+    assert widths == {("start", HOUR), ("end", HOUR), ("start", parse_duration("PT2H")), ("start", None)}
+
+
+def test_bounds_of_a_window_are_ordinary_names_in_a_plain_query() -> None:
+    assert codes("WITH 1 AS win_start RETURN win_start") == []
+    assert codes("RETURN win_start") == ["SER-017"]

@@ -67,6 +67,7 @@ class Lowering:
         self._source: Source | None = None if continuous else PLAIN
         self._window: Window | None = None  # that of the MATCH before, whose bounds can be read
         self._in_answer = False  # whether bounds are those of the answer
+        self.holds_elements = False  # whether rows of an answer may hold nodes or relationships
 
     # --- queries ---
 
@@ -173,6 +174,9 @@ class Lowering:
                     reserved=self.continuous and not subquery,
                     outer=table.outer,
                 )
+                if not subquery:
+                    shown = (one.type for one in scope.bindings.values())
+                    self.holds_elements = self.holds_elements or any(one.may_hold_elements() for one in shown)
                 return replace(table, plan=plan, scope=scope)
             case _:
                 verb = type(clause).__name__.removesuffix("Clause").upper()
@@ -329,6 +333,22 @@ def lower_registration(register: t.RegisterTree, problems: Problems) -> Registra
         last = register.query.parts[-1].clauses[-1].span
         problems.add(
             "SER-041", "EMIT needs EVERY", last, "how often should it be evaluated?", "add a rhythm: EVERY PT5M"
+        )
+    if once and outputs and outputs[0].kind != "snapshot":
+        problems.add(
+            "SER-010",
+            "RETURN answers once, so that nothing enters or leaves",
+            outputs[0].span,
+            "what changes from answer to answer",
+            "use EMIT and EVERY, or leave this out",
+        )
+    if streams and not lowering.holds_elements:
+        problems.add(
+            "SER-045",
+            "a stream of these answers carries nothing",
+            streams[0].span,
+            "no column can be a node, a relationship or a path",
+            "an event holds the elements of the rows: emit some, EMIT a, count(*) AS n INTO ...",
         )
     output: Output = outputs[0].kind if outputs else "snapshot"  # type: ignore[assignment]
     into = streams[0].stream.text if streams and streams[0].stream is not None else None

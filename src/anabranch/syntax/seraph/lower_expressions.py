@@ -22,6 +22,7 @@ from anabranch.algebra.types import (
     NULL,
     NUMBER,
     PATH,
+    SCALAR,
     STRING,
     TEMPORALS,
     Type,
@@ -113,7 +114,7 @@ class ExpressionLowering:
                 lowered, kind = sub(subject)
                 if not kind.may_be((*_ELEMENTS, "map", "point", *TEMPORALS)):
                     self._wrong_type(f"`.{key.text}` needs a node, a relationship or a map", subject.span, kind)
-                return x.Property(lowered, key.text, span=span), ANY
+                return x.Property(lowered, key.text, span=span), SCALAR if kind.kind in _ELEMENTS else ANY
             case t.Indexed(subject, index):
                 lowered, kind = sub(subject)
                 if not kind.may_be((*_ELEMENTS, "map", "list")):

@@ -46,6 +46,7 @@ def lower_registration(
     plan, form = QueryLowering(settings).query(query)
     if form == "bindings":
         _check_reserved(query, plan, problems)
+    into = _into(statement, name, plan, form, problems)
     return Registration(
         name,
         plan,
@@ -56,7 +57,8 @@ def lower_registration(
         arrivals=rhythm.arrivals,
         final=dialect == "lupos" or rhythm.arrivals is None,
         form=form,
-        into=_into(statement, name, plan, form, problems),
+        into=into,
+        unreadable=name if statement.kind == "stream" and into is None else None,
         language=dialect,
         prefixes=statement.prefixes,
         delegated=lower_delegated(statement, plan, dataset, text),
