@@ -53,8 +53,11 @@ if TYPE_CHECKING:
 Read = TypeVar("Read")
 
 SETTLED = 2 * 10**9
-"""A file that was not written to for so long (in nanoseconds) is taken for complete: its last line is a line without
-its newline, and what cannot be read will not become readable."""
+"""A file that was not written to for so long (in nanoseconds) is taken for complete: what cannot be read will not
+become readable."""
+
+_GIVEN_UP = 3600 * 10**9
+"""Half a line is waited for as long as that: who writes by blocks leaves half lines until the next block."""
 
 _FORMAT = 1
 _REFUSED, _NOTE = "refused", "note"
@@ -276,7 +279,10 @@ class FollowedFiles(Files):
         """Whether the last line of a file is complete without its newline."""
         if batch.single and not known.retired:
             return False
-        return _is_settled(entry) or (known.kind == "lines" and _ends_with_json(content, entry.size))
+        if _is_settled(entry, _GIVEN_UP):
+            return True
+        last = _last_line(content, entry.size)
+        return _is_json(last) if known.kind == "lines" else last.endswith(b".") and _is_settled(entry)
 
     @contextmanager
     def _setting_aside(self, place: Place, entry: FileEntry, batch: _FollowedBatch) -> Iterator[None]:
@@ -373,6 +379,27 @@ def _trace_moves(place: Place, found: Mapping[str, FileEntry], batch: _FollowedB
             batch.know(entry.name, replace(moved[name], retired=False, gone=0))
         else:
             batch.retire(entry.name, moved[name])
+            if not moved[name].retired:
+                _find_between(place, name, entry, batch)
+
+
+def _find_between(place: Place, name: str, old: FileEntry, batch: _FollowedBatch) -> None:
+    """A log that was rotated more than once since it was looked at: find what lies between the file that was read and
+    the one that has its name now. These have its name with an ending, and are newer."""
+    known = {one.inode for one in batch.known.values()}
+    _, slash, short = name.rpartition("/")
+    folder = name.removesuffix(short) if slash else ""
+    for near in reversed(files_beside(place.path(name))):
+        if near.inode in known or near.modified < old.modified or not near.name.startswith((f"{short}.", f"{short}-")):
+            continue
+        entry = replace(near, name=folder + near.name)
+        if entry.name.endswith((".gz", ".bz2", ".xz", ".zst")):
+            reason = f"was packed before it was read; it is newer than what was read of {short}"
+            batch.note(entry.name, reason, near.size)
+        else:
+            begun = fingerprint_at(place, entry, 0) or ""
+            kind = batch.known[old.name].kind
+            batch.retire(entry.name, KnownFile(batch.number, kind, 0, 0, False, begun, entry.inode, []))
 
 
 def _beside(place: Place, name: str, inode: int) -> list[FileEntry]:
@@ -492,9 +519,9 @@ def _opening(place: Place, name: str) -> tuple[str, str, str, Reach]:
     return place.base, place.path(name), place.shown(name), place.reach
 
 
-def _is_settled(entry: FileEntry) -> bool:
+def _is_settled(entry: FileEntry, since: int = SETTLED) -> bool:
     """Whether a file is no longer written to; one from the future says nothing about that."""
-    return not 0 <= time.time_ns() - entry.modified < SETTLED
+    return not 0 <= time.time_ns() - entry.modified < since
 
 
 def _is_complete(content: BinaryIO, kind: Kind, entry: FileEntry, *, events: bool) -> bool:
@@ -526,12 +553,16 @@ def _unpack(content: BinaryIO) -> None:
             pass
 
 
-def _ends_with_json(content: BinaryIO, size: int) -> bool:
-    """Whether what stands behind the last newline is a JSON value: no part of an object is one."""
+def _last_line(content: BinaryIO, size: int) -> bytes:
+    """What stands behind the last newline, if that is not too long."""
     tail = exactly(content, max(0, size - _BLOCK), min(size, _BLOCK))
-    last = tail[tail.rfind(b"\n") + 1 :].strip()
+    return tail[tail.rfind(b"\n") + 1 :].strip()
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a line is a JSON object: no part of one is."""
     try:
-        return bool(last) and isinstance(json.loads(last), dict)
+        return isinstance(json.loads(line), dict)
     except ValueError:
         return False
 

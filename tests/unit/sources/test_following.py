@@ -48,9 +48,9 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def settle(path: Path) -> Path:
+def settle(path: Path, since: int = 10 * SECOND) -> Path:
     """Date a file back: nobody has written to it for a while."""
-    at = time.time_ns() - 10 * SECOND
+    at = time.time_ns() - since
     os.utime(path, ns=(at, at))
     return path
 
@@ -164,6 +164,26 @@ def test_a_log_is_rotated_again_and_again(tmp_path: Path) -> None:
         assert run.new() == [turn * 10, turn * 10 + 1]
     assert run.told() == []
     assert len(run.offset["known"]) <= 6
+
+
+def test_a_log_that_is_rotated_several_times_between_two_looks_is_read_from_all_its_files(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.ndjson", [0])
+    run = Follower(path)
+    assert run.new() == [0]
+    write(tmp_path / "b.ndjson.1", [99])
+    append(path, line(1))
+    settle(path).rename(tmp_path / "a.ndjson.3")
+    settle(write(tmp_path / "a.ndjson.2", [2, 3]), 5 * SECOND)
+    settle(write(tmp_path / "a.ndjson.1", [4]), 4 * SECOND)
+    settle(write(tmp_path / "a.ndjson.0", [98]), 20 * SECOND)  # older than what was read
+    write(path, [5])
+    assert run.new() == [1, 2, 3, 4, 5]
+    assert run.told() == []
+    path.rename(tmp_path / "a.ndjson.9")
+    (tmp_path / "a.ndjson.10.gz").write_bytes(gzip.compress(line(6)))
+    write(path, [7])
+    assert run.new() == [7]
+    assert run.told() == ["a.ndjson.10.gz: was packed before it was read; it is newer than what was read of a.ndjson"]
 
 
 def test_the_rest_of_a_rotated_log_is_read_in_several_batches(tmp_path: Path) -> None:
@@ -339,10 +359,27 @@ def test_files_of_a_directory_are_read_on_as_they_grow(tmp_path: Path) -> None:
     append(tmp_path / "c.ndjson", line(6)[:-1])  # complete without its newline
     assert run.new() == [4, 6]
     append(slow, b'{"at": 7')
+    settle(slow)  # by one who writes whole blocks
     assert run.new() == []
-    settle(slow)  # it stays half a line
+    assert run.told() == []
+    settle(slow, 2 * HOUR)  # it stays half a line
     assert run.new() == []
     assert run.told() == ["b.ndjson: not JSON: Expecting ',' delimiter (column 9)"]
+
+
+def test_the_last_of_timed_lines_needs_no_newline_once_nobody_writes_any_more(tmp_path: Path) -> None:
+    triple = "2024-01-01T00:00:0{}Z\t<http://e/a> <http://e/b> <http://e/c{}"
+    path = tmp_path / "a.nt"
+    path.write_text(triple.format(1, "> .\n") + triple.format(2, ""))
+    run = Follower(tmp_path)
+    assert len(run.new()) == 1
+    settle(path)
+    assert run.new() == []
+    append(path, b"> .")
+    assert run.new() == []
+    settle(path)
+    assert len(run.new()) == 1
+    assert run.told() == []
 
 
 def test_files_that_are_renamed_in_their_directory_are_not_read_again(tmp_path: Path) -> None:
