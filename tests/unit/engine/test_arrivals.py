@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.engine.rdf import P, asked, at, event, everything, last, lasting, objects, options, told
 
@@ -111,3 +113,22 @@ def test_a_query_that_reads_no_stream_counts_what_came_on_all_though_others_need
     engine.push("t", [event("10:09", "z")])
     engine.finish()
     assert told(engine) == [f"10:{minute:02d} a" for minute in (0, 2, 4, 6, 8, 9)]
+
+
+def test_a_triple_at_the_last_instant_before_the_watermark_is_counted_once() -> None:
+    engine = Engine()
+    registration = asked(objects(everything()), every=None, arrivals=3)
+    engine.register(registration, options(registration))
+    for place, name in enumerate("abcdefg"):
+        engine.push("s", [replace(event("10:00", name), event_time=at("10:00") + place)])
+    engine.finish()
+    assert [answer.at - at("10:00") for answer in engine.poll("q")] == [2, 5, 6]
+
+
+def test_windows_of_the_formal_policy_trail_where_instants_are_those_of_arrivals() -> None:
+    engine = Engine()
+    registration = asked(objects(lasting("PT2M")), every=None, arrivals=1)
+    engine.register(registration, options(registration, windows="formal"))
+    engine.push("s", [event("10:00", "a"), event("10:01", "b"), event("10:02", "c"), event("10:03", "d")])
+    engine.finish()
+    assert told(engine) == ["10:00 a", "10:01 a b", "10:02 b c", "10:03 c d"]

@@ -293,6 +293,22 @@ def test_within_the_horizon_a_difference_still_sees_the_window_before_it() -> No
     assert told_again("ON EXIT", event("10:08", "y"), event("10:09", "x")) == [("10:10", "retracted", ["x"])]
 
 
+def test_within_the_horizon_the_window_before_is_seen_with_the_graph_of_its_time() -> None:
+    body = "MATCH (n:N) WITHIN PT5M MATCH (g) ON GRAPH g EMIT n.name + g.x AS name ON ENTERING EVERY PT5M"
+    session = Session.local(late=LatePolicy("correct", parse_duration("PT5M")))
+    session.graph("g", {"nodes": [{"id": 1, "properties": {"x": "-old"}}]})
+    query = session.register(text(body))
+    session.push("s", [event("10:04", "x"), event("10:06", "y")])
+    session.graph("g", {"nodes": [{"id": 1, "properties": {"x": "-new"}}]})
+    session.push("s", [event("10:08", "x"), event("10:12", "z")])
+    assert told(query.poll()) == [("10:05", "", ["x-old"]), ("10:10", "", ["x-new", "y-new"])]
+    session.push("s", [event("10:09", "late")])
+    assert told(query.poll()) == [
+        ("10:10", "retracted", ["x-new", "y-new"]),
+        ("10:10", "corrected", ["late-new", "x-new", "y-new"]),
+    ]
+
+
 def test_without_a_horizon_nothing_is_forgotten() -> None:
     session = Session.local(late="correct")
     session.register(text(names("SNAPSHOT")))

@@ -238,3 +238,21 @@ def test_a_stream_that_does_not_exist_cannot_be_split_or_advanced_where_streams_
         session.set_splits("ride", ["0"])
     with pytest.raises(EngineError, match="no stream `ride`"):
         session.advance(0, "ride")
+
+
+def test_after_a_restart_events_of_one_instant_still_stand_in_the_order_of_their_splits() -> None:
+    engine = Engine()
+    engine.declare_stream("s")
+    engine.set_splits("s", ["0", "1"])
+    engine.push("s", [named(5, "one")], "1")
+    engine = Engine.restore(engine.checkpoint(), lambda _: pytest.fail("there is no query"))
+    engine.push("s", [named(5, "zero")], "0")
+    assert ids(engine.stream("s")) == ["zero", "one"]
+
+
+def test_after_a_restart_a_stream_that_is_new_stands_where_all_were_advanced_to() -> None:
+    engine = Engine()
+    engine.advance(100)
+    engine = Engine.restore(engine.checkpoint(), lambda _: pytest.fail("there is no query"))
+    assert engine.push("s", [Event(100)]).late
+    assert not engine.push("s", [Event(101)]).late

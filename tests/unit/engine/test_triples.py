@@ -90,6 +90,40 @@ def test_between_two_steps_a_window_shows_what_it_showed_at_the_last() -> None:
     assert found == ["10:00 a", "10:01 a", "10:02 a b c", "10:03 a b c", "10:04 a b c d"]
 
 
+def test_steps_are_counted_from_the_start_of_the_query() -> None:
+    found = run(
+        asked(objects(lasting("PT10M", step=parse_duration("PT2M"))), starting_at=at("10:01")),
+        *(event("10:00", "a"), event("10:02", "b"), event("10:03", "c"), event("10:04", "d")),
+    )
+    assert found == ["10:01 a", "10:02 a", "10:03 a b c", "10:04 a b c", "10:05 a b c d"]
+
+
+def test_a_window_may_end_between_the_events_of_one_slide() -> None:
+    groups = {
+        "10:00:10": "a",
+        "10:00:20": "bc",
+        "10:00:40": "def",
+        "10:01:10": "gh",
+        "10:01:50": "i",
+        "10:02:20": "jkl",
+    }
+    found = run(
+        asked(objects(lasting("PT90S")), starting_at=at("10:01")),
+        *(event(clock, *names) for clock, names in groups.items()),
+        event("10:04"),
+    )
+    assert found == ["10:01 a b c d e f", "10:02 d e f g h i", "10:03 i j k l"]
+
+
+def test_a_query_starts_with_its_first_event_though_that_comes_second() -> None:
+    engine = Engine(lateness=parse_duration("PT1M"))
+    registration = asked(objects(lasting("PT10M")))
+    engine.register(registration, options(registration))
+    engine.push("s", [event("10:05", "a"), event("10:04:30", "b"), event("10:07", "c")])
+    engine.finish()
+    assert told(engine)[0] == "10:04:30 b"
+
+
 def test_an_engine_forgets_what_no_window_by_count_will_show_again() -> None:
     engine = Engine()
     registration = asked(objects(last(2)), starting_at=at("10:00"))

@@ -170,3 +170,15 @@ def test_the_order_of_properties_is_that_of_the_oldest_event_whatever_the_policy
     assert list(content.graph().nodes[1].properties) == ["x", "y"]
     content.evict(2)
     assert list(content.graph().nodes[1].properties) == ["y", "x"]
+
+
+def test_a_disagreement_that_has_left_is_not_reported_in_place_of_one_that_is_there() -> None:
+    content = WindowContent("strict")
+    content.add(Event(1, (Node("gone", (), {"x": 1}),)))
+    content.add(Event(2, (Node("gone", (), {"x": 2}),)))
+    content.add(Event(3, (Node("here", (), {"y": 1}),)))
+    content.add(Event(4, (Node("here", (), {"y": 2}),)))
+    content.evict(2)
+    conflict = content.conflict()
+    assert conflict is not None
+    assert (conflict.element_id, conflict.aspect) == ("here", "y")
