@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 WORKERS ?= 2
 
-.PHONY: run test lint types imports pytest packages bench bench-peers lock lock-peers clean
+.PHONY: run test lint types imports pytest packages mutants bench bench-peers lock lock-peers clean
 .DEFAULT_GOAL := run
 
 run: .venv/.ready
@@ -27,6 +27,10 @@ pytest: .venv/.ready packages
 
 packages:
 	@sh tools/make_packages.sh
+
+# Breaks the program in many places, one at a time, and looks whether a test notices: about ten minutes.
+mutants: .venv/.ready
+	$(PY) tools/mutants.py $(if $(ONLY),--only "$(ONLY)")
 
 bench: .venv/.ready
 	$(PY) bench/run.py
