@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -11,10 +12,12 @@ from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
 from anabranch.cli.options import Color, Output, Params
 
+_NAMES_A_FILE = re.compile(r"[^\s(){}]+\.(cypher|cql|seraph|rq|sparql|csparql|rspql|lupos)", re.IGNORECASE)
+
 
 @guarded
 def evaluate(
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="The query.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="The query, or - for stdin.")] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="A file with the query, or - for stdin.")] = None,
     graph: Annotated[
         list[str] | None,
@@ -53,8 +56,10 @@ def evaluate(
 
     if (query is None) == (file is None):
         raise typer.BadParameter("give the query, or its file with --file", param_hint="QUERY")
+    if query is not None and _NAMES_A_FILE.fullmatch(query):
+        raise typer.BadParameter(f"{query} is the name of a file; give it with --file {query}", param_hint="QUERY")
     terminal = open_terminal(color)
-    text = query if query is not None else options.read_text(file or "")
+    text = query if query is not None and query != options.STDIN else options.read_text(file or options.STDIN)
     options.refuse_parameters(param, [language_of(text, file or "<query>")])
     given = options.graph_paths(graph)
     unnamed = [path for name, path in given if name is None]

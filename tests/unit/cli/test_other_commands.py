@@ -188,6 +188,7 @@ def test_eval_takes_parameters_a_file_and_a_clock(invoke: Invoke, write: Write) 
     given = ["-p", 'a={"x": [1]}', "-p", "b=1 2", "--now", "2022-10-14T12:00Z"]
     ran = invoke("eval", "-f", "q.cypher", *given, "-o", "json")
     assert json.loads(ran.out) == {"a": {"x": [1]}, "b": "1 2", "today": "2022-10-14"}
+    assert json.loads(invoke("eval", "-", "-o", "json", stdin="RETURN 1 AS one").out) == {"one": 1}
 
 
 @pytest.mark.parametrize(
@@ -200,6 +201,7 @@ def test_eval_takes_parameters_a_file_and_a_clock(invoke: Invoke, write: Write) 
         (["RETURN 1", "--graph", "bad.json"], 4, "error: bad.json: relationships[0].to: missing\n"),
         (["RETURN 1", "--graph", "bad.ndjson"], 4, "error: bad.ndjson:2: not JSON: Expecting value (column 1)\n"),
         ([], 2, "give the query, or its file with --file"),
+        (["reach.cypher"], 2, "is the name of a file"),
     ],
 )
 def test_eval_fails_with_the_code_of_the_cause(

@@ -216,3 +216,39 @@ def test_a_pair_of_surrogates_is_one_character_and_half_of_it_is_none() -> None:
         with pytest.raises(QueryError, match="half of a surrogate pair") as refused:
             evaluate(f"RETURN {half} AS x")
         assert refused.value.diagnostics[0].code == "SER-004"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("MATCH (a:E-Bike) RETURN a", "backticks: `E-Bike`"),
+        ("MATCH (a)-[:IS-A]->(b) RETURN a", "backticks: `IS-A`"),
+        ("MATCH (a) WHERE a.name LIKE 'x%' RETURN a", "STARTS WITH, ENDS WITH, CONTAINS"),
+        ("MATCH (a) WHERE a.x BETWEEN 1 AND 2 RETURN a", "1 <= n.x <= 2"),
+        ("MATCH (a) RETURN a.x, count(*) GROUP BY a.x", "grouped by the columns that do not aggregate"),
+        ("MATCH (a) RETURN COUNT { (a)--() } AS n", "size([(a)-->(b) | b])"),
+        ("MATCH (a) WHERE COUNT { MATCH (a)--() } > 1 RETURN a", "size([(a)-->(b) | b])"),
+        ("MATCH (a) RETURN COLLECT { MATCH (a)--(b) RETURN b } AS n", "[(a)-->(b) | b]"),
+        ("MATCH (a) CALL { MATCH (b) RETURN b } RETURN a", "EXISTS { ... }"),
+        ("CALL db.labels()", "procedures are not part of Seraph"),
+        ("MATCH (n WHERE n.x > 1) RETURN n", "stands behind the pattern"),
+        ("MATCH (:A|B) RETURN 1", "n:A OR n:B"),
+        ("MATCH (n:A&B) RETURN n", "n:A AND n:B"),
+        ("LET x = 1 RETURN x", "WITH *, n.x AS x"),
+        ("MATCH (a) FILTER a.x > 1 RETURN a", "WITH * WHERE"),
+        ("MATCH (a)-[:R]->{1,3}(b) RETURN a", "-[:R*1..3]->"),
+        ("MATCH p = ANY SHORTEST (a)-[:R]->+(b) RETURN p", "shortestPath((a)-[*]-(b))"),
+        ("MATCH (a) RETURN a OFFSET 3", "SKIP"),
+    ],
+)
+def test_what_other_languages_say_is_answered_with_what_is_written_here(text: str, hint: str) -> None:
+    with pytest.raises(QuerySyntaxError) as refused:
+        parse_query(text)
+    assert hint in refused.value.diagnostics[0].hint
+
+
+@pytest.mark.parametrize("start", ["20240501T1000", "20240501", "2024-W18", "2024-122", "01.05.2024"])
+def test_other_forms_of_a_date_are_answered_with_ours(start: str) -> None:
+    with pytest.raises(QuerySyntaxError) as refused:
+        parse_script(f"REGISTER QUERY q STARTING AT {start} {{ MATCH (n) WITHIN PT1H EMIT n EVERY PT5M }}")
+    assert "2024-05-01T10:00" in refused.value.diagnostics[0].hint

@@ -12,20 +12,14 @@ from typing import Any
 
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from anabranch.errors import MAX_DIAGNOSTICS, Diagnostic, QuerySyntaxError, Span, closest
+from anabranch.errors import MAX_DIAGNOSTICS, Diagnostic, QuerySyntaxError, Span
 from anabranch.syntax.grammars import parser_of
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.build import Builder
+from anabranch.syntax.seraph.hints import CLAUSE_START, hint_for
 from anabranch.syntax.seraph.literals import INTEGER_MAX, INTEGER_MIN, LiteralProblem, check_integer
 
-_CLAUSE_START = re.compile(
-    r"\b(OPTIONAL\s+MATCH|MATCH|WITH|UNWIND|RETURN|EMIT|CREATE|MERGE|SET|REGISTER|LOAD|UNION|ON\s+ENTERING|ON\s+EXIT|SNAPSHOT"
-    r"|EVERY)\b",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"\w+")
-_PLAIN_LENGTH = re.compile(r"(?P<count>\d+)\s*(?P<unit>w|d|h|m(?!s|o)|s|week|day|hour|min|sec)", re.IGNORECASE)
-_KEYWORDS = {"within", "where", "starting", "at", "query", "every", "snapshot", "stream", "graph"}
 _SPELLINGS = {
     "COMMA": "`,`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "LBRACE": "`{`", "RBRACE": "`}`",
     "COLON": "`:`", "DOT": "`.`", "EQUAL": "`=`", "VBAR": "`|`", "STAR": "`*`", "__ANON_0": "`..`",
@@ -38,16 +32,6 @@ _OPERATORS = {
     "PLUS", "MINUS", "SLASH", "PERCENT", "CIRCUMFLEX", "LESSTHAN", "MORETHAN", "_AND", "_OR", "_XOR", "_IN", "_IS",
     "_STARTS", "_ENDS", "_CONTAINS", "DOT", "LSQB", "COLON", "EQUAL", "LPAR", "STAR",
 }  # fmt: skip
-_UNSUPPORTED = {
-    "delete": "a stream only grows; elements leave with their window",
-    "detach": "a stream only grows; elements leave with their window",
-    "remove": "a stream only grows; elements leave with their window",
-    "foreach": "use UNWIND",
-    "call": "procedures are not part of Seraph",
-    "having": "use WITH ... WHERE",
-    "select": "Seraph says MATCH ... RETURN; SQL is spoken elsewhere",
-    "limit": "LIMIT stands after the projected items and ORDER BY",
-}
 
 
 @cache
@@ -127,7 +111,7 @@ def _all_problems(text: str, start: str, error: UnexpectedInput) -> list[Diagnos
         if at_end or diagnostic.span is None or "_REGISTER" in _accepts(error):
             break
         place = diagnostic.span.start
-        starts = [match.start() for match in _CLAUSE_START.finditer(text)]
+        starts = [match.start() for match in CLAUSE_START.finditer(text)]
         begin = max((offset for offset in starts if offset <= place), default=0)
         end = min((offset for offset in starts if offset > place), default=None)
         if end is None or re.match(r"REGISTER", text[begin:], re.IGNORECASE):
@@ -171,12 +155,14 @@ def _diagnose(text: str, error: UnexpectedInput) -> Diagnostic:
         case _:
             return Diagnostic("SER-001", "this cannot be read")
     shown = word if len(word) <= 30 else word[:27] + "..."
-    return Diagnostic("SER-001", f"unexpected `{shown}`", span, expected, _hint(text, word, span, error))
+    return Diagnostic(
+        "SER-001", f"unexpected `{shown}`", span, expected, hint_for(text, word, span.start, _accepts(error))
+    )
 
 
 def _dangling_comma(text: str, error: UnexpectedInput) -> Diagnostic | None:
     """`WITH a, MATCH (b)`: the clause after the comma was read as one more item."""
-    starts = list(_CLAUSE_START.finditer(text, 0, error.pos_in_stream or 0))
+    starts = list(CLAUSE_START.finditer(text, 0, error.pos_in_stream or 0))
     if starts:
         before = text[: starts[-1].start()].rstrip()
         if before.endswith(","):
@@ -214,31 +200,3 @@ def _expected(error: UnexpectedInput) -> str:
     if not shown:
         return ""
     return "expected " + (" or ".join(shown) if len(shown) < 3 else ", ".join(shown[:-1]) + " or " + shown[-1])
-
-
-def _hint(text: str, word: str, span: Span, error: UnexpectedInput) -> str:
-    lowered = word.lower()
-    keywords = {name[1:] for name in _accepts(error) if re.fullmatch(r"_[A-Z]+", name)}
-    near = closest(word, keywords)
-    if near and len(word) > 2 and not _CLAUSE_START.fullmatch(word) and lowered not in _KEYWORDS:
-        return f"did you mean {near[0]}?"
-    if lowered == "register":
-        return "this is a continuous query: register it (session.register, anabranch run)"
-    if keywords >= {"REGISTER", "LOAD"} and _CLAUSE_START.fullmatch(word):
-        return "wrap the query, REGISTER QUERY name STARTING AT NOW { ... }, or evaluate it plainly (anabranch eval)"
-    if "DURATION" in _accepts(error) and (length := _PLAIN_LENGTH.match(text, span.start)):
-        unit = length["unit"][0].upper()
-        return f"durations are written as ISO 8601: {'P' if unit in 'DW' else 'PT'}{length['count']}{unit}"
-    if lowered in _UNSUPPORTED:
-        return f"`{word}` is not allowed here: {_UNSUPPORTED[lowered]}"
-    if word == "=" and text[: span.start].endswith("="):
-        return "equality is written `=`"
-    if word in ("!", "!="):
-        return "inequality is written `<>`"
-    if word in ("&", "&&"):
-        return "write AND"
-    if word == "{" and "WITHIN" in _accepts(error):
-        return "close the pattern first"
-    if re.match(r"\d+[^\W\d]", text[span.start :]) or re.match(r"\d+[^\W\d]", word):
-        return "a name that begins with a digit needs backticks: `10minAvg`"
-    return ""
