@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from anabranch.engine.progress import LatePolicy
     from anabranch.engine.running import Running
     from anabranch.engine.session import Query, Session
+    from anabranch.engine.timing import AheadBound, IdlePolicy
     from anabranch.errors import (
         AnabranchError,
         Diagnostic,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from anabranch.syntax.languages import QueryText
 
 __all__ = [
+    "AheadBound",
     "AnabranchError",
     "Answer",
     "Blank",
@@ -63,6 +65,7 @@ __all__ = [
     "EvaluationError",
     "Event",
     "Finished",
+    "IdlePolicy",
     "InternalError",
     "Iri",
     "LatePolicy",
@@ -105,6 +108,8 @@ _HOMES = {
     "Event": "anabranch.model.event",
     "Finished": "anabranch.spark.api",
     "LatePolicy": "anabranch.engine.progress",
+    "AheadBound": "anabranch.engine.timing",
+    "IdlePolicy": "anabranch.engine.timing",
     "Running": "anabranch.engine.running",
     "MemoryTable": "anabranch.sinks.memory",
     "run": "anabranch.spark.api",

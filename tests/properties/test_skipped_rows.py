@@ -36,7 +36,8 @@ BODIES = [
     "EMIT b.x AS y, c.x AS z",
     "MATCH p = shortestPath((b)-[:R*1..3]->(c)) WITHIN PT4M WHERE all(e IN relationships(p) WHERE 4 / e.w > 1) "
     "EMIT b.x AS y, length(p) AS n",
-    "MATCH p = shortestPath((b)-[:R*1..3]->(c)) WITHIN PT4M WHERE 4 / (length(p) - 1) > c.x EMIT c.x AS y, length(p) AS n",
+    "MATCH p = shortestPath((b)-[:R*1..3]->(c)) WITHIN PT4M WHERE 4 / (length(p) - 1) > c.x "
+    "EMIT c.x AS y, length(p) AS n",
     "EMIT a.x.y AS z",
     "WITH a.x AS x, collect(b.x - 1) AS l, collect(10 / b.x) AS k EMIT x, l, k, reduce(s = 0, i IN l | s + i) AS s",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.server.conftest import COUNTED, Served, bike, minutes, until
@@ -38,7 +39,7 @@ def test_records_that_are_no_events_are_counted_and_can_be_fetched(served: Serve
         "/sessions/s/streams/rides/events",
         content='{"no": "event"}\nrubbish\n' + json.dumps(bike(1, "2022-10-14T14:45:00Z")),
     )
-    assert answer.json() == {"accepted": 1, "malformed": 2}
+    assert answer.json() == {"accepted": 1, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 2}
     assert until(lambda: served.http.get("/sessions/s/streams/rides").json()["malformed"] == 2)
     letters = served.http.get("/sessions/s/streams/rides/malformed")
     assert letters.headers["content-type"].startswith("application/x-ndjson")
@@ -67,12 +68,90 @@ def test_a_stream_may_have_a_lateness_of_its_own(served: Served) -> None:
     assert served.http.get("/sessions/s/streams/rides").json()["late"] == 0
 
 
+def test_a_producer_that_was_away_sends_what_it_held_back_and_loses_nothing(served: Served) -> None:
+    served.http.post("/sessions", json={"name": "s"})
+    made = served.http.post("/sessions/s/streams", json={"name": "rides", "idle_timeout": "PT0.2S"}).json()
+    assert (made["idle_timeout"], made["idle"]) == ("PT0.2S", "correct")
+    served.http.post("/sessions/s/queries", json={"text": COUNTED.replace("PT1M", "PT1S")})
+    seconds = [bike(n, f"2022-10-14T14:45:{n:02}Z") for n in range(12)]
+    served.push(seconds[:2])
+    served.wait_for("counted", 4)  # the second event, and two answers without a third
+    stream = served.http.get("/sessions/s/streams/rides").json()
+    assert stream["is_idle"]
+    assert stream["watermark"] == "2022-10-14T14:45:01Z"
+    assert stream["answered"][:19] >= "2022-10-14T14:45:03"
+    assert served.push(seconds[2:])["accepted"] == 10
+    until(lambda: served.http.get("/sessions/s/streams/rides").json()["events"] == 12)
+    until(lambda: served.http.get("/sessions/s/queries/counted").json()["evaluated_at"][:19] >= "2022-10-14T14:45:10")
+    found = {}
+    for result in served.results("counted"):
+        found[result["at"]] = None if result.get("correction") == "retracted" else result["rows"]
+    for n in range(11):
+        assert found[f"2022-10-14T14:45:{n:02}Z"] == [[n + 1]]
+    assert served.http.get("/sessions/s/streams/rides").json()["late"] == 0
+
+
+def test_a_push_says_what_will_be_seen(serve: Callable[..., Served]) -> None:
+    served = serve()
+    served.make(COUNTED, None)
+    nothing = {"accepted": 0, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 0}
+    assert served.push(minutes(5)) == {**nothing, "accepted": 5}
+    assert served.push([bike(90, "2022-10-14T14:40:00Z"), *minutes(1, start=5)]) == {
+        **nothing,
+        "accepted": 1,
+        "late": 1,
+    }
+    assert served.push([bike(91, "9999-12-31T00:00:00Z")]) == {**nothing, "ahead": 1}
+    assert served.push([bike(92, "2022-10-20T00:00:00Z")]) == {**nothing, "in_doubt": 1}
+    assert served.push(minutes(3, start=6)) == {**nothing, "accepted": 3, "ahead": 1}
+    stream = until(lambda: one if (one := served.http.get("/sessions/s/streams/rides").json())["ahead"] == 2 else None)
+    assert (stream["events"], stream["late"], stream["watermark"]) == (9, 1, "2022-10-14T14:53:00Z")
+    assert len(served.http.get("/sessions/s/streams/rides/ahead").text.splitlines()) == 2
+    served.close()
+    assert serve().push([bike(93, "2022-10-14T14:52:59Z")]) == {**nothing, "late": 1}
+
+
+def test_a_second_stream_is_not_taken_for_the_one_that_a_query_reads(served: Served) -> None:
+    served.http.post("/sessions", json={"name": "s"})
+    assert served.http.post("/sessions/s/streams", json={"name": "http://streams/people"}).status_code == 201
+    assert served.http.post(
+        "/sessions/s/queries", json={"text": TOLD.replace("FROM <http://graphs/names>", "")}
+    ).is_success
+    served.http.post(f"/sessions/s/streams/{STREAM}/events", json=bike(1, "2022-10-14T14:45:00Z"))
+    until(lambda: served.http.get(f"/sessions/s/streams/{STREAM}").json()["events"] == 1)
+    made = served.http.post("/sessions/s/streams", json={"name": "weather"})
+    assert (made.status_code, made.json().get("name")) == (201, "weather"), made.text
+    assert served.push([bike(2, "2022-10-14T14:46:00Z")], "weather")["accepted"] == 1
+
+
+def test_a_stream_waits_where_it_was_asked_to(served: Served) -> None:
+    served.http.post("/sessions", json={"name": "s"})
+    body = {"name": "rides", "idle_timeout": "PT0.2S", "idle": "wait"}
+    assert served.http.post("/sessions/s/streams", json=body).json()["idle"] == "wait"
+    served.http.post("/sessions/s/queries", json={"text": COUNTED})
+    served.push(minutes(2))
+    until(lambda: served.http.get("/sessions/s/streams/rides").json()["is_idle"])
+    assert len(served.results("counted")) == 1
+    served.push(minutes(2, start=2))
+    found = served.wait_for("counted", 3)
+    assert [(one["rows"], one.get("correction")) for one in found] == [([[n]], None) for n in (1, 2, 3)]
+
+
+def test_a_policy_or_a_timeout_that_means_nothing_is_refused(served: Served) -> None:
+    served.http.post("/sessions", json={"name": "s"})
+    for body in ({"idle": "forget"}, {"idle": "wait:PT1H"}, {"idle_timeout": "soon"}, {"idle_timeout": "P1M"}):
+        answer = served.http.post("/sessions/s/streams", json={"name": "rides", **body})
+        assert answer.status_code == 422, answer.text
+    assert served.http.get("/sessions/s/streams").json() == []
+
+
 def test_a_file_is_uploaded_as_a_form_or_as_it_is_also_packed(served: Served) -> None:
     served.make(COUNTED, None)
     text = "\n".join(json.dumps(one) for one in minutes(4)).encode()
     path = "/sessions/s/streams/rides/upload"
     assert served.http.post(path, files={"file": ("rides.ndjson", text)}).json()["accepted"] == 4
-    assert served.http.post(path, content=gzip.compress(text)).json()["accepted"] == 4
+    again = served.http.post(path, content=gzip.compress(text)).json()
+    assert (again["accepted"], again["late"]) == (1, 3), "the newest may come again"
     assert served.http.post(path, files={"other": ("rides.ndjson", text)}).json()["error"]["code"] == "SRV-014"
 
 

@@ -18,6 +18,7 @@ from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import parameter_values
+from anabranch.engine.timing import StreamTiming
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
 from anabranch.model.union import ConflictPolicy
@@ -53,7 +54,7 @@ class Asked:
     # Spark's alone
     checkpoint: str | None = None
     follow: bool = False
-    idle_timeout: int | None = None
+    timing: StreamTiming = field(default_factory=StreamTiming)
     sinks: Sequence[str] = ()
     events_per_batch: int | None = None
     master: str = "local[*]"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.deadletter import DeadLetters, file_for, late
+from anabranch.formats.deadletter import DeadLetters, ahead, file_for, late
 from anabranch.model.event import Event
 
 
@@ -20,6 +20,7 @@ class SetAside:
         self._letters: dict[str, DeadLetters] = {}
         self.malformed = 0
         self.late = 0
+        self.ahead = 0
 
     @property
     def paths(self) -> list[str]:
@@ -32,6 +33,10 @@ class SetAside:
     def add_late(self, stream: str, event: Event) -> None:
         self.late += 1
         self._of(stream).write(late(event))
+
+    def add_ahead(self, stream: str, event: Event) -> None:
+        self.ahead += 1
+        self._of(stream).write(ahead(event))
 
     def _of(self, stream: str) -> DeadLetters:
         path = self._path or file_for(stream)

@@ -18,6 +18,7 @@ import typer
 
 from anabranch.cli.failures import InputError
 from anabranch.engine.progress import LATE_POLICIES, LatePolicy, LatePolicyName
+from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.errors import EngineError, EvaluationError, closest
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
@@ -309,6 +310,41 @@ def late_policy(value: str) -> LatePolicy:
         message = f"`{value}`: write drop, correct, or correct:PT1H to correct what is at most an hour old"
         raise typer.BadParameter(message, param_hint="--late")
     return LatePolicy(cast(LatePolicyName, policy), duration(horizon or None, "--late"))
+
+
+LIVE_IDLE_TIMEOUT = "PT30S"
+Idle = Annotated[
+    str,
+    typer.Option(
+        metavar="POLICY",
+        help="What an idle stream does: correct (correct:PT1H) answers that went on without it, wait, or advance.",
+    ),
+]
+
+
+Ahead = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How far ahead an event may be without others that confirm it, or none. \\[PT1H of the clock, else P1D]",
+    ),
+]
+
+
+def ahead_bound(value: str | None) -> AheadBound | None:
+    try:
+        return AheadBound() if value is None else AheadBound.parse(value)
+    except EngineError as error:
+        raise typer.BadParameter(str(error), param_hint="--ahead") from None
+
+
+def timing(idle_timeout: str | None, idle: str, ahead: str | None) -> StreamTiming:
+    """How streams behave that are silent, or whose clock is ahead."""
+    timeout = interval(idle_timeout or LIVE_IDLE_TIMEOUT, "--idle-timeout")
+    try:
+        return StreamTiming(timeout, IdlePolicy.parse(idle), ahead_bound(ahead))
+    except EngineError as error:
+        raise typer.BadParameter(str(error).replace("\nhint:", ";"), param_hint="--idle") from None
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:

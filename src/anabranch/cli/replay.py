@@ -12,6 +12,7 @@ from itertools import islice
 from anabranch.cli.deadletters import SetAside
 from anabranch.cli.inputs import Inputs, Record
 from anabranch.engine.answers import Answer
+from anabranch.engine.engine import Pushed
 from anabranch.engine.query import QueryWarning
 from anabranch.engine.session import Query, Session
 from anabranch.errors import QueryError
@@ -41,7 +42,6 @@ class Replay:
         self._set_aside = set_aside
         self._lateness = lateness
         self._between = between
-        self._newest = -(2**63)
         self.events = 0
         self.rows = 0
         self.failures: list[QueryError] = []
@@ -96,18 +96,25 @@ class Replay:
                 ended.append(stream)
             elif isinstance(record, Event):
                 by_stream.setdefault(stream, []).append(record)
-                self._newest = max(self._newest, record.event_time)
                 self.events += 1
             else:
                 self._set_aside.add_malformed(stream, record)
         for stream, events in by_stream.items():
-            for event in self._session.push(stream, events).late:
-                self._set_aside.add_late(stream, event)
+            self._note(stream, self._session.push(stream, events))
         for stream in ended:
+            for settled in self._session.settle_doubts(stream, is_over=True):
+                self._note(stream, settled)
             self._session.close_stream(stream)
-        if by_stream and len(self._inputs.streams) > 1:
-            reached = self._newest if self._lateness is None else subtract_duration(self._newest, self._lateness)
+        reached = self._session.reached()
+        if by_stream and reached is not None and len(self._inputs.streams) > 1:
+            reached = reached if self._lateness is None else subtract_duration(reached, self._lateness)
             self._session.advance(reached - 1)
+
+    def _note(self, stream: str, pushed: Pushed) -> None:
+        for event in pushed.late:
+            self._set_aside.add_late(stream, event)
+        for event in pushed.ahead:
+            self._set_aside.add_ahead(stream, event)
 
     def _tell(self, on_answer: Callable[[Answer], None], on_warning: Callable[[QueryWarning], None]) -> None:
         for query in self._queries:

@@ -29,8 +29,6 @@ from anabranch.cli.options import (
     WindowsOption,
 )
 
-_LIVE_IDLE_TIMEOUT = "PT30S"
-
 
 @guarded
 def run(
@@ -125,9 +123,11 @@ def run(
     idle_timeout: Annotated[
         str | None,
         typer.Option(
-            metavar="DURATION", help=f"A live stream silent for so long holds nothing back. [{_LIVE_IDLE_TIMEOUT}]"
+            metavar="DURATION", help=f"A live stream silent for so long is idle. [{options.LIVE_IDLE_TIMEOUT}]"
         ),
     ] = None,
+    idle: options.Idle = "correct",
+    ahead: options.Ahead = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch files and directories for what comes.")] = False,
     kafka_broker: KafkaBroker = None,
     param: Params = None,
@@ -141,9 +141,7 @@ def run(
     query: Annotated[
         list[str] | None, typer.Option("--query", metavar="NAME", help="Only this query. Repeatable.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 5 when malformed or late events were set aside.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 when events were set aside.")] = False,
     batch_events: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="At most so many records per stream and batch.")
     ] = None,
@@ -190,7 +188,6 @@ def run(
     streams = options.named_paths(stream, "--stream")
     sinks = sink or []
     graph_files_ = graph_files(options.graph_paths(graph), texts)
-    live_timeout = options.duration(idle_timeout or _LIVE_IDLE_TIMEOUT, "--idle-timeout")
     asked = Asked(
         texts=texts,
         streams=streams,
@@ -223,7 +220,7 @@ def run(
         refresh=options.interval(refresh, "--refresh"),
         checkpoint=checkpoint,
         follow=follow,
-        idle_timeout=options.micros(live_timeout, "--idle-timeout"),
+        timing=options.timing(idle_timeout, idle, ahead),
         sinks=sinks,
         events_per_batch=batch_events,
         master=master,
@@ -251,6 +248,6 @@ def run(
         terminal.note(done.text())
     if not code and (failed or done.differing):
         code = FAILED
-    if not code and strict and (done.malformed or done.late):
+    if not code and strict and (done.malformed or done.late or done.ahead):
         code = SET_ASIDE
     raise typer.Exit(code)

@@ -62,6 +62,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         asked.rules,
         asked.evaluator,
         asked.running,
+        asked.timing.ahead,
     )
     for name, graph in asked.graphs.items():
         session.graph(name, graph)
@@ -107,6 +108,7 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         replay.rows,
         set_aside.malformed,
         set_aside.late,
+        set_aside.ahead,
         time.perf_counter() - begun,
         set_aside.paths,
         replay.verified,

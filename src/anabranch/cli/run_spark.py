@@ -22,9 +22,10 @@ from anabranch.formats import answers as answer_formats
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.console import Console
 from anabranch.sinks.open import open_sink
+from anabranch.sources.base import OpenedStream
 from anabranch.sources.wanted import open_stream
 from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job, make_job
+from anabranch.spark.job import Job, make_job, may_correct
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.metrics import MetricsServer
 from anabranch.spark.receiving import Receivers
@@ -73,8 +74,10 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     failed = True
     code = OK
     try:
-        sinks = _sinks(asked, terminal, status)
-        job = _job(asked, sinks, receivers)
+        streams = [open_stream(wanted, receivers.open) for wanted in asked.wanted]
+        corrects = may_correct(asked.late, streams, {one.name: asked.timing for one in streams})
+        sinks = _sinks(asked, terminal, status, corrects)
+        job = _job(asked, streams, sinks)
         folder.check(job)
         if folder.finished(job.fingerprint):
             terminal.note(f"nothing to do: the run in {folder.path} has answered its whole input", style="dim")
@@ -120,12 +123,13 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         draw_error(failure, terminal)
     said = run.progress.status
     done = Summary(
-        said.get("events", 0) + said.get("late", 0),
+        said.get("events", 0) + said.get("late", 0) + said.get("ahead", 0),
         said.get("instants", 0),
         said.get("evaluations", 0),
         said.get("rows", 0),
         said.get("malformed", 0),
         said.get("late", 0),
+        said.get("ahead", 0),
         time.perf_counter() - begun,
         letters.paths,
         said.get("verified", 0),
@@ -136,9 +140,9 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
     return code, done, bool(run.failures)
 
 
-def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
+def _job(asked: Asked, streams: Sequence[OpenedStream], sinks: Sequence[Sink]) -> Job:
     return make_job(
-        [open_stream(wanted, receivers.open) for wanted in asked.wanted],
+        streams,
         asked.queries(),
         sinks,
         graphs=dict(asked.graphs),
@@ -147,7 +151,7 @@ def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
         until=asked.until,
         drain=asked.drain,
         records_per_batch=asked.events_per_batch,
-        idle_timeout=asked.idle_timeout,
+        timing=asked.timing,
         mapping=asked.mapping,
         rules=asked.rules,
         running=asked.running,
@@ -156,22 +160,22 @@ def _job(asked: Asked, sinks: Sequence[Sink], receivers: Receivers) -> Job:
     )
 
 
-def _sinks(asked: Asked, terminal: Terminal, status: StatusLine) -> list[Sink]:
+def _sinks(asked: Asked, terminal: Terminal, status: StatusLine, corrects: bool) -> list[Sink]:
     columns = asked.columns()
     prefixes = asked.prefixes()
-    sinks = [open_sink(text, columns, asked.late.corrects, prefixes) for text in asked.sinks]
+    sinks = [open_sink(text, columns, corrects, prefixes) for text in asked.sinks]
     match asked.output:
         case "json":
             sinks.append(Console("json"))
         case "csv":
             every = list(dict.fromkeys(name for names in columns.values() for name in names))
-            sinks.append(Console("csv", answer_formats.csv_header(every, len(columns) > 1, asked.late.corrects)))
+            sinks.append(Console("csv", answer_formats.csv_header(every, len(columns) > 1, corrects)))
         case "table":
             sinks.append(TableSink(terminal, asked.windows, status.aside, prefixes))
         case "none":
             pass
         case form:
-            sinks.append(open_sink(f"{form}:-", columns, asked.late.corrects, prefixes))
+            sinks.append(open_sink(f"{form}:-", columns, corrects, prefixes))
     return sinks
 
 

@@ -51,6 +51,12 @@ def serve(
         bool, typer.Option("--any-file", help="Clients of other machines may read every file that this user can read.")
     ] = False,
     kafka_broker: KafkaBroker = None,
+    idle_timeout: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help=f"A stream silent for so long is idle. \\[{options.LIVE_IDLE_TIMEOUT}]"),
+    ] = None,
+    idle: options.Idle = "correct",
+    ahead: options.Ahead = None,
     ui: Annotated[bool, typer.Option("--ui/--no-ui", help="The page, beside REST and live push.")] = True,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     max_sessions: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most sessions.")] = None,
@@ -102,7 +108,13 @@ def serve(
         "results_kept": keep_results,
     }
     limits = Limits(**{name: value for name, value in asked.items() if value is not None})
+    timing = options.timing(idle_timeout, idle, ahead)
     folder = Path(data)
     remark = f"queries run {'on Spark' if engine is Engine.spark else 'in this process'}; sessions are kept in {folder}"
     roots = None if root is None else [options.existing(one) for one in root]
-    serve_hub(lambda: Hub(folder, engine.value, limits, roots=roots), place, open_terminal(color), remark=remark)
+    serve_hub(
+        lambda: Hub(folder, engine.value, limits, timing=timing, roots=roots),
+        place,
+        open_terminal(color),
+        remark=remark,
+    )

@@ -30,6 +30,7 @@ class Summary:
     rows: int = 0
     malformed: int = 0
     late: int = 0
+    ahead: int = 0
     seconds: float = 0.0
     dead_letters: list[str] = field(default_factory=list)
     verified: int = 0
@@ -48,6 +49,7 @@ class Summary:
             (counted(self.rows, "row"), "bold green" if self.rows else ""),
             (f"{self.malformed:,} malformed", "bold yellow" if self.malformed else ""),
             (f"{self.late:,} late", "bold yellow" if self.late else ""),
+            *([(f"{self.ahead:,} ahead", "bold yellow")] if self.ahead else []),
             (f"{self.seconds:.2f} s", ""),
         ]
         text = Text(style="dim")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 from anabranch.algebra.operators import Registration
@@ -33,7 +33,7 @@ from anabranch.snapshot.context import SkippedRows
 Json = Any
 Recompile = Callable[[QueryOptions], Registration]
 
-FORMAT = 3
+FORMAT = 4
 _MAGIC = b"anabranch checkpoint "
 
 
@@ -79,9 +79,8 @@ def pack_stream(state: StreamState) -> Json:
     packed = {
         "name": state.name,
         "lateness": pack_duration(state.lateness),
-        "splits": [[one.name, one.sequence, one.newest, one.watermark, one.reach, one.counts] for one in state.splits],
-        "open_from": state.open_from,
-        "reach": state.reach,
+        "splits": [list(astuple(split)) for split in state.splits],
+        "marks": list(state.marks),
         "complete_from": state.complete_from,
         "closed": state.closed,
         "late": state.late,
@@ -91,6 +90,11 @@ def pack_stream(state: StreamState) -> Json:
         "origin": state.origin,
         "ended": state.ended,
         "made_until": state.made_until,
+        "ahead": state.ahead,
+        "jumps": state.jumps,
+        "doubts": [
+            [name, [_pack_event(event, name) for event in held], *counts] for name, held, *counts in state.doubts
+        ],
     }
     if state.events is not None:
         packed["events"] = [
@@ -105,8 +109,7 @@ def unpack_stream(data: Json) -> StreamState:
         data["name"],
         unpack_duration(data["lateness"]),
         tuple(Split(*split) for split in data["splits"]),
-        data["open_from"],
-        data["reach"],
+        tuple(data["marks"]),
         data["complete_from"],
         data["closed"],
         data["late"],
@@ -118,6 +121,9 @@ def unpack_stream(data: Json) -> StreamState:
         data["origin"],
         data["ended"],
         data["made_until"],
+        data["ahead"],
+        tuple((name, tuple(map(_unpack_event, held)), *counts) for name, held, *counts in data["doubts"]),
+        (data["jumps"][0], None if data["jumps"][1] is None else tuple(data["jumps"][1])),
     )
 
 

@@ -1,7 +1,9 @@
-"""Corrections: late events are taken in, and the answers that they change are retracted and told again.
+"""Corrections: events that come after answers that were to hold them are taken in, and the answers that they change are
+retracted and emitted again.
 
-A late event at t touches a query at the instants whose windows hold t and, where differences are told, at the one
-after. Those that have passed are told once more over the buffer without and with the late events, by copies of the
+They are late events under `correct`, and events in order whose instants were answered early, since their stream was
+silent. Such an event at t touches a query at the instants whose windows hold t and, where differences are told, at the
+one after. Those that have passed are told once more over the buffer without and with these events, by copies of the
 query that step as it did; instants whose rows differ give an answer `retracted` and an answer `corrected`.
 
 Law: at every instant, what was told less what was retracted plus what was corrected are, as bags, the rows that the
@@ -33,7 +35,8 @@ Range = tuple[int, int]
 def correct(
     queries: Iterable[ContinuousQuery], around: Surroundings, stream: StreamBuffer, split: str, late: Sequence[Event]
 ) -> None:
-    """Insert late events that were admitted, and let every query tell again what they change."""
+    """Insert events that were admitted as corrections, and let every query emit again what they change. Queries that
+    cannot be corrected have not answered early."""
     readers = [query for query in queries if stream.name in query.stream_names()]
     event_times = sorted({event.event_time for event in late if event.event_time >= stream.complete_from})
     touched = [(query, found) for query in readers if (found := list(_touched(query, stream.name, event_times)))]
@@ -49,15 +52,33 @@ def correct(
                 _tell_again(query, told, _Retelling.of(query, around, *one))
 
 
-def reachable(queries: Iterable[ContinuousQuery], streams: Mapping[str, StreamBuffer]) -> dict[str, int]:
+def reachable(
+    queries: Iterable[ContinuousQuery], streams: Mapping[str, StreamBuffer], corrects_late: bool
+) -> dict[str, int]:
     """By query, the first index that it may still have to evaluate, for a correction or for the first time."""
     found = {}
     for query in queries:
-        index = _reachable_index(query, streams)
+        if corrects_late or may_be_early(query, streams):
+            index = _reachable_index(query, streams)
+        else:
+            index = None if query.done else query.next_index
         if index is not None:
             found[query.name] = index
             query.past_graphs = [past for past in query.past_graphs if past[0] > index]
     return found
+
+
+def may_be_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> bool:
+    """Whether silence has moved its answers on, or may do so: then what they look back to is kept."""
+    if query.registration.output == "snapshot":  # needs nothing of the instants that were answered in time
+        return is_early(query, streams)
+    names = query.stream_names() if query.can_be_corrected else ()
+    return any(streams[name].idle.corrects or streams[name].is_early for name in names if name in streams)
+
+
+def is_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> bool:
+    """Whether silence has moved its answers on to where events may still come."""
+    return query.can_be_corrected and any(streams[name].is_early for name in query.stream_names() if name in streams)
 
 
 def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> int | None:
@@ -82,7 +103,7 @@ def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]
 def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[Range]:
     """The ranges of passed instants whose answers the events may change, apart from each other and in order."""
     last = query.next_index - 1
-    if query.failure is not None or query.instants is None or last < query.first_index:
+    if query.failure is not None or query.instants is None or last < query.first_index or not query.can_be_corrected:
         return
     windows = [window for window in query.windows if query.stream_name(window) == stream_name]
     if query.instants.once:

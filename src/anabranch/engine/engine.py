@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Registration
 from anabranch.engine import checkpoint, corrections, reconcile
+from anabranch.engine.ahead import Judgement
 from anabranch.engine.answers import Answer
 from anabranch.engine.chains import Link
 from anabranch.engine.checkpoint import Json, Recompile
@@ -27,6 +28,7 @@ from anabranch.engine.running import Running
 from anabranch.engine.schedule import Ending, Schedule, start
 from anabranch.engine.stream import Origin, StreamBuffer
 from anabranch.engine.surroundings import StaticGraph, Surroundings
+from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
@@ -45,13 +47,62 @@ ONLY_STREAM = "stream"
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What became of pushed events: how many were accepted, those that came too late, how many of the accepted were
-    late and have been taken in as corrections; and where among the pushed those stood that came too late."""
+    """What became of pushed events: how many were accepted, those that came too late, how many of the accepted came
+    after their instants had been answered and have been taken in as corrections; and where among the pushed those
+    stood that came too late. `ahead` are those whose clock is not believed; where some were, or wait to be confirmed,
+    `taken` are the events that were taken in, in this order."""
 
     accepted: int
     late: tuple[Event, ...] = ()
     corrected: int = 0
     late_places: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    ahead: tuple[Event, ...] = ()
+    taken: tuple[Event, ...] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(slots=True)
+class _Intake:
+    """Events of one push on their way into a split's buffer, and what became of each."""
+
+    buffer: StreamBuffer
+    split: str
+    taken: list[Event] = field(default_factory=list)
+    late: list[tuple[int, Event]] = field(default_factory=list)
+    corrects: list[Event] = field(default_factory=list)
+    ahead: list[Event] = field(default_factory=list)
+    is_as_given: bool = True  # nothing was in doubt: late events are all that is missing of the given ones
+
+    def judge(self, event: Event, place: int) -> None:
+        if self.buffer.ahead is None:
+            self._admit(event, place)
+            return
+        judgement = self.buffer.judge(event, self.split)
+        if len(judgement.taken) == 1 and judgement.taken[0] is event and not judgement.ahead:
+            self._admit(event, place)
+        else:
+            self.follow(judgement)
+
+    def follow(self, judgement: Judgement) -> None:
+        self.is_as_given = False
+        for event in judgement.taken:
+            self._admit(event, -1)
+        self.ahead += judgement.ahead
+        self.buffer.set_aside += len(judgement.ahead)
+
+    def _admit(self, event: Event, place: int) -> None:
+        admission, held = self.buffer.admit(event, self.split)
+        if admission == "late":
+            self.late.append((place, event))
+            return
+        self.taken.append(event)
+        if admission == "corrects":
+            self.corrects.append(held)
+
+    def pushed(self) -> Pushed:
+        late = tuple(event for _, event in self.late)
+        if self.is_as_given:
+            return Pushed(len(self.taken), late, len(self.corrects), tuple(place for place, _ in self.late))
+        return Pushed(len(self.taken), late, len(self.corrects), (), tuple(self.ahead), tuple(self.taken))
 
 
 @dataclass(slots=True)
@@ -92,6 +143,11 @@ class Engine:
     def _run(self) -> None:
         self._schedule.run(self.late)
 
+    def _changed(self) -> None:
+        """The queries are others from now on."""
+        self._schedule.set_widths()
+        self._run()
+
     def ask_before_each(self, ask: Callable[[], None] | None) -> None:
         """Call this before each evaluation, and now and then during one. Where it raises Cancelled, the engine stands
         in the middle of something, and is to be thrown away."""
@@ -114,14 +170,28 @@ class Engine:
             raise unknown_name("stream", name, self._around.streams)
         return found
 
-    def declare_stream(self, name: str, lateness: Duration | None = None) -> None:
-        """Say that events of a stream will be pushed."""
+    def declare_stream(
+        self,
+        name: str,
+        lateness: Duration | None = None,
+        idle: IdlePolicy | None = None,
+        ahead: AheadBound | None = None,
+    ) -> None:
+        """Say that events of a stream will be pushed; `idle` says what its silence may do, `ahead` how far ahead of the
+        others an event may be."""
         if name in self._around.streams:
             raise EngineError(f"stream `{name}` exists already")
-        self._new_stream(name, "source", self.lateness if lateness is None else lateness)
+        self._new_stream(name, "source", self.lateness if lateness is None else lateness, idle, ahead)
 
-    def _new_stream(self, name: str, origin: Origin, lateness: Duration | None) -> StreamBuffer:
-        stream = StreamBuffer(name, lateness, self.late)
+    def _new_stream(
+        self,
+        name: str,
+        origin: Origin,
+        lateness: Duration | None,
+        idle: IdlePolicy | None = None,
+        ahead: AheadBound | None = None,
+    ) -> StreamBuffer:
+        stream = StreamBuffer(name, lateness, self.late, idle, ahead)
         stream.origin = origin
         stream.size_of = self._around.size_of
         if self._schedule.advanced_to > BEGINNING:
@@ -148,9 +218,10 @@ class Engine:
     def add_static_graph(self, name: str, graph: PropertyGraph | TripleGraph) -> None:
         """Name a graph that does not move, or put another in its place: seen from the next evaluation on."""
         known = self._around.static_graphs.get(name)
-        if (known is not None or name == DEFAULT_GRAPH) and self.late.corrects:
+        if known is not None or name == DEFAULT_GRAPH:
             for query in self._queries.values():
-                if name in query.static_names:
+                looks_back = self.late.corrects or corrections.may_be_early(query, self._around.streams)
+                if name in query.static_names and looks_back:
                     query.remember_graphs(self._around.static_graphs)
         version = 0 if known is None else known.version
         self._around.static_graphs[name] = StaticGraph(version + 1, graph, self.mapping)
@@ -175,13 +246,14 @@ class Engine:
         """Add queries that may read each other's streams, in whatever order; when one is refused, none is added."""
         reconcile.check_additions(self._links(), registrations, self, self.fixed_streams)
         added = [self._add(registration, options) for registration, options in registrations]
-        self._run()
+        self._changed()
         return added
 
     def unregister(self, name: str) -> None:
         self.query(name)
         del self._queries[name]
         self._drop_orphans()
+        self._schedule.set_widths()
         self._schedule.let_go(self.late)
 
     def reconcile(self, registrations: Wanted) -> Reconciled:
@@ -201,7 +273,7 @@ class Engine:
                 self._registered += 1
                 self._queries[query.name] = query
         self._drop_orphans()
-        self._run()
+        self._changed()
         return change
 
     def _links(self) -> tuple[Link, ...]:
@@ -275,26 +347,33 @@ class Engine:
         if isinstance(events, TripleBlock) and buffer.push_block(events, split):
             self._run()
             return Pushed(len(events))
-        accepted = 0
-        late: dict[int, Event] = {}
-        corrects: list[Event] = []
+        intake = _Intake(buffer, split)
         for place, event in enumerate(list(events)):
-            admission, held = buffer.admit(event, split)
-            if admission == "late":
-                late[place] = event
-                continue
-            accepted += 1
-            if admission == "corrects":
-                corrects.append(held)
-        if corrects:
-            corrections.correct(self._queries.values(), self._around, buffer, split, corrects)
-        self._run()
-        return Pushed(accepted, tuple(late.values()), len(corrects), tuple(late))
+            intake.judge(event, place)
+        return self._taken_in(intake)
 
-    def set_splits(self, stream: str, names: Iterable[str]) -> None:
+    def settle_doubts(self, stream: str, is_over: bool = False) -> dict[str, Pushed]:
+        """Nothing follows on a stream for the time being, or at all: decide about events whose clock is in doubt, and
+        say, by split, what became of them."""
+        buffer = self._named_stream(stream)
+        found = {}
+        for split, judgement in buffer.settle_doubts(is_over).items():
+            intake = _Intake(buffer, split)
+            intake.follow(judgement)
+            found[split] = self._taken_in(intake)
+        return found
+
+    def _taken_in(self, intake: _Intake) -> Pushed:
+        if intake.corrects:
+            queries = self._queries.values()
+            corrections.correct(queries, self._around, intake.buffer, intake.split, intake.corrects)
+        self._run()
+        return intake.pushed()
+
+    def set_splits(self, stream: str, names: Iterable[str], silent: Iterable[str] = ()) -> None:
         """Say which splits a stream has. One without events holds the stream back until it has one, is advanced or is
-        removed; what a removed one has brought stays."""
-        self._named_stream(stream).set_splits(names)
+        removed; what a removed one has brought stays. Answers do not wait for those that are silent."""
+        self._named_stream(stream).set_splits(names, silent)
         self._run()
 
     def advance(self, instant: int, stream: str | None = None) -> None:
@@ -307,8 +386,26 @@ class Engine:
                 buffer.advance(instant)
         self._run()
 
+    def pass_silence(self, stream: str, fellows: int | None = None, clock: int | None = None) -> None:
+        """Nothing comes on a stream for the time being. Queries that read others besides go on before `fellows`, an
+        instant that these have reached; those that do not go on up to what the clock says, but no further than to where
+        their windows are empty. What comes in order afterwards is not late: it corrects. Under the policy `advance` it
+        is; under `wait` nothing happens."""
+        buffer = self._named_stream(stream)
+        if buffer.idle.policy == "wait" or buffer.closed:
+            return
+        bound = self._schedule.emptied_at(buffer)
+        reached = BEGINNING if fellows is None else fellows
+        alone = BEGINNING if clock is None or bound is None else min(clock, bound) + 1
+        if buffer.idle.corrects:
+            buffer.pass_silence(reached, alone)
+        elif max(reached, alone) > BEGINNING:
+            buffer.advance(max(reached, alone) - 1)
+        self._run()
+
     def close_stream(self, name: str) -> None:
         self.stream(name)
+        self.settle_doubts(name, is_over=True)
         self._named_stream(name).close()
         self._run()
 
@@ -326,6 +423,7 @@ class Engine:
         if not self._schedule.sources:
             self.declare_stream(ONLY_STREAM)
         for stream in self._schedule.sources:
+            self.settle_doubts(stream.name, is_over=True)
             stream.close()
         self._run()
 
@@ -370,8 +468,12 @@ class Engine:
         """Whether there are queries and none of them will answer any more: RETURN has answered and is not to be
         corrected, or the query failed."""
         return bool(self._queries) and all(
-            query.failure is not None or (query.done and not self.late.corrects) for query in self._queries.values()
+            query.failure is not None or (query.done and not self._may_correct(query))
+            for query in self._queries.values()
         )
+
+    def _may_correct(self, query: ContinuousQuery) -> bool:
+        return self.late.corrects or corrections.is_early(query, self._around.streams)
 
     def poll(self, name: str) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
@@ -453,7 +555,9 @@ class Engine:
         schedule.once_read = set(state["once_read"])
         self._around.streams.clear()
         for packed in packed_streams:
-            stream = known.pop(packed.name, None) or StreamBuffer(packed.name)
+            stream = known.pop(packed.name, None)
+            if stream is None:
+                stream = StreamBuffer(packed.name)
             stream.size_of = self._around.size_of
             stream.load(packed, self.late)
             self._around.streams[packed.name] = stream
@@ -468,15 +572,16 @@ class Engine:
         ]
         self._queries.clear()
         self._queries.update({query.name: query for query in queries})
+        self._schedule.set_widths()
 
     def refill(self, stream: str, split: str, first_sequence: int, events: Sequence[Event]) -> None:
         """Put events back that were accepted before, in the order of their pushes: no test, no evaluation. They go
         into a state's engine, or into one that is about to catch up with a newer state by `load`."""
         buffer = self._named_stream(stream)
         if isinstance(events, TripleBlock):
-            moves = bool((events.times < buffer.open_from).any())
+            moves = bool((events.times < buffer.answers_until).any())
         else:
-            moves = any(event.event_time < buffer.open_from for event in events)
+            moves = any(event.event_time < buffer.answers_until for event in events)
         if moves:
             self._around.contents.drop_stream(stream)
         buffer.refill(split, first_sequence, events)

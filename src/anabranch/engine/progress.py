@@ -9,8 +9,13 @@ only when it lies before `open_from`, which is at most the watermark of each spl
 declared on a running stream begins with the stream's watermark as its own. Under `correct` a late event is taken in all
 the same, unless it lies further back than the horizon, counted from its split's newest event (or the last advance).
 
+Silence moves `answers_until` alone: instants before it are evaluated, though events of theirs may still come. Such an
+event is not late; it corrects what was answered early. A silent split holds back its stream's watermark, and not the
+answers; one that has never brought an event begins, when it falls silent, where the answers are.
+
 Invariant: what becomes of an event depends on what its own split brought before it, on advances and on when its split
-was declared; never on how far the other splits are, so not on how the input is cut into pushes.
+was declared; never on how far the other splits are, so not on how the input is cut into pushes. Silence decides whether
+an event corrects, and never whether it is late, but for the horizon of the idle policy.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
+from anabranch.engine.timing import IdlePolicy
 from anabranch.errors import EngineError
 from anabranch.model.instants import subtract_duration
 from anabranch.model.temporal import Duration
@@ -74,6 +80,7 @@ class Split:
     watermark: int = BEGINNING
     reach: int = BEGINNING  # late events from here on are taken in under `correct`
     counts: bool = True
+    silent: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -83,34 +90,73 @@ def rank(split: str) -> tuple[int, int, str]:
 
 
 class Progress:
-    def __init__(self, stream: str, lateness: Duration | None, late: LatePolicy) -> None:
+    def __init__(
+        self, stream: str, lateness: Duration | None, late: LatePolicy, idle: IdlePolicy | None = None
+    ) -> None:
         self._stream = stream
         self.lateness = lateness
         self.late = late
+        self.idle = idle or IdlePolicy("wait")
         self.closed = False
         self.splits: dict[str, Split] = {ONLY_SPLIT: Split(ONLY_SPLIT)}
         self._open_from = BEGINNING
         self._reach = BEGINNING
-        self._settled = True  # else a split has moved since the two above were computed
+        self._early = BEGINNING  # where silence has moved the answers
+        self._alone = BEGINNING  # those of queries that read nothing else
+        self._settled = True  # else a split has moved since these were computed
+        self.widest: int | None = None  # window over the stream, in microseconds
+        self.jumps = 0  # of time, past the widest window
+        self.last_jump: tuple[int, int] | None = None
 
     @property
     def open_from(self) -> int:
-        """The stream's watermark: instants before it are final, but for corrections."""
+        """The stream's watermark: instants before it are final, but for corrections of late events."""
         self._settle()
         return self._open_from
+
+    @property
+    def answers_until(self) -> int:
+        """Instants before this one are evaluated: the watermark, or further where silence has moved the answers."""
+        self._settle()
+        return max(self._open_from, self._early)
+
+    @property
+    def answers_alone(self) -> int:
+        """The same for queries that read silent streams only: other streams do not move them."""
+        self._settle()
+        return max(self._open_from, self._alone)
 
     @property
     def reach(self) -> int:
         """The smallest event time that a correction may still bring."""
         self._settle()
-        return self._reach
+        return min(self._reach, self._open_from) if self.late.corrects else self._open_from
 
     def _settle(self) -> None:
         if not self._settled:
             counting = [split for split in self.splits.values() if split.counts]
+            self._pass_silent(counting)
             self._open_from = max(self._open_from, min((one.watermark for one in counting), default=BEGINNING))
             self._reach = max(self._reach, min((one.reach for one in counting), default=BEGINNING))
             self._settled = True
+
+    def _pass_silent(self, counting: list[Split]) -> None:
+        """Let the answers go on as far as the splits that are not silent."""
+        awake = [split.watermark for split in counting if not split.silent]
+        if not awake or len(awake) == len(counting):
+            return
+        self._alone = max(self._alone, min(awake))
+        self._early = max(self._early, self._alone)
+        for split in counting:
+            if split.silent and split.newest is None:
+                split.watermark = max(split.watermark, self._early)
+        self._keep_horizon()
+
+    def _keep_horizon(self) -> None:
+        if self.idle.horizon is not None and self._early > BEGINNING:
+            oldest = self._less(self._early, self.idle.horizon)
+            for split in self.splits.values():
+                split.watermark = max(split.watermark, oldest)
 
     # --- what moves it ------------------------------------------------------------------------------------------------
 
@@ -128,20 +174,33 @@ class Progress:
         """Say what becomes of an event, and let it move its split."""
         if event_time < split.watermark:
             return "corrects" if self.late.corrects and event_time >= split.reach else "late"
+        admission: Admission = "in time" if event_time >= self.answered_early else "corrects"
         if split.newest is None or event_time > split.newest:
             split.newest = event_time
             split.watermark = max(split.watermark, self._less(event_time, self.lateness))
             split.reach = max(split.reach, self._reach_from(event_time))
             self._settled = False
-        return "in time"
+        return admission
 
-    def set_splits(self, names: Iterable[str]) -> None:
-        wanted = dict.fromkeys(names)
+    def note_jump(self, before: int, after: int) -> None:
+        """Count a jump of a split's time after which every window is another."""
+        if self.widest is not None and after - before > self.widest:
+            self.jumps += 1
+            self.last_jump = (before, after)
+
+    @property
+    def answered_early(self) -> int:
+        """An event before this one, though in time for its split, may come after answers that were to hold it."""
+        return self._early
+
+    def set_splits(self, names: Iterable[str], silent: Iterable[str] = ()) -> None:
+        wanted, asleep = dict.fromkeys(names), set(silent)
         self._settle()
         for split in self.splits.values():
             split.counts = split.counts and split.name in wanted
         for name in wanted:
             split = self.splits.setdefault(name, Split(name))
+            split.silent = name in asleep and self.idle.corrects
             if not split.counts or split.newest is None:
                 split.counts = True
                 split.watermark = max(split.watermark, self._open_from)
@@ -156,6 +215,15 @@ class Progress:
             split.watermark = max(split.watermark, instant + 1)
             split.reach = max(split.reach, reach)
         self._open_from = max(self._open_from, instant + 1)
+        self._settled = False
+
+    def pass_silence(self, fellows: int, clock: int) -> None:
+        """Nothing comes for the time being: let answers go on before an instant that other streams have reached, and
+        before one that the clock says."""
+        self._settle()
+        self._alone = max(self._alone, clock)
+        self._early = max(self._early, fellows, clock)
+        self._keep_horizon()
         self._settled = False
 
     def close(self) -> None:
@@ -174,9 +242,15 @@ class Progress:
     def copies(self) -> tuple[Split, ...]:
         return tuple(replace(split) for split in self.splits.values())
 
-    def load(self, splits: Iterable[Split], open_from: int, reach: int, closed: bool) -> None:
+    @property
+    def marks(self) -> tuple[int, int, int, int]:
+        """The watermark, how far corrections of late events reach, and where silence has moved the answers, and those
+        of queries that read nothing else."""
+        self._settle()
+        return self._open_from, self._reach, self._early, self._alone
+
+    def load(self, splits: Iterable[Split], marks: tuple[int, int, int, int], closed: bool) -> None:
         self.splits = {split.name: replace(split) for split in splits}
-        self._open_from = open_from
-        self._reach = reach
+        self._open_from, self._reach, self._early, self._alone = marks
         self.closed = closed
         self._settled = True

@@ -137,6 +137,13 @@ class ContinuousQuery:
         return self.registration.arrivals is not None and not self.windows
 
     @property
+    def can_be_corrected(self) -> bool:
+        """Whether an answer can be emitted again over the windows of then: time alone moves them, and no stream is made
+        of the answers."""
+        asked = self.registration
+        return asked.arrivals is None and asked.into is None and all(one.count is None for one in self.windows)
+
+    @property
     def is_ordered(self) -> bool:
         """Whether the order of its rows is part of what it tells; a difference has none."""
         plan = self.registration.plan

@@ -1,8 +1,9 @@
 """What may be evaluated now, in which order, and what may be forgotten then.
 
 An instant w of a query is evaluated as soon as no event at or before w can come any more on any stream that the query
-reads. Queries are evaluated in the order of their instants, then of their registration; what a query passes on moves
-the queries that read it, until nothing moves.
+reads; where a stream is silent, a query that can be corrected does not wait for it. Queries are evaluated in the order
+of their instants, then of their registration; what a query passes on moves the queries that read it, until nothing
+moves.
 
 Invariant: an event is forgotten only when no query will look at it again, neither ahead nor for a correction.
 """
@@ -18,6 +19,7 @@ from anabranch.engine.progress import BEGINNING, END, LatePolicy
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import Surroundings
+from anabranch.model.instants import add_duration
 from anabranch.model.windows import first_multiple
 
 
@@ -52,8 +54,13 @@ class Schedule:
         return [self.around.streams[name] for name in query.stream_names()]
 
     def open_from(self, query: ContinuousQuery) -> int:
-        """The instants of the query before this one are final."""
-        return min((stream.open_from for stream in self.streams_of(query)), default=self.advanced_to + 1)
+        """The instants of the query before this one may be evaluated."""
+        streams = self.streams_of(query)
+        if query.can_be_corrected and any(stream.is_early for stream in streams):
+            if all(stream.is_early or stream.closed for stream in streams):
+                return min(stream.answers_alone for stream in streams)
+            return min(stream.answers_until for stream in streams)
+        return min((stream.open_from for stream in streams), default=self.advanced_to + 1)
 
     @property
     def frontier(self) -> int:
@@ -120,8 +127,8 @@ class Schedule:
         open_from = self.open_from(query)
         if query.instants is None:
             first = min((s.first_event_time for s in streams if s.first_event_time is not None), default=None)
-            if first is None or first >= open_from:
-                return None
+            if first is None or first >= open_from or first > min(stream.open_from for stream in streams):
+                return None  # the first instant depends on the first event, and is never corrected
             start(query, first)
         assert query.instants is not None
         ended = bool(streams) and all(stream.closed for stream in streams)
@@ -146,6 +153,30 @@ class Schedule:
             return query.drained_end(clock, last_event_times)
         return query.natural_end(clock)
 
+    def set_widths(self) -> None:
+        """Let each stream know the widest window over it, to notice when its time jumps past that."""
+        for name, stream in self.around.streams.items():
+            windows = [
+                one for query in self.queries.values() for one in query.windows if query.stream_name(one) == name
+            ]
+            widths = [None if one.width is None else add_duration(0, one.width) for one in windows]
+            known = [width for width in widths if width is not None]
+            stream.set_widest(max(known) if known and len(known) == len(widths) else None)
+
+    def emptied_at(self, stream: StreamBuffer) -> int | None:
+        """The instant from which on time alone changes nothing: every window over the stream is empty, if no event
+        comes. None before its first event."""
+        found = stream.last_event_time
+        for query in self.queries.values():
+            if found is None or query.done or query.instants is None or not query.can_be_corrected:
+                continue
+            if stream.name in query.stream_names():
+                streams = self.streams_of(query)
+                clock = max((one.clock for one in streams if one.clock is not None), default=None)
+                last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
+                found = max(found, query.instants.instant(query.drained_end(clock, last_event_times)))
+        return found
+
     # --- forgetting ---------------------------------------------------------------------------------------------------
 
     def let_go(self, late: LatePolicy) -> None:
@@ -154,10 +185,8 @@ class Schedule:
         A stream that no query has read yet keeps everything: whoever registers after pushing finds the events. And
         where corrections may come from any time, nothing is forgotten.
         """
-        if not late.corrects:
-            self._forget({query.name: query.next_index for query in self.queries.values() if not query.done})
-        elif late.horizon is not None:
-            self._forget(corrections.reachable(self.queries.values(), self.around.streams))
+        if not late.corrects or late.horizon is not None:
+            self._forget(corrections.reachable(self.queries.values(), self.around.streams, late.corrects))
         streams = self.around.streams.values()
         accepted = sum(sum(stream.sequences.values()) for stream in streams)
         if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams))):

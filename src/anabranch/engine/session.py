@@ -25,6 +25,7 @@ from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query import QueryOptions, QueryWarning
 from anabranch.engine.running import Running
+from anabranch.engine.timing import AheadBound
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
 from anabranch.model.block import TripleBlock
@@ -170,13 +171,15 @@ class Session:
         rules: str | Iterable[str] = "all",
         evaluator: Evaluator = "own",
         running: Running | None = None,
+        ahead: AheadBound | None = None,
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
         their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
         property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator`
         who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the windows' content.
-        `running` says how queries run: on changes or anew, within which limits."""
+        `running` says how queries run: on changes or anew, within which limits. With `ahead`, events of these streams
+        whose clock is too far ahead are set aside."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_lateness(lateness),
@@ -190,7 +193,7 @@ class Session:
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
-                engine.declare_stream(name, as_lateness(own))
+                engine.declare_stream(name, as_lateness(own), None, ahead)
         return cls(engine, windows, conflicts, evaluator)
 
     # --- queries ------------------------------------------------------------------------------------------------------
@@ -345,6 +348,17 @@ class Session:
                 start + place for start, one in zip(starts, pushed, strict=False) for place in one.late_places
             ),
         )
+
+    def settle_doubts(self, stream: str, is_over: bool = False) -> list[Pushed]:
+        """Decide about events whose clock is in doubt, since nothing follows for the time being, or at all."""
+        return list(self._engine.settle_doubts(stream, is_over).values())
+
+    def reached(self) -> int | None:
+        """The time of the newest event that was taken in, of all streams; but not past one whose clock is in doubt."""
+        streams = [self._engine.stream(name) for name in self._engine.streams]
+        newest = max((one.last_event_time for one in streams if one.last_event_time is not None), default=None)
+        doubts = (one.earliest_doubt for one in streams)
+        return None if newest is None else min([newest, *(time for time in doubts if time is not None)])
 
     def set_splits(self, stream: str, names: Iterable[str]) -> None:
         """Say which parts with an order of their own a stream has, such as a topic's partitions; `push` names them."""

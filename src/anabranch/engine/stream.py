@@ -25,8 +25,10 @@ from typing import Literal
 
 import numpy as np
 
+from anabranch.engine.ahead import Doubts, Judgement
 from anabranch.engine.held import HeldEvents, Run
 from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, Progress, Split, rank
+from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError
 from anabranch.model.block import Times, TripleBlock
 from anabranch.model.event import Event
@@ -51,8 +53,7 @@ class StreamState:
     name: str
     lateness: Duration | None
     splits: tuple[Split, ...]
-    open_from: int
-    reach: int
+    marks: tuple[int, int, int, int]  # of its progress
     complete_from: int
     closed: bool
     late: int
@@ -64,10 +65,20 @@ class StreamState:
     origin: Origin = "source"
     ended: bool = False
     made_until: int | None = None
+    ahead: int = 0
+    doubts: tuple[tuple[str, tuple[Event, ...], int, int], ...] = ()  # by split: events, in a row, against
+    jumps: tuple[int, tuple[int, int] | None] = (0, None)
 
 
 class StreamBuffer:
-    def __init__(self, name: str, lateness: Duration | None = None, late_policy: LatePolicy | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        lateness: Duration | None = None,
+        late_policy: LatePolicy | None = None,
+        idle: IdlePolicy | None = None,
+        ahead: AheadBound | None = None,
+    ) -> None:
         self.name = name
         self.origin: Origin = "source"
         self.ended = False  # of a query's stream: nothing more comes, as far as one knows
@@ -78,7 +89,11 @@ class StreamBuffer:
         self.corrected = 0
         self.first_event_time: int | None = None
         self.last_event_time: int | None = None
-        self._progress = Progress(name, lateness, late_policy or LatePolicy())
+        self._progress = Progress(name, lateness, late_policy or LatePolicy(), idle)
+        self.ahead = ahead
+        self.now: int | None = None  # the wall clock, where input is live
+        self.set_aside = 0  # events that were too far ahead
+        self._doubts: dict[str, Doubts] = {}
         self._events = HeldEvents()
         self._times = array(_TIME)
         self._splits: list[str] = []
@@ -107,13 +122,41 @@ class StreamBuffer:
         return END if self.ended else self._progress.open_from
 
     @property
+    def answers_until(self) -> int:
+        """Queries that can be corrected are evaluated before this instant: the watermark, or further after silence."""
+        return END if self.ended else self._progress.answers_until
+
+    @property
+    def answers_alone(self) -> int:
+        """The same for queries that read silent streams only."""
+        return END if self.ended else self._progress.answers_alone
+
+    @property
+    def is_early(self) -> bool:
+        """Whether silence has moved answers on to where events may still come."""
+        return self.open_from < self.answers_until
+
+    @property
+    def idle(self) -> IdlePolicy:
+        return self._progress.idle
+
+    @property
     def reach(self) -> int:
-        """The smallest event time that a correction may still bring; meaningful under `correct`."""
+        """The smallest event time that a correction may still bring."""
         return self._progress.reach
 
     @property
     def closed(self) -> bool:
         return self.ended or self._progress.closed
+
+    @property
+    def jumps(self) -> tuple[int, tuple[int, int] | None]:
+        """How often time has jumped past the widest window, and the last jump: from when, to when."""
+        return self._progress.jumps, self._progress.last_jump
+
+    def set_widest(self, width: int | None) -> None:
+        """Say how wide the widest window over the stream is."""
+        self._progress.widest = width
 
     @property
     def clock(self) -> int | None:
@@ -140,12 +183,41 @@ class StreamBuffer:
             self.insert(event, split)
         return admission != "late"
 
+    def judge(self, event: Event, split: str = ONLY_SPLIT) -> Judgement:
+        """Say whether an event's clock is to be believed, and take those it decides about out of doubt."""
+        if self.ahead is None:
+            return Judgement([event])
+        newest = self._progress.split(split).newest
+        return self._doubts.setdefault(split, Doubts()).judge(event, newest, self.ahead, self.now)
+
+    def settle_doubts(self, is_over: bool) -> dict[str, Judgement]:
+        """Nothing follows for the time being, or at all: decide about the events in doubt, by split."""
+        if self.ahead is None:
+            return {}
+        splits = self._progress.splits
+        return {
+            name: doubts.settle(splits[name].newest, self.ahead, is_over)
+            for name, doubts in self._doubts.items()
+            if doubts.held
+        }
+
+    @property
+    def in_doubt(self) -> int:
+        """How many events wait until others confirm their clock."""
+        return sum(len(doubts.held) for doubts in self._doubts.values())
+
+    @property
+    def earliest_doubt(self) -> int | None:
+        return min((one.event_time for doubts in self._doubts.values() for one in doubts.held), default=None)
+
     def admit(self, event: Event, split: str = ONLY_SPLIT) -> tuple[Admission, Event]:
         """Say what becomes of an event, and the event as the buffer holds it. One that corrects is still to insert."""
         if self._progress.closed:
             raise EngineError(f"stream `{self.name}` is closed: its input has ended")
         source = self._progress.split(split)
         event_time = event.event_time
+        if source.newest is not None:
+            self._progress.note_jump(source.newest, event_time)
         admission = self._progress.admit(source, event_time)
         if admission == "late":
             self.late += 1
@@ -169,9 +241,10 @@ class StreamBuffer:
         if self._progress.closed:
             raise EngineError(f"stream `{self.name}` is closed: its input has ended")
         source = self._progress.split(split)
-        if not self._all_in_time(block, source):
+        if not self._all_in_time(block, source) or self.may_doubt(block.times, split):
             return False
         earliest, latest = int(block.times.min()), int(block.times.max())
+        self._note_jumps(block.times, source.newest)
         self._progress.admit(source, latest)
         source.sequence += len(block)
         if self.first_event_time is None or earliest < self.first_event_time:
@@ -182,18 +255,40 @@ class StreamBuffer:
         return True
 
     def is_in_time(self, event_time: int, split: str = ONLY_SPLIT) -> bool:
-        """Whether an event that came now would not be late."""
-        return event_time >= self._progress.split(split).watermark
+        """Whether an event that came now would be neither late nor a correction."""
+        return event_time >= max(self._progress.split(split).watermark, self._progress.answered_early)
+
+    def _note_jumps(self, times: Times, newest: int | None) -> None:
+        widest = self._progress.widest
+        first = int(times[0]) if newest is None else newest
+        if widest is not None and int(times.max()) - first > widest:
+            reached = np.concatenate([[first], np.maximum(np.maximum.accumulate(times), first)])
+            for place in np.flatnonzero(np.diff(reached) > widest):
+                self._progress.note_jump(int(reached[place]), int(reached[place + 1]))
+
+    def may_doubt(self, times: Times, split: str = ONLY_SPLIT) -> bool:
+        """Whether one of these event times may be too far ahead, or others are in doubt."""
+        if self.ahead is None or not len(times):
+            return False
+        if (held := self._doubts.get(split)) is not None and held.held:
+            return True
+        newest, latest = self._progress.split(split).newest, int(times.max())
+        if self.now is not None and latest > self.now + self.ahead.clock:
+            return True
+        first = int(times[0]) if newest is None else newest
+        reached = np.maximum(np.maximum.accumulate(times), first)
+        return bool((np.diff(reached, prepend=first) > self.ahead.jump).any())
 
     def _all_in_time(self, block: TripleBlock, source: Split) -> bool:
         times = block.times
+        floor = max(source.watermark, self._progress.answered_early)
         if block.is_ordered:
-            return int(times[0]) >= source.watermark
+            return int(times[0]) >= floor
         lateness = self._progress.lateness
         if lateness is None or lateness.months:
             return False  # one is late, or the calendar must say for each
         watermarks = np.maximum.accumulate(times) + subtract_duration(0, lateness)
-        return not (times < np.maximum(watermarks, source.watermark)).any()
+        return not (times < np.maximum(watermarks, floor)).any()
 
     def insert(self, event: Event, split: str) -> None:
         """Take an event to its place, at the latest when somebody looks; from before the buffer's memory it is gone."""
@@ -302,13 +397,19 @@ class StreamBuffer:
             self._waiting += ((event.event_time, split, event) for event in block)
         self._waiting_blocks.clear()
 
-    def set_splits(self, names: Iterable[str]) -> None:
-        """Say which splits exist. One without events holds the watermark back; a removed one no longer counts."""
-        self._progress.set_splits(names)
+    def set_splits(self, names: Iterable[str], silent: Iterable[str] = ()) -> None:
+        """Say which splits exist. One without events holds the watermark back; a removed one no longer counts, and a
+        silent one does not hold answers back."""
+        self._progress.set_splits(names, silent)
 
     def advance(self, instant: int) -> None:
         """No event at or before the instant will come any more."""
         self._progress.advance(instant)
+
+    def pass_silence(self, fellows: int, clock: int) -> None:
+        """Nothing comes for the time being: let answers go on before an instant that other streams have reached, and
+        before one that the clock says."""
+        self._progress.pass_silence(fellows, clock)
 
     def close(self) -> None:
         self._progress.close()
@@ -401,8 +502,7 @@ class StreamBuffer:
             self.name,
             self.lateness,
             self._progress.copies(),
-            self._progress.open_from,
-            self.reach,
+            self._progress.marks,
             self.complete_from,
             self._progress.closed,
             self.late,
@@ -414,6 +514,9 @@ class StreamBuffer:
             self.origin,
             self.ended,
             self.made_until,
+            self.set_aside,
+            tuple((name, tuple(one.held), one.in_a_row, one.against) for name, one in self._doubts.items() if one.held),
+            self.jumps,
         )
 
     def load(self, state: StreamState, late_policy: LatePolicy) -> None:
@@ -429,11 +532,16 @@ class StreamBuffer:
         else:
             self.require_behind(state)
             self.forget_before(state.complete_from)
-        self._progress = Progress(self.name, state.lateness, late_policy)
-        self._progress.load(state.splits, state.open_from, state.reach, state.closed)
+        widest = self._progress.widest
+        self._progress = Progress(self.name, state.lateness, late_policy, self.idle)
+        self._progress.widest = widest
+        self._progress.jumps, self._progress.last_jump = state.jumps
+        self._progress.load(state.splits, state.marks, state.closed)
         self.origin = state.origin
         self.ended = state.ended
         self.made_until = state.made_until
+        self.set_aside = state.ahead
+        self._doubts = {name: Doubts(list(held), *counts) for name, held, *counts in state.doubts}
         self.complete_from = state.complete_from
         self.late = state.late
         self.corrected = state.corrected

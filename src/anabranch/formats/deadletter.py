@@ -41,6 +41,14 @@ def late(event: Event) -> MalformedRecord:
     return MalformedRecord(reason, None, json.dumps(event_to_dict(event), ensure_ascii=False))
 
 
+def ahead(event: Event) -> MalformedRecord:
+    """The record of an event whose clock is too far ahead to be believed."""
+    reason = (
+        f"ahead: {format_instant(event.event_time)} is further ahead than the stream allows, and nothing confirms it"
+    )
+    return MalformedRecord(reason, None, json.dumps(event_to_dict(event), ensure_ascii=False))
+
+
 class DeadLetters:
     """Writes malformed records as NDJSON. Without a file it only counts."""
 

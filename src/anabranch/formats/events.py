@@ -219,9 +219,11 @@ def _node(data: Json, index: int) -> Node:
     labels = data.get("labels")
     if labels is None and "label" in data:
         labels = [data["label"]]
-    names = () if not labels else _labels(labels, f"nodes[{index}].labels")
+    names = () if labels is None or labels == [] else _labels(labels, f"nodes[{index}].labels")
     properties = data.get("properties")
-    return Node(node_id, names, properties_from_json(properties, f"nodes[{index}].properties") if properties else {})
+    if properties is None or properties == {}:
+        return Node(node_id, names, {})
+    return Node(node_id, names, properties_from_json(properties, f"nodes[{index}].properties"))
 
 
 def _relationship(data: Json, place: str) -> Relationship:
@@ -236,9 +238,9 @@ def _relationship(data: Json, place: str) -> Relationship:
     source = _end(data, _START_NAMES, place)
     target = _end(data, _END_NAMES, place)
     properties = data.get("properties")
-    return Relationship(
-        element_id, kind, source, target, properties_from_json(properties, f"{place}.properties") if properties else {}
-    )
+    if properties is None or properties == {}:
+        return Relationship(element_id, kind, source, target, {})
+    return Relationship(element_id, kind, source, target, properties_from_json(properties, f"{place}.properties"))
 
 
 def _end(data: Mapping[str, Json], names: Sequence[str], place: str) -> ElementId:

@@ -1,7 +1,8 @@
 """The catalogue: what sessions hold, in one SQLite file, so that a restarted server goes on where it was.
 
     sessions  name, what it shall do (running, paused, stopped)
-    streams   session, name, address (none: pushed through REST), lateness, what queries call it, whether it was stopped
+    streams   session, name, address (none: pushed through REST), lateness and other timing, what queries call it,
+              whether it was stopped
     graphs    session, name, file, media type
     queries   session, name, text, language, parameters (typed JSON), policies, whether it is paused
 
@@ -15,7 +16,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -34,7 +35,8 @@ _TABLES = """
         id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, wish TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS streams (
         id INTEGER PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, address TEXT, lateness TEXT,
-        meant TEXT NOT NULL, follow INTEGER NOT NULL, stopped INTEGER NOT NULL, UNIQUE (session, name));
+        meant TEXT NOT NULL, follow INTEGER NOT NULL, stopped INTEGER NOT NULL, timing TEXT NOT NULL DEFAULT '{}',
+        UNIQUE (session, name));
     CREATE TABLE IF NOT EXISTS graphs (
         id INTEGER PRIMARY KEY, session TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, media_type TEXT NOT NULL,
         UNIQUE (session, name));
@@ -43,7 +45,19 @@ _TABLES = """
         parameters TEXT NOT NULL, windows TEXT NOT NULL, conflicts TEXT NOT NULL, paused INTEGER NOT NULL,
         error TEXT NOT NULL, tries INTEGER NOT NULL, on_error TEXT NOT NULL DEFAULT 'skip', UNIQUE (session, name));
 """
-_ADDED = (("queries", "on_error", "TEXT NOT NULL DEFAULT 'skip'"),)  # columns that older catalogues lack
+_ADDED = (  # columns that older catalogues lack
+    ("queries", "on_error", "TEXT NOT NULL DEFAULT 'skip'"),
+    ("streams", "timing", "TEXT NOT NULL DEFAULT '{}'"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTiming:
+    """What a stream was given of its own, as texts; what is None is the server's."""
+
+    idle_timeout: str | None = None
+    idle: str | None = None
+    ahead: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +70,12 @@ class StoredStream:
     meant: str = ""
     follow: bool = False
     stopped: bool = False
+    timing: StoredTiming = StoredTiming()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StoredStream:
+        """A stream as `asdict` gives it."""
+        return cls(**{**data, "timing": StoredTiming(**data.get("timing", {}))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +147,24 @@ class Catalogue:
     # --- streams ------------------------------------------------------------------------------------------------------
 
     def streams(self, session: str) -> list[StoredStream]:
-        columns = "name, address, lateness, meant, follow, stopped"
+        columns = "name, address, lateness, meant, follow, stopped, timing"
         rows = self._all(f"SELECT {columns} FROM streams WHERE session = ? ORDER BY id", session)
         return [
-            StoredStream(name, address, lateness, meant, bool(follow), bool(stopped))
-            for name, address, lateness, meant, follow, stopped in rows
+            StoredStream(
+                name, address, lateness, meant, bool(follow), bool(stopped), StoredTiming(**json.loads(timing))
+            )
+            for name, address, lateness, meant, follow, stopped, timing in rows
         ]
 
     def put_stream(self, session: str, one: StoredStream) -> None:
         """Add it, or let it take the place of the one that has its name."""
         self._do(
-            "INSERT INTO streams (session, name, address, lateness, meant, follow, stopped) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, name) "
+            "INSERT INTO streams (session, name, address, lateness, meant, follow, stopped, timing) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, name) "
             "DO UPDATE SET address = excluded.address, lateness = excluded.lateness, meant = excluded.meant, "
-            "follow = excluded.follow, stopped = excluded.stopped",
+            "follow = excluded.follow, stopped = excluded.stopped, timing = excluded.timing",
             *(session, one.name, one.address, one.lateness, one.meant, one.follow, one.stopped),
+            json.dumps(asdict(one.timing)),
         )
 
     def remove_stream(self, session: str, name: str) -> None:

@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.engine import checkpoint
+from anabranch.engine.timing import StreamTiming, spelled
 from anabranch.errors import QueryError
 from anabranch.server.catalogue import StoredStream
-from anabranch.server.streams import Feeds, LineCounts, Rates, StreamInfo, letter_file
+from anabranch.server.streams import Feeds, LineCounts, Rates, RunMarks, StreamInfo, letter_file, timing_of
 from anabranch.sources.address import parse_address
 from anabranch.spark.telling import Progress
 
-TOTALS = ("events", "rows", "malformed", "late", "corrected", "instants", "evaluations", "skipped")
+TOTALS = ("events", "rows", "malformed", "late", "ahead", "corrected", "instants", "evaluations", "skipped")
 
 
 class Figures:
-    def __init__(self, letters: Path, feeds: Feeds) -> None:
+    def __init__(self, letters: Path, feeds: Feeds, timing: StreamTiming) -> None:
         self._letters = letters
+        self._timing = timing
         self._feeds = feeds
         self._counts = LineCounts()
         self._rates = Rates()
@@ -55,6 +57,7 @@ class Figures:
     def _info(self, name: str, stored: StoredStream | None, said: Mapping[str, Any]) -> StreamInfo:
         inner = name if stored is None else stored.meant or stored.name
         figures = said.get(inner, {})
+        timing = None if stored is None else timing_of(stored.timing, self._timing)
         address = None if stored is None or stored.address is None else parse_address(stored.address)
         return StreamInfo(
             name,
@@ -71,7 +74,21 @@ class Figures:
             inner,
             None if stored is None else stored.lateness,
             self._feeds.state(inner),
+            None if timing is None else spelled(timing.idle_timeout),
+            "" if timing is None else str(timing.idle),
+            bool(figures.get("idle", False)),
+            _instant(figures.get("answered")) if figures.get("answered") != figures.get("watermark") else None,
+            self._counts.of(self.letters(inner, "ahead")),
+            figures.get("in_doubt", 0),
+            "" if timing is None else "none" if timing.ahead is None else str(timing.ahead),
+            figures.get("jumps", 0),
+            None if figures.get("last_jump") is None else tuple(figures["last_jump"]),
         )
+
+    def marks(self, inner: str) -> RunMarks:
+        """How far the run has come with a stream."""
+        said = self.progress.status.get("streams", {}).get(inner, {})
+        return RunMarks(_instant(said.get("newest")), _instant(said.get("watermark")))
 
     def standing(self, query: str) -> tuple[int | None, int | None]:
         """The last instant at which a query was evaluated, and how many rows it had there."""

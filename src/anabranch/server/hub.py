@@ -22,13 +22,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from anabranch.engine.timing import StreamTiming
 from anabranch.errors import AnabranchError, EngineError
 from anabranch.server.carrying import EngineKind, SharedSpark
 from anabranch.server.catalogue import Catalogue, Wish
 from anabranch.server.checking import Workers
 from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, STOPPING, TOO_MANY, ServerError, unknown
-from anabranch.server.session import LiveSession
+from anabranch.server.session import DEFAULT_TIMING, LiveSession
 from anabranch.sources.reach import Reach
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ class Hub:
         limits: Limits | None = None,
         *,
         spark: SparkSettings | None = None,
-        idle_timeout: float | None = 30.0,
+        timing: StreamTiming = DEFAULT_TIMING,
         roots: Sequence[Path] | None = None,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.engine: EngineKind = engine
         self.limits = limits or Limits()
-        self._idle_timeout = idle_timeout
+        self._timing = timing
         self._reach = Reach(None if roots is None else tuple(str(Path(root).resolve()) for root in roots))
         self._lock = threading.RLock()
         self._sessions: dict[str, LiveSession] = {}
@@ -200,7 +201,7 @@ class Hub:
             self._workers,
             self._spark,
             wish=wish,
-            idle_timeout=self._idle_timeout,
+            timing=self._timing,
             reach=self._reach,
             clients=self._count_clients,
         )

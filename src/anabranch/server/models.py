@@ -86,6 +86,19 @@ class NewStream(Taken):
         None, examples=["gen:bikes?rate=20"], description="Where it comes from; none: events are pushed here."
     )
     lateness: str | None = Field(None, examples=["PT5S"], description="How far out of order its events may come.")
+    idle_timeout: str | None = Field(
+        None, examples=["PT30S"], description="How long it may be silent before it is idle; none: as the server says."
+    )
+    idle: str | None = Field(
+        None,
+        examples=["correct"],
+        description="What answers do when it is idle: `correct` (or `correct:PT1H`), `wait` or `advance`.",
+    )
+    ahead: str | None = Field(
+        None,
+        examples=["PT1H"],
+        description="How far ahead an event may be without others that confirm it, or `none`; else as the server says.",
+    )
     follow: bool = Field(False, description="Whether files are watched for what comes.")
     replace: bool = Field(False, description="Whether it takes the place of a stream that has its name.")
 
@@ -100,15 +113,29 @@ class StreamModel(BaseModel):
     events: int
     held: int = Field(description="Events that windows still need.")
     late: int
+    ahead: int = Field(description="Events whose clock was too far ahead to be believed.")
+    in_doubt: int = Field(description="Events that wait until others confirm their clock.")
+    jumps: int = Field(description="How often its time jumped past the widest window.")
+    last_jump: list[str] | None = Field(description="The last jump: from when, to when.")
     malformed: int
     closed: bool
     lateness: str | None = None
     state: str = ""
+    idle_timeout: str | None = None
+    idle: str = Field("", description="What answers do when it is idle.")
+    ahead_bound: str = Field("", description="How far ahead an event may be without others that confirm it.")
+    is_idle: bool = Field(False, description="Whether it has been silent for longer than that.")
+    answered: str | None = Field(
+        None, description="How far answers are, where they went on without the idle stream; what comes is corrected."
+    )
 
 
 class PushedModel(BaseModel):
-    accepted: int
-    malformed: int
+    accepted: int = Field(description="Events that will be seen, and those of earlier pushes that these confirm.")
+    late: int = Field(0, description="Events that come too late.")
+    ahead: int = Field(0, description="Events whose clock is too far ahead to be believed.")
+    in_doubt: int = Field(0, description="Events that wait until others confirm their clock.")
+    malformed: int = Field(0, description="Records that are no events.")
 
 
 class GraphModel(BaseModel):
@@ -226,10 +253,19 @@ def stream_model(info: StreamInfo) -> StreamModel:
         events=info.events,
         held=info.held,
         late=info.late,
+        ahead=info.ahead,
+        in_doubt=info.in_doubt,
+        jumps=info.jumps,
+        last_jump=None if info.last_jump is None else [format_instant(one) for one in info.last_jump],
         malformed=info.malformed,
         closed=info.closed,
         lateness=info.lateness,
         state=info.state,
+        idle_timeout=info.idle_timeout,
+        idle=info.idle,
+        ahead_bound=info.ahead_bound,
+        is_idle=info.is_idle,
+        answered=None if info.answered is None else format_instant(info.answered),
     )
 
 

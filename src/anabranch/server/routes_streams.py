@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from anabranch.server import uploads
+from anabranch.server.catalogue import StoredTiming
 from anabranch.server.models import GraphModel, NewStream, PushedModel, StreamModel, stream_model
 from anabranch.server.problems import BAD_DATA, ServerError
 from anabranch.server.routing import PROBLEMS, V1, Body, TheHub, TheSession, bodies, instant
@@ -58,7 +60,10 @@ def streams(found: TheSession) -> list[StreamModel]:
 @router.post("/streams", summary="Add a stream", status_code=201)
 def add_stream(found: TheSession, new: NewStream) -> StreamModel:
     """From an address, or (without one) a stream whose events are pushed to `/streams/{name}/events`."""
-    added = found.add_stream(new.name, new.address, lateness=new.lateness, follow=new.follow, replace=new.replace)
+    timing = StoredTiming(new.idle_timeout, new.idle, new.ahead)
+    added = found.add_stream(
+        new.name, new.address, lateness=new.lateness, timing=timing, follow=new.follow, replace=new.replace
+    )
     return stream_model(added)
 
 
@@ -68,7 +73,7 @@ def push(request: Request, hub: TheHub, found: TheSession, name: str, body: Body
     Records that are no events are counted, and kept for `/streams/{name}/malformed`."""
     data = uploads.unpacked(body, hub.limits.body_bytes)
     pushed = found.push(name, data, request.headers.get("content-type"), instant(at))
-    return PushedModel(accepted=pushed.accepted, malformed=pushed.malformed)
+    return PushedModel(**asdict(pushed))
 
 
 @router.post("/streams/{name:path}/upload", summary="Push the events of a file", openapi_extra=_FILE)
@@ -86,7 +91,7 @@ async def upload(request: Request, hub: TheHub, found: TheSession, name: str, at
 
     def work() -> PushedModel:
         pushed = found.push(name, uploads.unpacked(body, hub.limits.body_bytes), media, instant(at))
-        return PushedModel(accepted=pushed.accepted, malformed=pushed.malformed)
+        return PushedModel(**asdict(pushed))
 
     return await run_in_threadpool(work)
 
@@ -101,6 +106,16 @@ def stop_stream(found: TheSession, name: str) -> StreamModel:
 @router.get("/streams/{name:path}/late", summary="Events that came too late", response_class=Response, responses=_LINES)
 def late(found: TheSession, name: str) -> Response:
     return _letters(found, name, "late")
+
+
+@router.get(
+    "/streams/{name:path}/ahead",
+    summary="Events whose clock is too far ahead",
+    response_class=Response,
+    responses=_LINES,
+)
+def ahead(found: TheSession, name: str) -> Response:
+    return _letters(found, name, "ahead")
 
 
 @router.get(

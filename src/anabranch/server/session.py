@@ -26,6 +26,7 @@ from anabranch.algebra.walk import static_graphs
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.running import OnError
 from anabranch.engine.session import as_lateness
+from anabranch.engine.timing import AheadBound, StreamTiming
 from anabranch.errors import AnabranchError, QueryError, StreamError
 from anabranch.formats.values import to_json
 from anabranch.insight.operators import operator_graph
@@ -36,8 +37,9 @@ from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.server import checking, uploads
 from anabranch.server.carrying import Carrier, Load, SharedSpark
-from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, Wish
+from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, StoredTiming, Wish
 from anabranch.server.figures import Figures
+from anabranch.server.gate import Pushed, read_events
 from anabranch.server.graphs import Graphs
 from anabranch.server.limits import Limits
 from anabranch.server.problems import (
@@ -56,11 +58,11 @@ from anabranch.server.recording import Marks, recorded
 from anabranch.server.results import ResultLog
 from anabranch.server.streams import (
     Feeds,
-    Pushed,
+    ReadRecords,
     SessionLetters,
     StreamInfo,
     as_records,
-    malformed_among,
+    timing_of,
 )
 from anabranch.server.subscriptions import Subscription, Wakers
 from anabranch.server.workspace import Workspace, check_name, distinct, options_of
@@ -74,8 +76,9 @@ from anabranch.spark.job import Job, make_job
 from anabranch.spark.telling import Observers, Progress
 
 SessionState: TypeAlias = Literal["running", "paused", "stopped", "failed"]
-LetterKind: TypeAlias = Literal["late", "malformed"]
+LetterKind: TypeAlias = Literal["late", "ahead", "malformed"]
 T = TypeVar("T")
+DEFAULT_TIMING = StreamTiming(30_000_000, ahead=AheadBound())
 _WARNINGS = 20
 _PATIENCE = 5.0  # seconds
 _MARKING = 2.0  # seconds from the results of a batch to its end
@@ -95,7 +98,7 @@ class LiveSession:
         spark: SharedSpark | None,
         *,
         wish: Wish = "running",
-        idle_timeout: float | None = 30.0,
+        timing: StreamTiming = DEFAULT_TIMING,
         reach: Reach = ANYWHERE,
         clients: Callable[[int], bool] = lambda change: True,
     ) -> None:
@@ -103,7 +106,7 @@ class LiveSession:
         self._catalogue = catalogue
         self._limits = limits
         self._workers = workers
-        self._idle_timeout = idle_timeout
+        self._timing = timing
         self._clients = clients
         self._folder = RunFolder(str(folder))
         self._folder.open()
@@ -117,7 +120,7 @@ class LiveSession:
         self._lock = threading.RLock()  # of changes
         self._changes = 0
         self._is_over = False
-        self._figures = Figures(folder / "letters", self._feeds)
+        self._figures = Figures(folder / "letters", self._feeds, timing)
         self._graphs = Graphs(name, folder / "given", catalogue, self._feeds)
         self._holds = Workspace(name, catalogue, self._graphs, self._feeds, limits)
         self._marks = Marks()
@@ -134,7 +137,7 @@ class LiveSession:
         """Let the carrier work."""
         if self._anew.exists():
             said = json.loads(self._anew.read_text())
-            self._forget_run(StoredStream(**said["new"]), StoredStream(**said["old"]))
+            self._forget_run(StoredStream.from_json(said["new"]), StoredStream.from_json(said["old"]))
         self._look_for_damage()
         self._carrier.start()
 
@@ -238,6 +241,7 @@ class LiveSession:
         address: str | None = None,
         *,
         lateness: str | None = None,
+        timing: StoredTiming = StoredTiming(),  # noqa: B008 - frozen
         follow: bool = False,
         replace: bool = False,
     ) -> StreamInfo:
@@ -246,6 +250,7 @@ class LiveSession:
         check_name("stream", name)
         if lateness is not None:
             as_lateness(lateness)
+        timing_of(timing, self._timing)
         if address is not None:
             self._feeds.check(name, address, follow)  # it may take a while
         with self._changing():
@@ -255,8 +260,9 @@ class LiveSession:
                 raise ServerError(EXISTS, f"there is a stream `{name}` already", "remove it first, or replace it")
             if there is None and len(stored) >= self._limits.streams:
                 raise ServerError(TOO_MANY, f"a session has at most {self._limits.streams} streams")
-            known = meant([name], streams_read(self._holds.texts()))[name] if there is None else there.meant
-            new = StoredStream(name if there is None else there.name, address, lateness, known, follow)
+            names = [*(one.meant or one.name for one in stored), name]
+            known = meant(names, streams_read(self._holds.texts()))[name] if there is None else there.meant
+            new = StoredStream(name if there is None else there.name, address, lateness, known, follow, timing=timing)
             others = [one for one in stored if one is not there]
             self._refuse_doubt([*others, new])
             if there is None and known not in self._begun():
@@ -335,10 +341,12 @@ class LiveSession:
         if stored.stopped:
             raise ServerError(REFUSED, f"stream `{name}` was stopped")
         found = uploads.records(records, content_type, at, name) if isinstance(records, bytes) else as_records(records)
-        decoded = stored.meant not in self._holds.loaded()
-        malformed = malformed_among(found, AsEvent(name)) if decoded else 0
-        count = self._feeds.spool(stored.name).append(found)
-        return Pushed(count - malformed, malformed)
+        if stored.meant in self._holds.loaded():
+            read = ReadRecords(found, None)
+        else:
+            read = ReadRecords(found, *read_events(found, AsEvent(name)))
+        ahead = timing_of(stored.timing, self._timing).ahead
+        return self._feeds.push(stored, ahead, read, self._figures.marks(stored.meant or stored.name))
 
     def stop_stream(self, name: str) -> None:
         """The stream ends where it is: its last instants are answered."""
@@ -359,7 +367,7 @@ class LiveSession:
             self._catalogue.remove_stream(self.name, stored.name)
             with self._carrier.held():
                 self._feeds.forget(stored)
-                for kind in ("late", "malformed"):
+                for kind in ("late", "ahead", "malformed"):
                     self._figures.letters(stored.meant or stored.name, kind).unlink(missing_ok=True)
 
     def letters(self, name: str, kind: LetterKind) -> Path:
@@ -659,7 +667,8 @@ class LiveSession:
             [self._log],
             graphs=self._graphs.seen_by(distinct(active)),
             own_lateness={name: one for name, one in own.items() if one is not None},
-            idle_timeout=None if self._idle_timeout is None else int(self._idle_timeout * 1_000_000),
+            timing=self._timing,
+            own_timing={one.meant or one.name: timing_of(one.timing, self._timing) for one in streams},
         )
         job = replace(job, ordered=False)
         self._job = job

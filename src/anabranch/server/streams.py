@@ -13,18 +13,21 @@ import json
 import os
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from anabranch.engine.session import as_lateness
+from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming, fixed_micros
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.server.catalogue import StoredStream
+from anabranch.server.catalogue import StoredStream, StoredTiming
+from anabranch.server.gate import Gate, Pushed
 from anabranch.server.problems import NOT_FOUND, REFUSED, ServerError
 from anabranch.sinks.base import Ledger
 from anabranch.sinks.files import LinesFile
@@ -41,14 +44,15 @@ from anabranch.spark.rows import CellRow
 
 PUSH = "push:"
 _RATE_OVER = 5.0  # seconds
-_LETTERS = ("late", "malformed")
+_LETTERS = ("late", "ahead", "malformed")
 _BLOCK = 1 << 20
 _LONGEST_NAME = 150  # of a file system's 255 bytes
 
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """How a stream stands. Times are UTC microseconds, `rate` is events per second over the last seconds."""
+    """How a stream stands. Times are UTC microseconds, `rate` is events per second over the last seconds. `idle` is
+    what silence does, and `answered` how far answers are where silence has moved them on."""
 
     name: str
     address: str | None
@@ -64,12 +68,25 @@ class StreamInfo:
     meant: str = ""
     lateness: str | None = None
     state: str = ""
+    idle_timeout: str | None = None
+    idle: str = ""
+    is_idle: bool = False
+    answered: int | None = None
+    ahead: int = 0
+    in_doubt: int = 0
+    ahead_bound: str = ""
+    jumps: int = 0
+    last_jump: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    accepted: int
-    malformed: int = 0
+def timing_of(own: StoredTiming, default: StreamTiming) -> StreamTiming:
+    """The timing of a stream: the server's, but for what it was given of its own."""
+    timeout = default.idle_timeout
+    if own.idle_timeout is not None:
+        length = as_lateness(own.idle_timeout)
+        timeout = None if length is None else fixed_micros(length)
+    idle = default.idle if own.idle is None else IdlePolicy.parse(own.idle)
+    return StreamTiming(timeout, idle, default.ahead if own.ahead is None else AheadBound.parse(own.ahead))
 
 
 class StoppedSource(Source):
@@ -117,6 +134,23 @@ class _Fed:
     spool: Spool
 
 
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """Records that are pushed, and their events; None where only the run can read them."""
+
+    records: Sequence[bytes]
+    events: Sequence[Event] | None
+    malformed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunMarks:
+    """How far the run has come with a stream, as far as it has said so."""
+
+    newest: int | None = None
+    watermark: int | None = None
+
+
 class Feeds:
     """Spools and receivers of a session, kept while runs come and go. `reach` is what their addresses may name."""
 
@@ -125,6 +159,7 @@ class Feeds:
         self.reach = reach
         self._lock = threading.RLock()
         self._pushed: dict[str, Spool] = {}
+        self._pushing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._fed: dict[str, _Fed] = {}
         self._is_closed = False
         self.receiving = False
@@ -149,6 +184,18 @@ class Feeds:
         with self._lock:
             for spool in (*self._pushed.values(), *(fed.spool for fed in self._fed.values())):
                 spool.accept_shortage()
+
+    def push(self, stored: StoredStream, ahead: AheadBound | None, read: ReadRecords, run: RunMarks) -> Pushed:
+        """Add records to a pushed stream, and say what becomes of them. On disk when it returns."""
+        with self._pushing[stored.name]:
+            spool = self.spool(stored.name)
+            if read.events is None:
+                return Pushed(spool.append(read.records))
+            gate = Gate(as_lateness(stored.lateness), ahead, spool.cursor)
+            gate.follow(run.newest, run.watermark)
+            said = gate.passing(read.events, int(time.time() * 1_000_000))
+            spool.append(read.records, gate.cursor())
+            return replace(said, malformed=read.malformed)
 
     def opener(self, streams: Sequence[StoredStream]) -> Callable[[str, str, bool], Source]:
         """How a run opens its sources; streams go by the names that queries know."""
@@ -357,18 +404,6 @@ class Rates:
         before = [one for one in seen if one[0] <= now - _RATE_OVER]
         first = before[-1] if before else seen[0]
         return max(0.0, (seen[-1][1] - first[1]) / max(now - first[0], 0.1))
-
-
-def malformed_among(records: Sequence[bytes], decode: Decode) -> int:
-    """How many records cannot be read; they are counted and set aside again when the run comes to them."""
-    from anabranch.formats.ndjson import read_line_as
-
-    count = 0
-    for number, line in enumerate(records, 1):
-        if line.strip():
-            found = read_line_as(line.replace(b"\n", b" "), number, lambda data, place: decode(data, str(place)))
-            count += isinstance(found, MalformedRecord)
-    return count
 
 
 def as_records(events: Sequence[Any]) -> list[bytes]:

@@ -21,6 +21,7 @@ from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import DurationLike, InstantLike, as_lateness, micros, parameter_values
+from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.events import GraphLike, any_graph_from
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -33,7 +34,7 @@ from anabranch.sources.static import graph_files
 from anabranch.sources.wanted import open_stream, wanted_streams
 from anabranch.spark.folder import Engine, RunFolder
 from anabranch.spark.inprocess import InProcessRun
-from anabranch.spark.job import make_job
+from anabranch.spark.job import make_job, may_correct
 from anabranch.spark.letters import LetterFiles
 from anabranch.spark.receiving import Receivers
 from anabranch.spark.telling import Observers
@@ -53,6 +54,7 @@ class Finished:
     rows: int = 0
     malformed: int = 0
     late: int = 0
+    ahead: int = 0
     corrected: int = 0
     failures: tuple[QueryError, ...] = field(default=())
 
@@ -76,6 +78,8 @@ def run(
     drain: bool = False,
     follow: bool = False,
     idle_timeout: float | None = 30.0,
+    idle: IdlePolicy | str = "correct",
+    ahead: AheadBound | str | None = AheadBound(),  # noqa: B008 - frozen
     checkpoint: str | None = None,
     dead_letter: str | None = None,
     batch_events: int | None = None,
@@ -92,15 +96,16 @@ def run(
 
     `sinks` are sinks or their addresses. `graphs` are static graphs, or the paths and addresses of their files, at
     which `refresh` looks every so many seconds; what queries name by FROM is loaded from where it leads. A query that
-    is refused raises QueryError before Spark starts. With the engine `local` it stays in this process; `spark` is one
-    that somebody has started and will stop.
+    is refused raises QueryError before Spark starts. A live stream that is silent for `idle_timeout` seconds is idle,
+    and `idle` says what answers do then (see `IdlePolicy`). An event further ahead than `ahead` is set aside unless
+    others confirm its clock (see `AheadBound`). With the engine `local` it stays in this process; `spark`
+    is one that somebody has started and will stop.
     """
     texts = [QueryText(text, file_name)] if isinstance(text, str) else list(text)
     registrations = [(one, said) for said in texts for one in languages.registrations(*said)]
     late = late or LatePolicy()
     columns = {one.name: one.columns for one, _ in registrations}
     prefixes = {name: iri for one, _ in reversed(registrations) for name, iri in one.prefixes}
-    opened = [open_sink(one, columns, late.corrects, prefixes) if isinstance(one, str) else one for one in sinks]
     given = graphs or {}
     files = graph_files([(name, one) for name, one in given.items() if isinstance(one, str)], texts)
     files = [file for file in files if isinstance(given.get(file.name, ""), str)]
@@ -108,13 +113,21 @@ def run(
     if checkpoint is None and engine == "spark" and not master.startswith("local"):
         raise EngineError("a run on a cluster needs a checkpoint: a folder that all workers can reach")
     values = parameter_values(parameters or {})
+    timing = StreamTiming(
+        None if idle_timeout is None else int(idle_timeout * 1_000_000),
+        IdlePolicy.parse(idle) if isinstance(idle, str) else idle,
+        AheadBound.parse(ahead) if isinstance(ahead, str) else ahead,
+    )
     options = [QueryOptions(windows, conflicts, values, None, *said, one.name) for one, said in registrations]
     folder = RunFolder(checkpoint)
     folder.open()
     receivers = Receivers(folder, follow)
     try:
+        sources = [open_stream(wanted, receivers.open) for wanted in wanted_streams(pairs, texts)]
+        corrects = may_correct(late, sources, {one.name: timing for one in sources})
+        opened = [open_sink(one, columns, corrects, prefixes) if isinstance(one, str) else one for one in sinks]
         job = make_job(
-            [open_stream(wanted, receivers.open) for wanted in wanted_streams(pairs, texts)],
+            sources,
             options,
             opened,
             graphs={
@@ -126,7 +139,7 @@ def run(
             until=None if until is None else micros(until),
             drain=drain,
             records_per_batch=batch_events,
-            idle_timeout=None if idle_timeout is None else int(idle_timeout * 1_000_000),
+            timing=timing,
             mapping=mapping or ModelMapping(),
             rules=rule_names(rules),
             running=running or Running(),
@@ -158,5 +171,5 @@ def run(
         receivers.stop()
         folder.close()
     status = carried.progress.status
-    counts = {name: status.get(name, 0) for name in ("events", "rows", "malformed", "late", "corrected")}
+    counts = {name: status.get(name, 0) for name in ("events", "rows", "malformed", "late", "ahead", "corrected")}
     return Finished(**counts, failures=tuple(carried.failures))

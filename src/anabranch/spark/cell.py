@@ -23,12 +23,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
-from anabranch.engine.engine import Engine
+from anabranch.engine.engine import Engine, Pushed
 from anabranch.engine.progress import rank
 from anabranch.engine.query import ContinuousQuery, QueryOptions
 from anabranch.engine.session import recompile
+from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats import answers as answer_formats
@@ -37,12 +40,12 @@ from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
 from anabranch.model.link_stream import LinkStream
-from anabranch.spark.job import Job
+from anabranch.spark.job import Job, has_wall_clock
 from anabranch.spark.linked import LinkedRows, unwrapped
 from anabranch.spark.refreshing import load_copy
 from anabranch.spark.rows import CellRow, Packed
 
-FORMAT = 3
+FORMAT = 4
 _SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
 _SMALL_EVENTS = 4096
 _ANCESTORS = 16  # batches after which a cache that missed them is built anew
@@ -263,9 +266,11 @@ class Cell:
         control = _control(rows)
         streams = {stream.name: place for place, stream in enumerate(self._job.streams)}
         _see(living, control.get("graphs", {}))
+        for stream in self._job.streams:
+            engine.stream(stream.name).now = control.get("now") if has_wall_clock(stream) else None
         for name, splits in control["splits"].items():
             if name in streams:
-                engine.set_splits(name, splits)
+                engine.set_splits(name, splits, control.get("silent", {}).get(name, ()))
         arrived = [row for row in rows if row.kind != "control" and row.stream in streams]
         arrived.sort(key=lambda row: (streams[row.stream], rank(row.split), row.place, row.number))
         for row, chunk in _opened_ahead(arrived):
@@ -274,50 +279,69 @@ class Cell:
                 yield CellRow("malformed", row.stream, rows=row.count, data=row.data)
             else:
                 yield from self._push(living, row, chunk)
+        for name in control["idle"]:
+            if name in streams:
+                yield from self._settle_doubts(living, name)
         self._pass_over_silence(engine, control)
         for name in control["closed"]:
             if name in streams and not engine.stream(name).closed:
+                yield from self._settle_doubts(living, name, is_over=True)
                 engine.close_stream(name)
         if control["end"]:
             engine.finish(self._job.until, self._job.drain)
-        yield from self._tell(living, bool(control["end"]))
+        yield from self._tell(living, bool(control["end"]), set(control["idle"]))
 
     def _push(self, living: _Living, row: Packed, chunk: _Chunk) -> Iterator[CellRow]:
         engine = living.engine
         buffer = engine.stream(row.stream)
         linked, data, events = chunk
-        if linked is not None and not buffer.is_in_time(chunks.head(data).first, row.split):
-            events = linked.whole(self._job.streams)  # some are late: all must be seen to tell which
+        if linked is not None and not _is_plain(buffer, row.split, chunks.head(data), events):
+            events = linked.whole(self._job.streams)  # some may be late or ahead: all must be seen to tell which
             linked, data = None, chunks.pack(events)
         first = buffer.sequences.get(row.split, 0)
         pushed = engine.push(row.stream, events, row.split)
-        if pushed.late:
-            events = _without(events, pushed.late_places)
-            data = chunks.pack(events)
-            letters = b"".join(deadletter.letter(deadletter.late(event)) for event in pushed.late)
-            yield CellRow("late", row.stream, rows=len(pushed.late), data=letters)
-        came = len(events) if linked is None else linked.rows
-        _count(living, events=came, late=len(pushed.late), corrected=pushed.corrected)
-        if events:
-            self._store(living, row.stream, row.split, first, events, data, linked)
+        if pushed.taken is None and not pushed.late:
+            came = len(events) if linked is None else linked.rows
+            _count(living, events=came, late=0, ahead=0, corrected=pushed.corrected)
+            if events:
+                self._store(living, row.stream, row.split, first, events, data, linked)
+        else:
+            taken = _without(events, pushed.late_places) if pushed.taken is None else pushed.taken
+            yield from self._store_taken(living, row.stream, row.split, first, taken, pushed)
+
+    def _settle_doubts(self, living: _Living, name: str, is_over: bool = False) -> Iterator[CellRow]:
+        sequences = living.engine.stream(name).sequences
+        for split, pushed in living.engine.settle_doubts(name, is_over).items():
+            yield from self._store_taken(living, name, split, sequences[split], pushed.taken or (), pushed)
+
+    def _store_taken(
+        self, living: _Living, stream: str, split: str, first: int, taken: Sequence[Event], pushed: Pushed
+    ) -> Iterator[CellRow]:
+        """Put away what was taken in of a push, and give the letters of what was not."""
+        for kind, events in (("late", pushed.late), ("ahead", pushed.ahead)):
+            if events:
+                letter = deadletter.late if kind == "late" else deadletter.ahead
+                data = b"".join(deadletter.letter(letter(event)) for event in events)
+                yield CellRow("late" if kind == "late" else "ahead", stream, rows=len(events), data=data)
+        _count(living, events=len(taken), late=len(pushed.late), ahead=len(pushed.ahead), corrected=pushed.corrected)
+        if taken:
+            self._store(living, stream, split, first, taken, chunks.pack(taken))
 
     def _pass_over_silence(self, engine: Engine, control: dict[str, Any]) -> None:
-        """A silent stream goes on with its fellows, and at the clock's pace when all are silent."""
+        """Answers go on without a silent stream: with its fellows, and at the clock's pace when all are silent."""
         idle = {name: silent for name, silent in control["idle"].items() if name in engine.streams}
         awake = [engine.stream(one.name) for one in self._job.streams if one.name not in idle]
-        fellows = [stream.open_from for stream in awake if not stream.closed]
+        reached = min((stream.answers_until for stream in awake if not stream.closed), default=None)
         for name, silent in idle.items():
             stream = engine.stream(name)
-            reached = [min(fellows) - 1] if fellows else []
-            if stream.last_event_time is not None:
-                now = stream.last_event_time + silent
-                reached.append(now if stream.lateness is None else subtract_duration(now, stream.lateness))
-            if reached and not stream.closed:
-                engine.advance(max(reached), name)
+            now = None if stream.last_event_time is None else stream.last_event_time + silent
+            if now is not None and stream.lateness is not None:
+                now = subtract_duration(now, stream.lateness)
+            engine.pass_silence(name, reached, now)
 
     # --- telling --------------------------------------------------------------------------------------------------
 
-    def _tell(self, living: _Living, ended: bool) -> Iterator[CellRow]:
+    def _tell(self, living: _Living, ended: bool, idle: set[str]) -> Iterator[CellRow]:
         engine = living.engine
         for name in engine.queries:
             for warning in engine.warnings(name):
@@ -346,6 +370,12 @@ class Cell:
                 "streams": {
                     name: {
                         "watermark": engine.stream(name).open_from,
+                        "answered": engine.stream(name).answers_until,
+                        "idle": name in idle,
+                        "ahead": engine.stream(name).set_aside,
+                        "in_doubt": engine.stream(name).in_doubt,
+                        "jumps": engine.stream(name).jumps[0],
+                        "last_jump": engine.stream(name).jumps[1],
                         "newest": engine.stream(name).last_event_time,
                         "held": len(engine.stream(name)),
                         "closed": engine.stream(name).closed,
@@ -447,6 +477,15 @@ class Cell:
         while len(self._cache) >= _MOST_LIVING:
             del self._cache[next(iter(self._cache))]
         self._cache[self._name] = living
+
+
+def _is_plain(buffer: StreamBuffer, split: str, head: chunks.Head, events: Sequence[Event]) -> bool:
+    """Whether a chunk is in time and no clock in it is in doubt."""
+    if not buffer.is_in_time(head.first, split):
+        return False
+    if isinstance(events, TripleBlock):
+        return not buffer.may_doubt(events.times, split)
+    return not buffer.may_doubt(np.fromiter((event.event_time for event in events), np.int64, len(events)), split)
 
 
 def _opened_ahead(rows: Sequence[Packed]) -> Iterator[tuple[Packed, _Chunk | None]]:

@@ -23,6 +23,7 @@ from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import recompile
+from anabranch.engine.timing import StreamTiming
 from anabranch.formats.values import to_typed_json
 from anabranch.model.link_stream import LinkStream
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -31,6 +32,7 @@ from anabranch.planner.link_streams import link_streams
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.sinks.base import Form, Sink
 from anabranch.sources.base import OpenedStream
+from anabranch.sources.generators import GeneratorSource
 from anabranch.sources.spool import SpoolSource
 from anabranch.sources.static import AnyGraph, GraphFile
 
@@ -48,7 +50,8 @@ class Job:
     ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
     forms: tuple[Form, ...] = ("json",)
     records_per_batch: int | None = None
-    idle_timeout: int | None = None  # microseconds
+    timing: StreamTiming = field(default_factory=StreamTiming)
+    own_timing: Mapping[str, StreamTiming] = field(default_factory=dict)  # of streams that have one of their own
     csv_columns: tuple[tuple[str, ...], ...] = ()
     mapping: ModelMapping = field(default_factory=ModelMapping)
     rules: tuple[str, ...] = ALL_RULES
@@ -83,10 +86,16 @@ class Job:
             "mapping": [self.mapping.vocabulary, self.mapping.resources],
         }
 
+    def timing_of(self, stream: str) -> StreamTiming:
+        return self.own_timing.get(stream, self.timing)
+
+    def timings(self) -> dict[str, StreamTiming]:
+        return {stream.name: self.timing_of(stream.name) for stream in self.streams}
+
     def csv_form(self) -> tuple[list[str], bool, bool]:
         """What CSV lines must know: the columns of all queries, whether these are several, whether corrections come."""
         columns = list(dict.fromkeys(name for names in self.csv_columns for name in names))
-        return columns, len(self.csv_columns) > 1, self.late.corrects
+        return columns, len(self.csv_columns) > 1, may_correct(self.late, self.streams, self.timings())
 
     def registrations(self) -> list[tuple[Registration, QueryOptions]]:
         return [(recompile(one), one) for one in self.queries]
@@ -104,7 +113,9 @@ class Job:
             clock=time.perf_counter_ns,
         )
         for stream in self.streams:
-            engine.declare_stream(stream.name, self.own_lateness.get(stream.name))
+            timing = self.timing_of(stream.name)
+            idle = timing.idle if is_live(stream) and timing.idle_timeout is not None else None
+            engine.declare_stream(stream.name, self.own_lateness.get(stream.name), idle, timing.ahead)
         engine.plan_end(self.until, self.drain)
         self.set_graphs(engine)
         return engine
@@ -128,9 +139,25 @@ def make_job(
     )
 
 
+def may_correct(late: LatePolicy, streams: Sequence[OpenedStream], timings: Mapping[str, StreamTiming]) -> bool:
+    """Whether answers may be corrected: by late events, or after a live stream's silence."""
+    live = [timings[stream.name] for stream in streams if is_live(stream)]
+    return late.corrects or any(one.idle.corrects and one.idle_timeout is not None for one in live)
+
+
 def keep_order(streams: Sequence[OpenedStream]) -> bool:
     """Whether answers of all queries can come in the order of time without one stream's making others wait."""
-    return all(stream.source.finite and not isinstance(stream.source, SpoolSource) for stream in streams)
+    return not any(map(is_live, streams))
+
+
+def has_wall_clock(stream: OpenedStream) -> bool:
+    """Whether a stream's events can be held against the wall clock: those of a generator have times of their own."""
+    return is_live(stream) and not isinstance(stream.source, GeneratorSource)
+
+
+def is_live(stream: OpenedStream) -> bool:
+    """Whether a stream may be silent for a while before more comes."""
+    return not stream.source.finite or isinstance(stream.source, SpoolSource)
 
 
 def _digest(text: str) -> str:

@@ -32,7 +32,8 @@ def _lines(progress: Progress) -> Iterator[str]:
         "rows": "Rows that were told.",
         "malformed": "Records that could not be read.",
         "late": "Events that came too late and were set aside.",
-        "corrected": "Late events that were taken in and corrected answers.",
+        "ahead": "Events that were set aside because their clock was too far ahead.",
+        "corrected": "Events that came after their answers and corrected them.",
         "instants": "Evaluation instants that have passed, over all queries.",
         "evaluations": "Instants that had to be computed.",
         "skipped": "Rows that were skipped because an expression failed on them.",
@@ -59,12 +60,17 @@ def _lines(progress: Progress) -> Iterator[str]:
     for name, said, key, scale in (
         ("watermark_seconds", "Event time before which a stream is complete.", "watermark", 1e6),
         ("newest_event_seconds", "Event time of the newest event.", "newest", 1e6),
+        ("answered_seconds", "Event time before which answers are, also where a stream is idle.", "answered", 1e6),
         ("held_events", "Events that windows still need.", "held", 1),
+        ("idle", "Whether a stream is idle.", "idle", 1),
+        ("ahead_events", "Events that were set aside because their clock was too far ahead.", "ahead", 1),
+        ("in_doubt_events", "Events that wait until others confirm their clock.", "in_doubt", 1),
+        ("jumps", "How often a stream's time jumped past the widest window.", "jumps", 1),
     ):
         yield f"# HELP anabranch_stream_{name} {said}"
         yield f"# TYPE anabranch_stream_{name} gauge"
         for stream, figures in streams.items():
-            value = figures[key]
+            value = figures.get(key)
             if value is not None and abs(value) < 2**62:
                 yield f'anabranch_stream_{name}{{stream="{quoted(stream)}"}} {value / scale:.6f}'
 

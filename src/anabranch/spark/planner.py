@@ -1,8 +1,9 @@
 """The planner: how far each batch goes, over all streams of a job, as one JSON offset.
 
 An offset holds where every stream stands and what the engine must know besides events: the splits that are awake, how
-long a stream has been silent, which streams have ended, which queries are asked, and which static graphs are to be
-seen. All of it is in Spark's offset log before the batch runs, so a batch that is run again is the same batch.
+long a stream has been silent, the wall clock, which streams have ended, which queries are asked, and which static
+graphs are to be seen. All of it is in Spark's offset log before the batch runs, so a batch that is run again is the
+same batch.
 
 Invariant: what lies between two offsets never depends on the clock; only which offset comes next does.
 """
@@ -10,9 +11,10 @@ Invariant: what lies between two offsets never depends on the clock; only which 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from anabranch.engine.timing import StreamTiming
 from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
 from anabranch.spark.refreshing import Refresher, copies
 
@@ -27,16 +29,18 @@ class Planner:
         streams: Sequence[OpenedStream],
         queries: str,
         limit: Limit,
-        idle_timeout: int | None = None,
+        timings: Mapping[str, StreamTiming] | None = None,
         clock: Callable[[], float] = time.monotonic,
         refresher: Refresher | None = None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._sources = {stream.name: stream.source for stream in streams}
         self._queries = queries
         self._limit = limit
-        self._idle_timeout = idle_timeout
+        self._timings = timings or {}
         self._clock = clock
         self._refresher = refresher
+        self._wall_clock = wall_clock
         self._seen: dict[tuple[str, str], float] = {}
         self._begun_at = clock()
 
@@ -48,7 +52,9 @@ class Planner:
         """The next offset, or `start` itself when there is nothing to do."""
         now = self._clock()
         moved = start.get("queries") != self._queries or not start["streams"].keys() <= self._sources.keys()
-        end: Offset = {"streams": {}, "queries": self._queries, "begun": {}, "splits": {}, "idle": {}, "closed": []}
+        end: Offset = {"streams": {}, "queries": self._queries, "begun": {}, "splits": {}, "silent": {}, "idle": {}}
+        end["closed"] = []
+        end["now"] = self._micros(self._wall_clock())
         for name, source in self._sources.items():
             at = start["streams"].get(name)
             if at is None:
@@ -72,22 +78,29 @@ class Planner:
         return end if moved or self._silence_goes_on(start, end) else start
 
     def _look_for_silence(self, name: str, splits: list[str], now: float, end: Offset) -> None:
-        """A split that has been silent for too long no longer holds its stream back; nor does a stream its fellows."""
+        """A split that has been silent for too long no longer holds answers back; nor does a stream its fellows."""
         end["splits"][name] = splits
-        if self._idle_timeout is None:
+        timing = self._timings.get(name, StreamTiming())
+        if timing.idle_timeout is None:
             return
         silent = {split: self._micros(now - self._seen.get((name, split), self._begun_at)) for split in splits}
-        awake = [split for split in splits if silent[split] < self._idle_timeout]
-        if awake:
+        awake = [split for split in splits if silent[split] < timing.idle_timeout]
+        if not awake:
+            end["idle"][name] = min(silent.values(), default=self._micros(now - self._begun_at)) - timing.idle_timeout
+        elif timing.idle.policy == "advance":
             end["splits"][name] = awake
-        else:
-            end["idle"][name] = min(silent.values(), default=self._micros(now - self._begun_at)) - self._idle_timeout
+        elif timing.idle.corrects and len(awake) < len(splits):
+            end["silent"][name] = [split for split in splits if split not in awake]
 
     def _silence_goes_on(self, start: Offset, end: Offset) -> bool:
+        """Whether silence changes anything: a stream that waits for the silent one is told once that it is silent."""
         if start.get("splits") is not None and end["splits"] != start["splits"]:
             return True
         before = start.get("idle", {})
-        return any(idle - before.get(name, -_IDLE_STEP) >= _IDLE_STEP for name, idle in end["idle"].items())
+        if end["silent"] != start.get("silent", {}) or end["idle"].keys() != before.keys():
+            return True
+        moving = {name: idle for name, idle in end["idle"].items() if self._timings[name].idle.policy != "wait"}
+        return any(idle - before.get(name, -_IDLE_STEP) >= _IDLE_STEP for name, idle in moving.items())
 
     @staticmethod
     def _micros(seconds: float) -> int:
@@ -106,6 +119,8 @@ class Planner:
     def control(end: Offset) -> Control:
         """What the engine is told besides events."""
         control = {key: end[key] for key in ("splits", "idle", "closed", "end")}
+        control["silent"] = end.get("silent", {})
+        control["now"] = end.get("now")
         return {**control, "graphs": copies(end.get("graphs", {}))}
 
     def commit(self, end: Offset) -> None:

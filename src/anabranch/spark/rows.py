@@ -24,7 +24,7 @@ CELL = "0"
 """The one cell that holds all streams and queries."""
 
 PackedKind = Literal["chunk", "links", "malformed", "control"]
-ToldKind = Literal["answer", "malformed", "late", "warning", "failure", "status"]
+ToldKind = Literal["answer", "malformed", "late", "ahead", "warning", "failure", "status"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class SparkRun:
         refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
         tasks = 2 * session.sparkContext.defaultParallelism
         settings = SourceSettings(
-            job.streams, job.fingerprint, limit, job.idle_timeout, refresh, tasks, job.link_streams()
+            job.streams, job.fingerprint, limit, job.timings(), refresh, tasks, job.link_streams()
         )
         packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from anabranch.engine.timing import StreamTiming
 from anabranch.model.link_stream import LinkStream
 from anabranch.sources.base import Limit, OpenedStream
 from anabranch.spark.refreshing import RefreshSettings
@@ -22,7 +23,7 @@ class SourceSettings:
     streams: tuple[OpenedStream, ...]
     queries: str
     limit: Limit
-    idle_timeout: int | None
+    timings: Mapping[str, StreamTiming]
     refresh: RefreshSettings | None = None
     tasks: int = 8
     """How many tasks a batch is read by at most: each costs a tenth of a second, whatever it reads."""

@@ -85,7 +85,7 @@ class Telling:
                 self._changed(one["new"], one["dropped"])
         for sink in self._sinks:
             sink.write(batch, told)
-        self._letters.write_rows(batch, [row for row in rows if row.kind in ("malformed", "late")])
+        self._letters.write_rows(batch, [row for row in rows if row.kind in ("malformed", "late", "ahead")])
         for row in rows:
             if row.kind == "failure":
                 self._failed(row)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 from nicegui.element import Element
 
+from anabranch.server.catalogue import StoredTiming
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import button, card, enabled, say, shown, tag, words
 from anabranch.ui.values import clock
@@ -17,6 +18,12 @@ from anabranch.ui.values import clock
 if TYPE_CHECKING:
     from anabranch.server.streams import StreamInfo
 
+_IDLE = {
+    "": "as the server says",
+    "correct": "go on, and correct answers",
+    "wait": "wait for it",
+    "advance": "go on, late events are lost",
+}
 _KINDS = {"gen": "generated", "file": "from files", "push": "pushed by REST", "query": "written by a query"}
 
 
@@ -34,7 +41,7 @@ class _Entry:
                 self._rate = _fact("events/s")
                 self._events = _fact("events")
                 self._watermark = _fact("watermark")
-                self._aside = {kind: self._letters(kind) for kind in ("late", "malformed")}
+                self._aside = {kind: self._letters(kind) for kind in ("late", "ahead", "malformed")}
 
     def _letters(self, kind: str) -> tuple[Element, Element, Element]:
         with tag("span") as around:
@@ -59,11 +66,11 @@ class _Entry:
             ui.download.content(path.read_bytes(), f"{self._name}-{kind}.ndjson", "application/x-ndjson")
 
     def show(self, info: StreamInfo) -> None:
-        say(self._state, "ended" if info.closed else info.state or "open")
+        say(self._state, "ended" if info.closed else "idle" if info.is_idle else info.state or "open")
         say(self._rate, f"{info.rate:,.0f}" if info.rate >= 10 else f"{info.rate:.1f}")
         say(self._events, f"{info.events:,}")
         say(self._watermark, clock(info.watermark))
-        for kind, count in (("late", info.late), ("malformed", info.malformed)):
+        for kind, count in (("late", info.late), ("ahead", info.ahead), ("malformed", info.malformed)):
             around, figure, link = self._aside[kind]
             say(figure, f"{count:,}")
             around.classes(add="bad") if count else around.classes(remove="bad")
@@ -108,6 +115,16 @@ class Streams:
                     self._address = ui.input(placeholder="gen:bikes?rate=100, kafka://host/topic, …").props(
                         'dense outlined aria-label="address of the stream"'
                     )
+                    words("label", "Idle after")
+                    self._idle_timeout = ui.input(placeholder="PT30S").props(
+                        'dense outlined aria-label="how long the stream may be silent"'
+                    )
+                    words("label", "When idle")
+                    self._idle = ui.select(_IDLE, value="").props('dense outlined aria-label="what silence does"')
+                    words("label", "Events ahead")
+                    self._ahead = ui.input(placeholder="PT1H, or none").props(
+                        'dense outlined aria-label="how far ahead an event may be"'
+                    )
                     tag("span")
                     button("Add the stream", None, classes="primary").style("justify-self: start")
                 form.on("submit.prevent", lambda _: self._submit())
@@ -120,8 +137,11 @@ class Streams:
         name, address = str(self._name.value or "").strip(), str(self._address.value or "").strip()
         if session is None or not name:
             return
-        if await self._desk.ask(lambda: session.add_stream(name, address or None)) is not None:
-            self._name.value = self._address.value = ""
+        timeout, ahead = (str(one.value or "").strip() or None for one in (self._idle_timeout, self._ahead))
+        timing = StoredTiming(timeout, str(self._idle.value) or None, ahead)
+        if await self._desk.ask(lambda: session.add_stream(name, address or None, timing=timing)) is not None:
+            for one in (self._name, self._address, self._idle_timeout, self._idle, self._ahead):
+                one.value = ""
             self._dialog.close()
 
     def show(self, found: list[StreamInfo]) -> None:

@@ -112,6 +112,7 @@ def test_the_summary_can_be_json_or_silent(invoke: Invoke, trick: Path, events: 
         "rows": 2,
         "malformed": 0,
         "late": 0,
+        "ahead": 0,
         "seconds": 0,
         "dead_letters": [],
         "verified": 0,

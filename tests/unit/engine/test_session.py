@@ -467,7 +467,7 @@ def test_what_is_no_checkpoint_is_refused() -> None:
     good = Session.local().checkpoint()
     for data, reason in (
         (b"PK\x03\x04", "not a checkpoint of Anabranch"),
-        (good.replace(b"checkpoint 3", b"checkpoint 2"), "has format 2; this version of Anabranch reads format 3"),
+        (good.replace(b"checkpoint 4", b"checkpoint 3"), "has format 3; this version of Anabranch reads format 4"),
         (good[:-4], "damaged"),
         (Session.local()._engine.checkpoint(), "of an engine, not of a session"),
     ):

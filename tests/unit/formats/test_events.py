@@ -97,6 +97,15 @@ def test_typed_values_are_read() -> None:
         ({"at": AT, "nodes": [{"id": True}]}, "nodes[0].id: an id is a whole number or a text, not true or false"),
         ({"at": AT, "nodes": [{"id": 2**63}]}, "nodes[0].id: 9223372036854775808 does not fit into 64 bits"),
         ({"at": AT, "nodes": [{"id": 1, "labels": "A"}]}, "nodes[0].labels: labels are a list of texts"),
+        ({"at": AT, "nodes": [{"id": 1, "labels": ""}]}, "nodes[0].labels: labels are a list of texts"),
+        (
+            {"at": AT, "nodes": [{"id": 1, "properties": []}]},
+            "nodes[0].properties: properties are an object, not a list",
+        ),
+        (
+            {"at": AT, "relationships": [{"type": "R", "from": 1, "to": 1, "properties": 0}]},
+            "relationships[0].properties: properties are an object, not a number",
+        ),
         (
             {"at": AT, "nodes": [{"id": 1, "properties": [1]}]},
             "nodes[0].properties: properties are an object, not a list",

@@ -13,12 +13,15 @@ from tests.support.spark_runs import queries_of
 
 from anabranch.engine.engine import LatePolicy
 from anabranch.engine.running import Running
+from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.errors import EngineError, StreamError
 from anabranch.formats import chunks
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
+from anabranch.sources.base import Decoding, OpenedStream
+from anabranch.sources.generators import GeneratorSource
 from anabranch.spark import cell as cells
 from anabranch.spark.job import Job
 from anabranch.spark.rows import CellRow, Packed
@@ -205,40 +208,170 @@ def test_splits_are_taken_in_their_own_order_and_the_slowest_holds_back() -> Non
     rows = [*packed("s", [event(0.5, 1), event(3, 2)], "0"), *packed("s", [event(0.6, 3)], "1")]
     assert told(worker.batch([*rows, control(splits=splits)])) == []
     assert told(worker.batch([*packed("s", [event(1.5, 4)], "1"), control(splits=splits)])) == [(1, 2)]
-    assert told(worker.batch([control(splits={"s": ["0"]})])) == [(2, 3)], "split 1 fell silent"
+    assert told(worker.batch([control(splits={"s": ["0"]})])) == [(2, 3)], "split 1 is gone"
 
 
-def test_a_silent_stream_goes_on_with_its_fellows() -> None:
+def idle_job(*queries: str, policy: str = "correct", streams: tuple[str, ...] = ("s",), **more: object) -> Job:
+    """A job whose streams may fall silent."""
+    made = job(*queries, streams=streams, ordered=False, timing=StreamTiming(0, IdlePolicy.parse(policy)), **more)
+    live = tuple(OpenedStream(GeneratorSource(name, "graph", {}), Decoding(name), "") for name in streams)
+    return replace(made, streams=live)
+
+
+def test_a_silent_split_holds_no_answer_back_and_loses_nothing() -> None:
+    worker = Worker(idle_job())
+    splits, silent = {"s": ["0", "1"]}, {"s": ["1"]}
+    rows = [*packed("s", [event(0.5, 1), event(3, 2)], "0"), *packed("s", [event(0.6, 3)], "1")]
+    assert told(worker.batch([*rows, control(splits=splits)])) == []
+    assert told(worker.batch([control(splits=splits, silent=silent)])) == [(1, 2), (2, 2)]
+    rows = worker.batch([*packed("s", [event(0.8, 4), event(4, 5)], "1"), control(splits=splits)])
+    assert told(rows) == [(1, 2), (1, 3), (2, 2), (2, 3)]
+    assert [parts.correction for parts in answers_of(rows)] == ["retracted", "corrected"] * 2
+    assert (status(rows)["events"], status(rows).get("late", 0)) == (5, 0)
+
+
+def test_a_split_that_never_spoke_begins_where_the_answers_are() -> None:
+    worker = Worker(idle_job())
+    splits, silent = {"s": ["0", "1"]}, {"s": ["1"]}
+    worker.batch([*packed("s", [event(0.5, 1), event(3, 2)], "0"), control(splits=splits, silent=silent)])
+    rows = worker.batch([*packed("s", [event(0.8, 4), event(4, 5)], "1"), control(splits=splits)])
+    assert status(rows)["late"] == 1
+    assert status(rows)["streams"]["s"]["watermark"] == 3 * MINUTE
+
+
+def test_answers_go_on_without_a_silent_stream_as_far_as_its_fellows() -> None:
     both = count("both").replace("MATCH (a)", "MATCH (b) WITHIN PT2M ON STREAM t MATCH (a)")
-    worker = Worker(job(both, streams=("s", "t"), ordered=False))
+    worker = Worker(idle_job(both, streams=("s", "t")))
     worker.batch([*packed("s", [event(0.5, 1)]), *packed("t", [event(0.5, 1)]), control()])
     assert told(worker.batch([*packed("s", [event(1.5, 2)]), control()])) == []
     assert told(worker.batch([*packed("s", [event(1.6, 3)]), control(idle={"t": 0})])) == [(1, 1)]
+    rows = worker.batch([*packed("t", [event(0.7, 9), event(1.7, 10)]), control()])
+    assert told(rows) == [(1, 1), (1, 2)], "one `a` for each of two `b`"
+    assert status(rows).get("late", 0) == 0
 
 
-def test_an_event_at_the_instant_that_its_fellows_have_reached_comes_in_time_after_silence() -> None:
+@pytest.mark.parametrize("policy", ["correct", "wait", "advance"])
+def test_an_event_at_the_instant_that_its_fellows_have_reached_comes_in_time_after_silence(policy: str) -> None:
     both = count("both").replace("MATCH (a)", "MATCH (b) WITHIN PT2M ON STREAM t MATCH (a)")
-    worker = Worker(job(both, streams=("s", "t"), ordered=False))
+    worker = Worker(idle_job(both, policy=policy, streams=("s", "t")))
     worker.batch([*packed("s", [event(0.5, 1)]), *packed("t", [event(0.5, 1)]), control()])
     worker.batch([*packed("s", [event(2, 3)]), control(idle={"t": 0})])
     rows = worker.batch([*packed("t", [event(2, 4)]), control()])
-    assert status(rows)["late"] == 0
+    assert (status(rows)["late"], status(rows)["corrected"]) == (0, 0)
     ended = worker.batch([control(end=True, closed=["s", "t"])])
     assert told(ended) == [(2, 4)], "two on s with two on t"
 
 
-def test_time_goes_on_at_the_clock_s_pace_when_all_are_silent() -> None:
-    worker = Worker(job(count(output="ON EXIT"), ordered=False))
+def test_answers_go_on_at_the_clock_s_pace_when_all_are_silent_until_the_windows_are_empty() -> None:
+    worker = Worker(idle_job(count(), count("gone", output="ON EXIT")))
     worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2)]), control()])
-    assert told(worker.batch([control(idle={"s": MINUTE})])) == []
-    assert told(worker.batch([control(idle={"s": 3 * MINUTE})])) == [(3, 2)]
+    assert told(worker.batch([control(idle={"s": MINUTE})])) == [(1, 2)]
+    assert told(worker.batch([control(idle={"s": 3 * MINUTE})])) == [(2, 2), (3, 0), (3, 2)]
+    rows = worker.batch([control(idle={"s": 300 * MINUTE})])
+    assert told(rows) == []
+    stood = status(rows)["streams"]["s"]
+    assert (stood["watermark"], stood["answered"], stood["idle"]) == (0.6 * MINUTE, 3 * MINUTE + 1, True)
+
+
+def test_what_comes_in_order_after_silence_is_in_its_windows() -> None:
+    worker = Worker(idle_job())
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    assert told(worker.batch([control(idle={"s": 2 * MINUTE})])) == [(1, 1), (2, 1)]
+    rows = worker.batch([*packed("s", [event(0.5, 2), event(1.5, 3), event(4, 4)]), control()])
+    assert told(rows) == [(1, 1), (1, 2), (2, 1), (2, 3), (3, 1)]
+    assert (status(rows)["events"], status(rows).get("late", 0), status(rows)["corrected"]) == (4, 0, 2)
+
+
+def test_a_worker_that_forgot_everything_lets_answers_go_on_too() -> None:
+    worker = Worker(idle_job())
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    cells.forget_everything()
+    assert told(worker.batch([control(idle={"s": MINUTE})])) == [(1, 1)]
+    cells.forget_everything()
+    rows = worker.batch([*packed("s", [event(0.7, 2), event(1.5, 3)]), control()])
+    assert told(rows) == [(1, 1), (1, 2)]
+
+
+def test_an_event_far_ahead_is_a_letter_of_its_own_and_the_stream_goes_on() -> None:
+    made = replace(idle_job(), timing=StreamTiming(None, ahead=AheadBound()))
+    worker = Worker(made)
+    far = event(9e8, 9)
+    worker.batch([*packed("s", [event(0.5, 1), far, event(0.6, 2)]), control()])
+    cells.forget_everything()
+    rows = worker.batch([*packed("s", [event(0.7, 3), event(0.8, 4), event(1.5, 5)]), control()])
+    assert [(row.query, row.rows) for row in rows if row.kind == "ahead"] == [("s", 1)]
+    assert "ahead: 3681" in next(row.data.decode() for row in rows if row.kind == "ahead")
+    assert told(rows) == [(1, 4)]
+    assert (status(rows)["events"], status(rows)["ahead"], status(rows).get("late", 0)) == (5, 1, 0)
+    cells.forget_everything()
+    assert told(worker.batch([control(end=True, closed=["s"])])) == [(2, 5)]
+
+
+def test_events_after_a_gap_wait_for_each_other_over_batches_and_restarts() -> None:
+    worker = Worker(replace(idle_job(), timing=StreamTiming(None, ahead=AheadBound())))
+    days = [event(minute, number) for number, minute in enumerate([0.5, 5000.5, 5001, 5001.5])]
+    assert [len(told(worker.batch([*packed("s", [one]), control()]))) for one in days[:3]] == [0, 0, 0]
+    cells.forget_everything()
+    rows = worker.batch([*packed("s", days[3:]), control()])
+    assert (status(rows)["events"], status(rows)["streams"]["s"]["in_doubt"]) == (4, 0)
+    assert told(rows)[-1] == (5001, 2)
+    cells.forget_everything()
+    assert told(worker.batch([control(end=True, closed=["s"])])) == [(5002, 3)]
+
+
+def test_a_stream_that_waits_answers_when_it_goes_on() -> None:
+    worker = Worker(idle_job(policy="wait"))
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    assert told(worker.batch([control(idle={"s": 9 * MINUTE})])) == []
+    rows = worker.batch([*packed("s", [event(0.7, 2), event(2.5, 3)]), control()])
+    assert told(rows) == [(1, 2), (2, 2)]
+
+
+def test_a_stream_whose_watermark_advances_in_silence_has_late_events() -> None:
+    worker = Worker(idle_job(policy="advance"))
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    assert told(worker.batch([control(idle={"s": MINUTE})])) == [(1, 1)]
+    rows = worker.batch([*packed("s", [event(0.7, 2), event(2.5, 3)]), control()])
+    assert (told(rows), status(rows)["late"]) == ([(2, 1)], 1)
+
+
+def test_a_query_that_cannot_be_corrected_waits_while_others_go_on() -> None:
+    made = count("made").replace("count(a) AS n", "a").replace("EVERY PT1M", "EVERY PT1M INTO t")
+    worker = Worker(idle_job(count(), made))
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    rows = worker.batch([control(idle={"s": 2 * MINUTE})])
+    assert [(parts.query, parts.at // MINUTE) for parts in answers_of(rows)] == [("q", 1), ("q", 2)]
+    rows = worker.batch([*packed("s", [event(0.7, 2), event(1.5, 3)]), control()])
+    found = [(parts.query, parts.at // MINUTE, len(parts.rows), parts.correction) for parts in answers_of(rows)]
+    assert ("made", 1, 2, "") in found
+    assert ("q", 1, 1, "corrected") in found
+
+
+def test_an_answer_that_comes_once_is_corrected_after_silence() -> None:
+    once = (
+        "REGISTER QUERY q STARTING AT 1970-01-01T00:01:00Z { MATCH (a) WITHIN PT2M ON STREAM s RETURN count(a) AS n }"
+    )
+    worker = Worker(idle_job(once))
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    rows = worker.batch([control(idle={"s": 2 * MINUTE})])
+    assert (told(rows), status(rows)["done"]) == ([(1, 1)], False)
+    rows = worker.batch([*packed("s", [event(0.7, 2), event(1.5, 3)]), control()])
+    assert (told(rows), status(rows)["done"]) == ([(1, 1), (1, 2)], True)
 
 
 def test_a_silent_stream_keeps_its_lateness() -> None:
-    worker = Worker(job(ordered=False, lateness=parse_duration("PT30S")))
+    worker = Worker(idle_job(lateness=parse_duration("PT30S")))
     worker.batch([*packed("s", [event(0.9, 1)]), control()])
     assert told(worker.batch([control(idle={"s": MINUTE // 2})])) == []
     assert told(worker.batch([control(idle={"s": MINUTE})])) == [(1, 1)]
+
+
+def test_the_horizon_of_silence_bounds_how_far_back_corrections_go() -> None:
+    worker = Worker(idle_job(policy="correct:PT1M"))
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    assert told(worker.batch([control(idle={"s": 2 * MINUTE})])) == [(1, 1), (2, 1)]
+    rows = worker.batch([*packed("s", [event(0.7, 2), event(1.6, 3), event(4, 4)]), control()])
+    assert (told(rows), status(rows)["late"]) == ([(2, 1), (2, 2), (3, 1)], 1)
 
 
 def test_other_queries_on_a_restart_find_the_windows_of_the_streams() -> None:
@@ -323,7 +456,7 @@ def test_a_state_of_another_format_is_refused() -> None:
     worker = Worker(job())
     worker.batch([control()])
     assert worker.state.the_head is not None
-    worker.state.the_head = worker.state.the_head.replace(b'"format": 3', b'"format": 99')
+    worker.state.the_head = worker.state.the_head.replace(b'"format": 4', b'"format": 99')
     cells.forget_everything()
     with pytest.raises(EngineError, match="format 99"):
         worker.batch([control()])

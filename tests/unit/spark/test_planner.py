@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
+from anabranch.engine.timing import IdlePolicy, StreamTiming
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.base import Decode, Decoding, Limit, Offset, OpenedStream, Piece, Source
@@ -64,9 +67,12 @@ class Clock:
         return self.now
 
 
-def planner(*sources: Source, clock: Clock | None = None, idle: int | None = None, **limit: Any) -> Planner:
+def planner(
+    *sources: Source, clock: Clock | None = None, idle: int | None = None, policy: str = "correct", **limit: Any
+) -> Planner:
     streams = [OpenedStream(source, Decoding(source.stream), source.stream) for source in sources]
-    return Planner(streams, "queries", Limit(**limit), idle, clock or Clock())
+    timings = {source.stream: StreamTiming(idle, IdlePolicy.parse(policy)) for source in sources}
+    return Planner(streams, "queries", Limit(**limit), timings, clock or Clock(), wall_clock=lambda: 7.0)
 
 
 def test_nothing_new_gives_back_the_offset_it_was_given() -> None:
@@ -108,7 +114,8 @@ def test_the_batch_that_brings_the_last_record_says_that_the_input_has_ended() -
     third = plan.ahead(second)
     assert (third["closed"], third["end"]) == (["a", "b"], True)
     assert plan.ahead(third) == third
-    assert Planner.control(third) == {"splits": {}, "idle": {}, "closed": ["a", "b"], "end": True, "graphs": {}}
+    said = {"splits": {}, "silent": {}, "idle": {}, "closed": ["a", "b"], "end": True, "graphs": {}, "now": 7_000_000}
+    assert Planner.control(third) == said
 
 
 def test_a_stream_that_closes_makes_a_batch_though_nothing_else_moves() -> None:
@@ -141,10 +148,11 @@ def test_other_queries_make_a_batch_without_events() -> None:
     assert again.ahead(more) == more
 
 
-def test_a_silent_split_stops_counting_and_comes_back_with_its_next_record() -> None:
+@pytest.mark.parametrize("policy", ["correct", "wait", "advance"])
+def test_a_silent_split_comes_back_with_its_next_record(policy: str) -> None:
     clock = Clock()
     source = Listed("a", names=["0", "1"], there={"0": 1, "1": 1})
-    plan = planner(source, clock=clock, idle=10_000_000)
+    plan = planner(source, clock=clock, idle=10_000_000, policy=policy)
     offset = plan.ahead(plan.initial())
     assert offset["splits"] == {"a": ["0", "1"]}
     clock.now += 6
@@ -152,9 +160,26 @@ def test_a_silent_split_stops_counting_and_comes_back_with_its_next_record() -> 
     offset = plan.ahead(offset)
     clock.now += 6
     offset = plan.ahead(offset)
-    assert (offset["splits"], offset["idle"]) == ({"a": ["0"]}, {})
+    splits, silent = {
+        "correct": (["0", "1"], {"a": ["1"]}),
+        "wait": (["0", "1"], {}),
+        "advance": (["0"], {}),
+    }[policy]
+    assert (offset["splits"], offset["silent"], offset["idle"]) == ({"a": splits}, silent, {})
     source.there["1"] = 2
-    assert plan.ahead(offset)["splits"] == {"a": ["0", "1"]}
+    offset = plan.ahead(offset)
+    assert (offset["splits"], offset["silent"]) == ({"a": ["0", "1"]}, {})
+
+
+def test_a_stream_that_waits_is_said_to_be_idle_once() -> None:
+    clock = Clock()
+    plan = planner(Listed("a", there={"": 1}), clock=clock, idle=10_000_000, policy="wait")
+    offset = plan.ahead(plan.initial())
+    clock.now += 11
+    offset = plan.ahead(offset)
+    assert offset["idle"] == {"a": 1_000_000}
+    clock.now += 60
+    assert plan.ahead(offset) == offset
 
 
 def test_a_silent_stream_moves_on_second_by_second() -> None:
