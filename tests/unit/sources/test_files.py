@@ -400,3 +400,11 @@ def test_the_offset_stays_small_however_many_files_were_read(tmp_path: Path) -> 
         write(tmp_path / f"{number:03}.ndjson", [number])
     source = FileSource("s", str(tmp_path))
     assert max(len(json.dumps(end)) for _, end in batches(source, Limit(records=5))) < 1000
+
+
+def test_a_batch_that_has_all_its_records_takes_no_further_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.ndjson", range(3))
+    (tmp_path / "b.json").write_text('[{"at": 4}, {"at": 5}]')
+    planned = batches(FileSource("s", str(tmp_path)), Limit(records=3))
+    taken = [[file["name"] for file in end["files"]] for _, end in planned]
+    assert taken == [["a.ndjson"], ["b.json"]]

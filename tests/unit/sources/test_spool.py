@@ -134,6 +134,14 @@ def test_a_torn_line_longer_than_a_block_is_cut_off(tmp_path: Path) -> None:
         assert spool.position == Position(3, 2)
 
 
+def test_a_torn_line_leaves_nothing_behind_in_a_segment_that_others_follow(tmp_path: Path) -> None:
+    (tmp_path / "00000000.ndjson").write_bytes(b'{"n": 0}\n' + b"x" * 100)
+    with Spool(tmp_path, segment_size=20) as spool:
+        spool.append(numbers(1, 4))
+    assert len(list(tmp_path.glob("*.ndjson"))) > 2
+    assert [one["n"] for one in records_in(tmp_path)] == list(range(5))
+
+
 def test_lines_that_came_without_their_cursor_are_taken_back_and_no_reader_saw_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

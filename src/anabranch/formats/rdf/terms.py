@@ -17,6 +17,7 @@ from typing import Any
 import pyoxigraph as ox
 
 from anabranch.errors import MalformedEventError
+from anabranch.model.remembered import LONGEST
 from anabranch.model.terms import LANG_STRING, XSD_STRING, Blank, Iri, Literal, Term, Triple, blank_label
 
 # ASCII without percent signs and brackets, and no authority with a port or a user: the rest is left to pyoxigraph.
@@ -38,7 +39,7 @@ _PLACE = re.compile(r"^Parser error (?:at|between) line .*?: ")
 _MOST_TERMS = 1 << 18
 
 _known: dict[str, Term] = {}
-"""Terms by their text, blank nodes left out: a stream says the same names again and again."""
+"""Terms by their text, without blank nodes and long texts: a stream says the same names again and again."""
 
 
 # --- from text --------------------------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ def parse_term(text: str, document: str) -> Term:
             term = Literal(lexical, LANG_STRING, language.lower())
         else:
             term = Literal(lexical, datatype or XSD_STRING)
-    if term.__class__ is not Blank:
+    if term.__class__ is not Blank and len(text) <= LONGEST:
         if len(_known) >= _MOST_TERMS:
             _known.clear()
         _known[text] = term

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.errors import MalformedEventError
+from anabranch.formats.rdf import terms
 from anabranch.formats.rdf.terms import (
     document_of,
     from_oxigraph,
@@ -117,3 +118,11 @@ def test_documents_of_different_streams_and_places_have_different_names() -> Non
     names = [document_of(stream, place) for stream in ("", "s", "http://a/s", "http://a/t") for place in ("1", "2-1")]
     assert len(set(names)) == len(names)
     assert document_of("http://a/s", "1/2-1") == document_of("http://a/s", "1/2-1")
+
+
+def test_short_terms_are_remembered_and_long_ones_are_not() -> None:
+    short, long = '"remembered"', f'"{"x" * 1000}"'
+    assert terms.parse_term(short, "d") is terms.parse_term(short, "d")
+    assert terms.parse_term(long, "d") == Literal("x" * 1000)
+    assert short in terms._known
+    assert long not in terms._known
