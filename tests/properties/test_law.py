@@ -13,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from anabranch.engine.running import Running
 from anabranch.optimizer import optimize
 from anabranch.optimizer.rules import GRAPH_RULES
 from anabranch.syntax import languages
 from anabranch.syntax.seraph.parser import parse_script
 from anabranch.syntax.seraph.printer import print_script
 from anabranch.testing.cases import Case, agreed, new_session
-from anabranch.testing.draws import draw_case
+from anabranch.testing.draws import draw_case, draw_unwound, permuted
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
 SHARDS = 20
@@ -92,3 +93,22 @@ def told(case: Case, rules: str | list[str]) -> list[str]:
         session.push(name, events)
     session.finish()
     return [repr(answer.to_dict()) for query in queries for answer in query.poll()]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=LARGE)
+@given(st.randoms(use_true_random=False))
+def test_the_order_in_which_events_of_an_instant_come_changes_no_answer(random: Random) -> None:
+    case = draw_unwound(random)
+    assert told(case, "all") == told(permuted(case, random), "all")
+
+
+def test_lists_that_are_unwound_are_kept_up_to_date_as_the_law_says() -> None:
+    for number in range(60):
+        case = draw_unwound(Random(f"unwound/{number}"), number)
+        agreed(case)
+        session = new_session(case, running=Running(verify=1))
+        queries = session.register_all(case.query)
+        session.push("s", case.streams["s"])
+        session.finish()
+        assert [query.differing for query in queries] == [0, 0, 0], case.query
+        assert all(query.verified for query in queries), "what is computed anew is verified too"

@@ -7,7 +7,7 @@ expression is walked without a change here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 from anabranch.algebra.expressions import (
     AggregateCall,
@@ -35,8 +35,10 @@ from anabranch.algebra.operators import (
     Static,
     TripleSource,
     Union,
+    Unit,
     Unwind,
     Window,
+    _Single,
 )
 from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
 from anabranch.algebra.triples import Ask, Delegated, Describe, GraphPattern, Minus, Path, StaticPart
@@ -127,16 +129,57 @@ def static_graphs(plan: Operator) -> tuple[Static, ...]:
 
 
 def keeps_order(plan: Operator) -> bool:
-    """Whether the rows come in an order that the query asked for or can rely on: they were sorted or unwound on the
-    way, or come from the query itself. All other rows are a bag, whatever the order in which they are found."""
-    pending, reads = [plan], False
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Order | Unwind):
-            return True
-        reads = reads or bool(read_by(node))
-        pending.extend(node.inputs)
-    return not reads
+    """Whether the rows come in an order that the query says: they were sorted on the way, or come from the query
+    itself, as the items of a list do. All other rows are a bag, whatever the order in which they are found."""
+    return _order_of(plan) == _SAID
+
+
+def keeps_lists(plan: Operator) -> bool:
+    """Whether the rows come in an order that the query says, or each list that was unwound in its own."""
+    return _order_of(plan) >= _LISTS
+
+
+def lists_in_order(plan: Operator) -> Operator:
+    """The plan with the rows of a bag put in the order of their values before lists of theirs are unwound: then the
+    order of all items depends on no order in which rows are found."""
+    if isinstance(plan, Unwind) and _order_of(plan.input) == _NONE:
+        return replace(plan, input=Order(plan.input, (), span=plan.span))
+    if _order_of(plan) != _LISTS:
+        return plan
+    if isinstance(plan, Union | Join | LeftJoin | Minus):
+        return replace(plan, left=lists_in_order(plan.left), right=lists_in_order(plan.right))
+    assert isinstance(plan, _Single), "an operator that keeps an order has an input"
+    return replace(plan, input=lists_in_order(plan.input))
+
+
+_NONE, _LISTS, _SAID = range(3)
+
+
+def _order_of(plan: Operator) -> int:
+    """How far the rows' order is one that the query says: not at all, that of lists within rows of a bag, or wholly."""
+    match plan:
+        case Order():
+            return _SAID
+        case Unwind(below):
+            return max(_order_of(below), _LISTS)
+        case Aggregate(below) | Distinct(below):
+            return _NONE if _order_of(below) < _SAID else _SAID
+        case Join(left, right) | LeftJoin(left, right):
+            if isinstance(left, Unit):
+                return _order_of(right)
+            return _NONE if _reads_any(right) else min(_order_of(left), _order_of(right))
+        case Minus(left):
+            return _order_of(left)
+        case Union(left, right):
+            return min(_order_of(left), _order_of(right))
+        case _ if read_by(plan):
+            return _NONE
+        case _:
+            return min(map(_order_of, plan.inputs), default=_SAID)
+
+
+def _reads_any(plan: Operator) -> bool:
+    return bool(read_by(plan)) or any(map(_reads_any, plan.inputs))
 
 
 def only_picks(project: Project) -> bool:
@@ -160,6 +203,11 @@ def depends_on_order(call: AggregateCall) -> bool:
 def is_volatile(plan: Operator | Expression) -> bool:
     """Whether the plan may answer differently over the same graphs: it reads the clock or a random number."""
     return any(reads_clock(node) or _reads_chance(node) for node in walk(plan))
+
+
+def reads_chance(plan: Operator) -> bool:
+    """Whether the plan draws random numbers, or makes names that no other evaluation makes."""
+    return any(map(_reads_chance, walk(plan)))
 
 
 def _reads_chance(node: Operator | Expression) -> bool:

@@ -87,6 +87,7 @@ class Plans:
     __slots__ = (
         "_compiled",
         "_parts",
+        "_plain",
         "_plan",
         "_planned",
         "_registration",
@@ -106,6 +107,7 @@ class Plans:
         self._plan: Operator | None = None
         self._compiled: CompiledPlan | None = None
         self._planned: QueryPlan | None = None
+        self._plain: CompiledPlan | None = None
         self._trails = True
         self._parts: Parts = "apart"
         self.models = models_of(registration.plan)
@@ -126,6 +128,12 @@ class Plans:
         if self._compiled is None:
             self._compiled = compile_plan(plan)
         return self._compiled
+
+    def plain(self) -> CompiledPlan:
+        """The plan as the text has it, without any rule."""
+        if self._plain is None:
+            self._plain = compile_plan(self._registration.plan)
+        return self._plain
 
     def planned(self, around: Surroundings, parameters: Mapping[str, Value]) -> QueryPlan:
         plan = self.plan(around)

@@ -12,7 +12,7 @@ Invariant: the state is the first and the next instant's index and the previous 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,15 @@ from random import Random
 from typing import TypeAlias
 
 from anabranch.algebra.operators import Order, Registration, Source, Static, Window
-from anabranch.algebra.walk import is_empty_without_events, is_volatile, root_order, static_graphs, walk, windows
+from anabranch.algebra.walk import (
+    is_empty_without_events,
+    is_volatile,
+    reads_chance,
+    root_order,
+    static_graphs,
+    walk,
+    windows,
+)
 from anabranch.engine.answers import Answer, Row, bag_difference, row_key
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.contents import ContentKey, Model
@@ -31,6 +39,7 @@ from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.running import OnError
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
+from anabranch.engine.turned import turned_around
 from anabranch.engine.views import Frame, View, needed_from, widest_bounds
 from anabranch.engine.works import OperatorWork, operator_works
 from anabranch.errors import Cancelled, EvaluationError, InternalError, QueryError
@@ -93,6 +102,7 @@ class ContinuousQuery:
         self.windows: tuple[Window, ...] = tuple(dict.fromkeys(whole(one) for one in windows(registration.plan)))
         self.static_names: tuple[str, ...] = tuple(dict.fromkeys(one.name for one in static_graphs(registration.plan)))
         self.is_volatile = is_volatile(registration.plan)
+        self._is_verified = options.evaluator == "own" and not reads_chance(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
         self._is_listed_in_order = registration.output == "snapshot" and root_order(registration.plan) is not None
         self._plans = Plans(registration, self.static_names, options.evaluator)
@@ -385,6 +395,7 @@ class ContinuousQuery:
         if planned is None or planned.root is None:
             self._flow = None
             self._kept.replace(self._anew(at, index, views, around))
+            self._verify(at, index, views, around)
             return
         encoded = around.contents.encoded
         if self._flow is None or not self._flow.fits(planned, encoded):
@@ -400,25 +411,13 @@ class ContinuousQuery:
             return
         self._warn(at, conflict)
         self._kept.follow(flow.maintained, began=flow.ticks == 1)
-        if around.running.verify and self.evaluations % around.running.verify == 0:
-            self._verify(at, self._anew(at, index, views, around, SkippedRows()))
+        self._verify(at, index, views, around)
 
-    def _anew(
-        self,
-        at: int,
-        index: int,
-        views: Mapping[Window, View],
-        around: Surroundings,
-        instead: SkippedRows | None = None,
-    ) -> list[Row]:
-        """The rows by the plain evaluator; rows that it skips are counted, or counted `instead` elsewhere."""
-        context = self.context(at, index, views, around)
-        if instead is not None and context.skipped is not None:
-            context.skipped = instead
-        rows = list(self._plans.compiled(around).run(context))
-        if not self._is_listed_in_order:
-            rows.sort(key=row_order_key)
-        return rows
+    def _anew(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
+        return self._listed(self._plans.compiled(around).run(self.context(at, index, views, around)))
+
+    def _listed(self, rows: Iterable[Row]) -> list[Row]:
+        return list(rows) if self._is_listed_in_order else sorted(rows, key=row_order_key)
 
     def context(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> Context:
         """What the plain evaluator is given at an instant."""
@@ -482,8 +481,15 @@ class ContinuousQuery:
             self.warnings.append(QueryWarning(self.name, at, conflict))
         self._last_conflict = conflict
 
-    def _verify(self, at: int, rows: list[Row]) -> None:
-        """Compare what is kept with what the plain evaluator says."""
+    def _verify(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+        """Compare what is kept with what the plain evaluator says of the plan as the text has it, over the same
+        elements found in another order: no answer depends on that order, and none on how it was computed."""
+        every = around.running.verify
+        if not every or self.evaluations % every or not self._on_changes or not self._is_verified:
+            return
+        context = self.context(at, index, views, around)
+        turned = turned_around(context, views, self.options.conflicts, around.mapping)
+        rows = self._listed(self._plans.plain().run(turned))
         self.verified += 1
         kept = self._kept.rows()
         expected, found = [row_key(row) for row in rows], [row_key(row) for row in kept]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
-from anabranch.algebra.walk import depends_on_order, keeps_order
+from anabranch.algebra.walk import depends_on_order, keeps_lists
 from anabranch.delta.operators.grouping import AnnotatedRows, Call, GroupedAggregates
 from anabranch.planner.conditions import require_pure
 from anabranch.planner.runtime import RowValues, Runtime
@@ -57,7 +57,7 @@ def _require_usable(operator: op.Aggregate | op.Annotate, calls: Sequence[ex.Agg
     for call in calls:
         for argument in call.arguments:
             require_pure(argument)
-        if depends_on_order(call) and keeps_order(operator.input):
+        if depends_on_order(call) and keeps_lists(operator.input):
             raise NotIncremental(f"{call.function}() keeps an order that was asked for below")
 
 

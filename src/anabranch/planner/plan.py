@@ -579,11 +579,10 @@ class Planner:
         while isinstance(below, op.Project) and only_picks(below):
             picks.append(below)
             below = below.input
-        if isinstance(below, op.Order):
-            spec = self.ordered(operator, below, self.build(below.input, scope))
-            self.modes[id(below)] = incremental(below, spec.name)
-        else:
-            spec = slice_spec(operator, None, self.build(below, scope))
+        if not isinstance(below, op.Order):  # rows stand in the order of the values that are left
+            return slice_spec(operator, None, self.build(operator.input, scope))
+        spec = self.ordered(operator, below, self.build(below.input, scope))
+        self.modes[id(below)] = incremental(below, spec.name)
         for project in reversed(picks):
             spec = self.project(project, spec, project.items, scope)
             self.modes[id(project)] = Mode("incremental", spec.name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Operator, TripleSource
-from anabranch.algebra.walk import keeps_order
+from anabranch.algebra.walk import keeps_lists, lists_in_order
 from anabranch.errors import EvaluationError, InternalError, Span
 from anabranch.model.compare import canonical_key
 from anabranch.model.temporal.functions import now
@@ -361,8 +361,8 @@ def _reduction(initial: Evaluator, source: Evaluator, step: Evaluator, span: Spa
 
 def _collection(plan: Operator, shown: Evaluator, columns: Columns) -> Evaluator:
     """A list with what is shown of each row of a plan; rows on which that fails are skipped."""
-    rows, argument = _nested(plan, columns)
-    in_order = keeps_order(plan)
+    rows, argument = _nested(lists_in_order(plan), columns)
+    in_order = keeps_lists(plan)
 
     def evaluate(row: Row, context: Context) -> Value:
         found: list[Value] = []

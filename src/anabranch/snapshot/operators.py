@@ -13,6 +13,7 @@ gives does not depend on the order in which a graph holds its elements.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import groupby, islice
 from operator import itemgetter
@@ -20,7 +21,7 @@ from operator import itemgetter
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import keeps_order
+from anabranch.algebra.walk import depends_on_order, keeps_lists, keeps_order, lists_in_order
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.compare import SortKey, first_of, identity_key, order_key, row_order
 from anabranch.model.values import Value
@@ -75,6 +76,10 @@ def compile_operator(operator: op.Operator, argument: Columns) -> RowSource:
             return StaticRows(operator, compile_operator(plan, argument), instead)
         case tr.Delegated():
             return compile_delegated(operator)
+    if isinstance(operator, op.Aggregate | op.Annotate) and any(
+        depends_on_order(one) for _, one in operator.aggregates
+    ):
+        operator = replace(operator, input=lists_in_order(operator.input))
     inputs = operator.inputs
     if len(inputs) != 1:
         raise InternalError(f"{type(operator).__name__} has no plain evaluation")
@@ -102,9 +107,9 @@ def _compile_single(operator: op.Operator, source: RowSource, columns: Columns) 
         case op.Project(_, items):
             return _project(source, columns, items)
         case op.Aggregate(_, keys, aggregates):
-            return compile_aggregate(source, columns, keys, aggregates, keeps_order(operator.input))
+            return compile_aggregate(source, columns, keys, aggregates, keeps_lists(operator.input))
         case op.Annotate(_, names, aggregates):
-            return compile_annotate(source, columns, names, aggregates, keeps_order(operator.input))
+            return compile_annotate(source, columns, names, aggregates, keeps_lists(operator.input))
         case op.Distinct():
             return _distinct(source)
         case op.Order(below, order):

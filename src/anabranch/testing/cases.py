@@ -118,7 +118,7 @@ def _run(case: Case, push: Any) -> Outcome:
     return dict(outcome)
 
 
-def new_session(case: Case, rules: str | Sequence[str] = "all") -> Session:
+def new_session(case: Case, rules: str | Sequence[str] = "all", running: Running | None = None) -> Session:
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else None
     session = Session.local(
         streams=names,
@@ -126,7 +126,7 @@ def new_session(case: Case, rules: str | Sequence[str] = "all") -> Session:
         windows=case.options.get("windows", "trailing"),  # type: ignore[arg-type]
         conflicts=case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
         rules=rules,
-        running=Running(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
+        running=running or Running(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
     )
     for name, graph in case.graphs.items():
         session.graph(name, graph)

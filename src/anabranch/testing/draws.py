@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -84,6 +85,57 @@ def _node(random: Random, node_id: int) -> Node:
 def _properties(random: Random) -> dict[str, Value]:
     values: tuple[Value, ...] = (0, 1, 2, 3, 1.5, "a", "b", True, [1, 2])
     return {key: random.choice(values) for key in ("x", "y") if random.random() < 0.6}
+
+
+_UNWOUND = (
+    "EMIT x LIMIT {few}",
+    "EMIT x, n.k AS k SKIP 1 LIMIT {few}",
+    "EMIT x, count(*) AS c ORDER BY c{desc} LIMIT {few}",
+    "EMIT x, n.k AS k ORDER BY k{desc}",
+    "WITH DISTINCT x EMIT collect(x) AS xs",
+    "WITH DISTINCT x EMIT x LIMIT {few}",
+    "WITH x, count(*) AS c EMIT collect(x) AS xs, sum(c) AS c",
+    "WITH x, n ORDER BY n.k{desc} EMIT collect(x) AS xs",
+    "WITH x, n ORDER BY n.k{desc} LIMIT {few} EMIT collect(n.k) AS ks",
+    "EMIT collect(x) AS xs, collect(n.k) AS ks",
+    "EMIT n.k AS k, collect(DISTINCT x) AS xs",
+    "UNWIND [x, 1] AS y EMIT collect(y) AS ys",
+    "MATCH (n)-->(m) WITHIN PT5M EMIT collect(m.k) AS ms, collect(x) AS xs",
+    "WITH n, collect(x) AS xs ORDER BY size(xs) EMIT collect(xs) AS all",
+    "WITH n, x ORDER BY x MATCH (n)-->(m) WITHIN PT5M EMIT x, collect(m.k) AS ms",
+)
+
+
+def draw_unwound(random: Random, number: int = 0) -> Case:
+    """A case by chance whose queries unwind lists of nodes, cut rows off and collect what is left, over events of few
+    instants. No two events of an instant say something of the same element."""
+    queries = []
+    for index in range(3):
+        body = random.choice(_UNWOUND).format(few=random.randint(1, 3), desc=random.choice(("", " DESC")))
+        text = f"MATCH (n) WITHIN {random.choice(_WIDTHS)} UNWIND n.xs AS x {body}"
+        output = random.choice(("SNAPSHOT", "SNAPSHOT", "ON ENTERING"))
+        queries.append(f"REGISTER QUERY q{index} STARTING AT 2022-10-14T12:00 {{ {text} {output} EVERY PT1M }}")
+    events = []
+    for at in range(random.randint(1, 4)):
+        ids = random.sample(range(8), random.randint(2, 8))
+        for event, source in enumerate(ids):
+            xs: list[Value] = [random.choice((1, 2, 3, 1.0, "a", "b")) for _ in range(random.randint(0, 3))]
+            node = Node(source, ("A",), {"k": random.randint(0, 2), "xs": xs})
+            targets = random.sample(ids[: event + 1], min(event + 1, random.randint(0, 2)))
+            edges = tuple(Relationship(f"{at}/{source}/{target}", "R", source, target) for target in targets)
+            events.append(Event(_START + at * _MINUTE, (node,), edges))
+    return Case(
+        Path(f"unwound-{number}.case"), options={"streams": "s"}, query="\n".join(queries), streams={"s": events}
+    )
+
+
+def permuted(case: Case, random: Random) -> Case:
+    """The case with the events of each instant in another order."""
+    streams = {}
+    for name, events in case.streams.items():
+        shuffled = random.sample(events, len(events))
+        streams[name] = sorted(shuffled, key=lambda event: event.event_time)
+    return replace(case, streams=streams)
 
 
 class _Query:

@@ -9,6 +9,7 @@ from anabranch.algebra.operators import Pattern, Static, Stream, Window
 from anabranch.algebra.walk import (
     is_empty_without_events,
     is_volatile,
+    keeps_lists,
     keeps_order,
     sources,
     static_graphs,
@@ -94,7 +95,7 @@ def test_plans_that_have_no_row_without_events_are_known(query: str, expected: b
         ("MATCH (a) WITH a.x AS x, count(*) AS c RETURN x, c", False),
         ("MATCH (a) RETURN a ORDER BY a.x", True),
         ("MATCH (a) WITH a ORDER BY a.x RETURN collect(a) AS all", True),
-        ("MATCH (a) UNWIND a.list AS x RETURN x", True),
+        ("MATCH (a) UNWIND a.list AS x RETURN x", False),
         ("MATCH (a) WHERE EXISTS { MATCH (a)-->(b) WITH b ORDER BY b.x RETURN b } RETURN a", False),
         ("RETURN 1 AS x", True),
         ("WITH 1 AS x RETURN x UNION ALL RETURN 2 AS x", True),
@@ -103,3 +104,20 @@ def test_plans_that_have_no_row_without_events_are_known(query: str, expected: b
 )
 def test_rows_have_an_order_when_somebody_asked_for_it_or_the_query_brings_them(text: str, kept: bool) -> None:
     assert keeps_order(seraph.plan(text)) is kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("MATCH (a) UNWIND a.list AS x RETURN x", True),
+        ("MATCH (a) UNWIND a.list AS x WITH x WHERE x > 1 UNWIND [x, 1] AS y RETURN y", True),
+        ("MATCH (a) UNWIND a.list AS x RETURN DISTINCT x", False),
+        ("MATCH (a) UNWIND a.list AS x RETURN x, count(*) AS n", False),
+        ("MATCH (a) UNWIND a.list AS x MATCH (b {k: x}) RETURN b", False),
+        ("MATCH (a) WITH a ORDER BY a.x MATCH (a)-->(b) RETURN b", False),
+        ("UNWIND [2, 1, 2] AS x WITH DISTINCT x RETURN x", True),
+        ("MATCH (a) RETURN a", False),
+    ],
+)
+def test_a_list_keeps_its_order_until_rows_are_put_together(text: str, kept: bool) -> None:
+    assert keeps_lists(seraph.plan(text)) is kept

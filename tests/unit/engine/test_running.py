@@ -9,13 +9,14 @@ import pytest
 
 from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.plans import planned
-from anabranch.engine.running import MATCHERS, Running
+from anabranch.engine.running import MATCHERS, Force, Running
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.optimizer import Knowledge, optimize
+from anabranch.snapshot import compile_plan
 from anabranch.syntax import languages
 
 SECOND = 1_000_000
@@ -87,12 +88,15 @@ def test_verified_evaluations_are_counted_and_agree() -> None:
     assert query.warnings() == []
 
 
-def test_a_difference_is_told_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
-    from anabranch.engine.query import ContinuousQuery
+@pytest.mark.parametrize("force", ["auto", "recompute"])
+def test_a_difference_is_told_loudly(monkeypatch: pytest.MonkeyPatch, force: Force) -> None:
+    from anabranch.engine.plans import Plans
+    from anabranch.syntax import seraph
 
-    session = Session.local(running=Running(verify=1))
+    session = Session.local(running=Running(verify=1, force=force))
     query = session.register(FRIENDS)
-    monkeypatch.setattr(ContinuousQuery, "_anew", lambda self, *arguments: [("p9", "p9")])
+    other = compile_plan(seraph.plan("RETURN 'p9' AS a, 'p9' AS b"))
+    monkeypatch.setattr(Plans, "plain", lambda self: other)
     session.push("s", [meeting(1, 1, 2), meeting(3, 2, 3)])
     session.finish()
     assert query.differing > 0
@@ -224,3 +228,14 @@ def test_a_query_that_would_tell_the_same_for_thousands_of_years_is_refused_and_
 def test_events_are_not_late_by_less_than_nothing(lateness: str | timedelta) -> None:
     with pytest.raises(EngineError, match="cannot be late by"):
         Session.local(lateness=lateness)
+
+
+@pytest.mark.parametrize(
+    "body", ["EMIT tag, count(*) AS n ORDER BY n DESC LIMIT 3", "EMIT tag LIMIT 3", "EMIT tag, p.id AS id ORDER BY tag"]
+)
+def test_the_first_of_what_lists_hold_is_kept_on_changes(body: str) -> None:
+    text = (
+        f"REGISTER QUERY q STARTING AT NOW {{ MATCH (p) WITHIN PT5M UNWIND p.tags AS tag {body} SNAPSHOT EVERY PT1M }}"
+    )
+    registration = languages.registrations(text)[0]
+    assert planned(registration.plan, registration, Running(), {}).is_incremental
