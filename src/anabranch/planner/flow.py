@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import DeltaOperator, Size
+from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import LimitExceeded
 from anabranch.planner.feeds import Tick
 from anabranch.planner.runtime import Runtime
@@ -83,6 +84,8 @@ class Flow:
             return self._advanced(tick)
         except MemoryError:
             raise out_of_memory(self._at) from None
+        except BudgetExceeded as error:
+            raise out_of_memory(self._at, f"{error}") from None
 
     def _advanced(self, tick: Tick) -> Batch:
         check = tick.context.check
@@ -183,12 +186,12 @@ class Flow:
         return [(step.spec, step.work, step.part.size()) for step in self._steps]
 
 
-def out_of_memory(spec: Spec | None = None) -> LimitExceeded:
+def out_of_memory(spec: Spec | None = None, needs: str = "") -> LimitExceeded:
     """What to say when there is not enough memory for a part of a query, which is named by its operator."""
     what = "the plain evaluator" if spec is None else spec.name
     return LimitExceeded(
         "SER-311",
-        f"the memory ran out in {what}",
+        f"{what} needs {needs} at once" if needs else f"the memory ran out in {what}",
         "narrow the window, name more labels, types or constants, connect the parts of the pattern, or let it end "
         "earlier by --max-steps or --max-state",
         getattr(None if spec is None else spec.about, "span", None),

@@ -59,6 +59,7 @@ class RowValues:
     ) -> None:
         self._runtime = runtime
         self._failed = failed
+        self._span = expression.span
         self._pick: int | None = None
         self._constant: int | None = None
         self._known: dict[RowKey, int] = {}
@@ -97,7 +98,7 @@ class RowValues:
         try:
             return dictionary.encode(self._evaluate(row, self._runtime.context))
         except EvaluationError as error:
-            self._runtime.refuse(error)
+            self._runtime.refuse(error.located(self._span))
             return self._failed
 
 

@@ -20,6 +20,8 @@ from anabranch.snapshot.index import GraphIndex
 from anabranch.snapshot.plugin import Plugin
 
 MAX_STEPS = 50_000_000
+MAX_HELD = 1 << 30  # bytes that rows of one evaluation may take at once
+_ROW_WORDS = 7  # of a tuple, besides its columns
 _STRETCH = 1 << 16  # steps between two looks at whether somebody asks for an end
 
 
@@ -70,7 +72,7 @@ class Context:
     static_version: Callable[[str], int] | None = None
     plugin: Plugin | None = None
     memory: dict[object, Any] = field(default_factory=dict, repr=False)
-    _look_at: int = 0
+    look_at: int = 0
     _indexes: dict[Source, GraphIndex] = field(default_factory=dict, repr=False)
     _triples: dict[TripleSource, Triples] = field(default_factory=dict, repr=False)
     # the same by the source object's id: hashing a window takes longer than the rest of a lookup
@@ -101,7 +103,7 @@ class Context:
     def spend(self, steps: int) -> None:
         """Count work that a pattern, a join or a list multiplies; past the budget, give up rather than hang."""
         self.steps += steps
-        if self.steps > self._look_at:
+        if self.steps > self.look_at:
             self._look()
 
     def _look(self) -> None:
@@ -114,11 +116,22 @@ class Context:
             )
         if self.check is not None:
             self.check()
-        self._look_at = min(self.max_steps, self.steps + _STRETCH)
+        self.look_at = min(self.max_steps, self.steps + _STRETCH)
+
+    def hold(self, rows: int, width: int) -> None:
+        """Refuse more rows at once than there is room for."""
+        if rows * (width + _ROW_WORDS) * 8 > MAX_HELD:
+            raise LimitExceeded(
+                "SER-306",
+                f"the query has more than {rows:,} rows over this window",
+                "connect the parts of the pattern, narrow the window, or aggregate",
+            )
+        if self.check is not None:
+            self.check()
 
     def begin(self) -> None:
         """Begin with a whole budget."""
-        self.steps = self._look_at = 0
+        self.steps = self.look_at = 0
 
     def skip(self, error: EvaluationError) -> None:
         """Pass over the row on which an expression failed, and count it; or raise the error, where rows are not skipped

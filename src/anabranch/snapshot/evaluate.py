@@ -5,12 +5,16 @@ Invariant: this is the law. What it answers is what the query means; everything 
 
 from __future__ import annotations
 
+from itertools import islice
+
 from anabranch.algebra.operators import Operator
 from anabranch.model.values import Value
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.operators import compile_operator
 
 Table = list[tuple[Value, ...]]
+
+_STRETCH = 1 << 16  # rows between two looks at how many there are
 
 
 class CompiledPlan:
@@ -24,7 +28,11 @@ class CompiledPlan:
     def run(self, context: Context, argument: tuple[Value, ...] = ()) -> Table:
         """All rows, over the graphs of the context. The budget begins anew."""
         context.begin()
-        return list(self._rows(context, argument))
+        source, found, width = self._rows(context, argument), [], len(self.columns)
+        while part := list(islice(source, _STRETCH)):
+            found += part
+            context.hold(len(found), width)
+        return found
 
 
 def compile_plan(plan: Operator, argument: tuple[str, ...] = ()) -> CompiledPlan:

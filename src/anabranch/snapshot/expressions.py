@@ -7,7 +7,7 @@ Invariant: a failure carries the span of the innermost expression that failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from anabranch.algebra import expressions as ex
@@ -23,6 +23,7 @@ from anabranch.snapshot.compiled import Evaluator, Row, RowSource, kind_of, trut
 from anabranch.snapshot.connections import compile_component, compile_connected
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.functions import CONTEXT_FUNCTIONS, FUNCTIONS
+from anabranch.snapshot.limits import NESTED, check_nested
 from anabranch.snapshot.logic import COMPARISONS, QUANTIFIERS, conjunction, disjunction, exclusive, negation
 from anabranch.snapshot.rdf.functions import compile_call
 from anabranch.snapshot.variables import argument_names
@@ -31,6 +32,11 @@ Columns = tuple[str, ...]
 
 _HASHED = frozenset((str, int))  # kinds whose equality in Python is their equality in a query
 _HASHED_FROM = 8
+_SHORT = 64  # characters or items
+_GROWING = frozenset({"replace", "split", "range", "reverse", "tail"})  # functions that make texts and lists
+_GROWING_TERMS = frozenset({"sparql:concat", "sparql:replace", "sparql:encode_for_uri"})
+_STRETCH = 4096  # items
+_PRICE = 2  # of an item that a comprehension makes
 
 
 def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator:
@@ -57,10 +63,9 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
         case ex.Sublist(subject, start, stop):
             return _sublist(compiled(subject), optional(start), optional(stop), expression.span)
         case ex.ListOf(items):
-            return _list(items, tuple(map(compiled, items)))
+            return _list(items, tuple(map(compiled, items)), expression.span)
         case ex.MapOf(entries):
-            named = tuple((name, compiled(value)) for name, value in entries)
-            return lambda row, context: {name: value(row, context) for name, value in named}
+            return _map(tuple((name, compiled(value)) for name, value in entries), expression.span)
         case ex.And(operands):
             return _located(conjunction(tuple(map(compiled, operands))), expression.span)
         case ex.Or(operands):
@@ -81,7 +86,8 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
         case ex.Call("in", (item, container)):
             return _membership(compiled(item), compiled(container), expression.span)
         case ex.Call(function, arguments) if function.startswith("sparql:"):
-            return compile_call(function, list(map(compiled, arguments)))
+            call = compile_call(function, list(map(compiled, arguments)))
+            return _located(call, expression.span) if function in _GROWING_TERMS else call
         case ex.WindowBound(window, side):
             at = 0 if side == "start" else 1
             return lambda row, context: now(context.bounds(window)[at])
@@ -166,11 +172,36 @@ def _sublist(subject: Evaluator, start: Evaluator | None, stop: Evaluator | None
     return evaluate
 
 
-def _list(items: tuple[ex.Expression, ...], evaluators: tuple[Evaluator, ...]) -> Evaluator:
+def _map(named: tuple[tuple[str, Evaluator], ...], span: Span | None) -> Evaluator:
+    def evaluate(row: Row, context: Context) -> Value:
+        value = {name: part(row, context) for name, part in named}
+        return _flat_enough(value, value.values(), span)
+
+    return evaluate
+
+
+def _list(items: tuple[ex.Expression, ...], evaluators: tuple[Evaluator, ...], span: Span | None) -> Evaluator:
     if all(isinstance(item, ex.Constant) for item in items):
         constant: Value = [item.value for item in items if isinstance(item, ex.Constant)]
         return lambda row, context: constant
-    return lambda row, context: [item(row, context) for item in evaluators]
+
+    def evaluate(row: Row, context: Context) -> Value:
+        value = [item(row, context) for item in evaluators]
+        return _flat_enough(value, value, span)
+
+    return evaluate
+
+
+def _flat_enough(value: Value, parts: Iterable[Value], span: Span | None) -> Value:
+    """A list or map, unless what it nests is too much."""
+    for part in parts:
+        if part.__class__ in NESTED:
+            try:
+                check_nested(value)
+            except EvaluationError as error:
+                raise error.located(span) from None
+            break
+    return value
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------
@@ -182,6 +213,41 @@ def _located(evaluator: Evaluator, span: Span | None) -> Evaluator:
             return evaluator(row, context)
         except EvaluationError as error:
             raise error.located(span) from None
+
+    return evaluate
+
+
+def _paid(evaluator: Evaluator, span: Span | None, makes_items: bool) -> Evaluator:
+    """An expression whose texts and lists are paid for from the budget; where it makes the items too, these cost more
+    than their places in a list."""
+
+    def evaluate(row: Row, context: Context) -> Value:
+        value = evaluator(row, context)
+        kind = value.__class__
+        if kind is list:
+            size = len(value)  # type: ignore[arg-type]
+            _pay(_PRICE * size if makes_items else 1 + (size >> 2), context, span)
+        elif kind is str:
+            _pay(1 + (len(value) >> 5), context, span)  # type: ignore[arg-type]
+        return value
+
+    return evaluate
+
+
+def _added(left: Evaluator, right: Evaluator, span: Span | None) -> Evaluator:
+    """A sum; a text or list that is long is paid for."""
+    add = FUNCTIONS["add"]
+
+    def evaluate(row: Row, context: Context) -> Value:
+        one, other = left(row, context), right(row, context)
+        try:
+            value: Any = add(one, other)
+            kind = value.__class__
+            if (kind is str or kind is list) and len(value) > _SHORT:
+                context.spend(len(value) >> (2 if kind is list else 5))
+        except EvaluationError as error:
+            raise error.located(span) from None
+        return value
 
     return evaluate
 
@@ -223,7 +289,10 @@ def _call(name: str, arguments: tuple[Evaluator, ...], span: Span | None) -> Eva
     folded = name.lower()
     function = FUNCTIONS.get(folded)
     if function is not None:
-        return _applied(function, arguments, span)
+        if folded == "add":
+            return _added(arguments[0], arguments[1], span)
+        applied = _applied(function, arguments, span)
+        return _paid(applied, span, folded == "range") if folded in _GROWING else applied
     contextual = CONTEXT_FUNCTIONS.get(folded)
     if contextual is None:
         raise InternalError(f"no function `{name}` in the snapshot evaluator")
@@ -310,13 +379,41 @@ def _comprehension(
         if items is None:
             return None
         found: list[Value] = []
-        for item in items:
-            inner = (*row, item)
-            if where is None or _true(where(inner, context), span):
-                found.append(item if result is None else result(inner, context))
+        for part in _stretches(items, _PRICE, context, span):
+            for item in part:
+                inner = (*row, item)
+                if where is None or _true(where(inner, context), span):
+                    found.append(item if result is None else result(inner, context))
+        if found and (found[0].__class__ in NESTED or found[-1].__class__ in NESTED):
+            return _flat_enough(found, found, span)
         return found
 
     return evaluate
+
+
+def _stretches(items: list[Value], price: int, context: Context, span: Span | None) -> Iterable[list[Value]]:
+    """The items in parts that are paid for one by one, so that a long list neither outruns the budget nor hides that
+    the evaluation was cancelled."""
+    if len(items) > _STRETCH:
+        return _long_stretches(items, price, context, span)
+    context.steps += price * len(items)
+    if context.steps > context.look_at:
+        _pay(0, context, span)
+    return (items,)
+
+
+def _long_stretches(items: list[Value], price: int, context: Context, span: Span | None) -> Iterator[list[Value]]:
+    for start in range(0, len(items), _STRETCH):
+        part = items[start : start + _STRETCH]
+        _pay(price * len(part), context, span)
+        yield part
+
+
+def _pay(steps: int, context: Context, span: Span | None) -> None:
+    try:
+        context.spend(steps)
+    except EvaluationError as error:
+        raise error.located(span) from None
 
 
 def _true(value: Value, span: Span | None) -> bool:
@@ -335,6 +432,9 @@ def _quantifier(kind: str, source: Evaluator, test: Evaluator, span: Span | None
         items = _items(source(row, context), span)
         if items is None:
             return None
+        context.steps += len(items)
+        if context.steps > context.look_at:
+            _pay(0, context, span)
         try:
             return quantify(truth(test((*row, item), context)) for item in items)
         except EvaluationError as error:
@@ -349,8 +449,9 @@ def _reduction(initial: Evaluator, source: Evaluator, step: Evaluator, span: Spa
         items = _items(source(row, context), span)
         if items is None:
             return None
-        for item in items:
-            accumulated = step((*row, accumulated, item), context)
+        for part in _stretches(items, 1, context, span):
+            for item in part:
+                accumulated = step((*row, accumulated, item), context)
         return accumulated
 
     return evaluate

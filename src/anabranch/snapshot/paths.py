@@ -21,6 +21,8 @@ from anabranch.snapshot.index import Adjacency, Step
 Allowed = Callable[[Relationship], bool]
 Trail = list[Relationship]
 
+_PRICE = 10  # of a step along trails: there may be exponentially many, and others wait for the end of the search
+
 
 def trails(
     adjacency: Adjacency,
@@ -41,7 +43,7 @@ def trails(
         return
     trail: Trail = []
     first = adjacency[start.id]
-    context.spend(len(first))
+    context.spend(_PRICE * len(first))
     pending: list[Iterator[Step]] = [iter(first)]
     while pending:
         for relationship, node in pending[-1]:
@@ -53,7 +55,7 @@ def trails(
                 yield trail, node
             if maximum is None or len(trail) < maximum:
                 further = adjacency[node.id]
-                context.spend(len(further))
+                context.spend(_PRICE * len(further))
                 pending.append(iter(further))
                 break
             used.discard(trail.pop().id)

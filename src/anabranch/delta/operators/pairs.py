@@ -20,11 +20,13 @@ import numpy as np
 from anabranch.delta.batch import NULL, Batch, Ids, Mask, Weights
 from anabranch.delta.operators.base import RowTest, SameAs, Size
 from anabranch.delta.operators.shelves import Shelves
+from anabranch.delta.patterns import BudgetExceeded
 from anabranch.delta.trace import Touched, Trace, net, total_size
 
 Combine: TypeAlias = Callable[[Ids, Ids], Ids]
 """From the ids that two equivalent values have on the left and on the right to the ids of what the joined rows show."""
 
+_MOST_BYTES = 1 << 30  # that pairs of one batch may take while they are made
 _MOST_PAIRS = 1 << 19
 """As many pairs are made at once where there is no key: most of them will fail the tests."""
 
@@ -176,7 +178,17 @@ class Pairs:
             parts.append(met._replace(given=chosen.take(met.given)))
         return _together(parts)
 
+    def _refuse_many(self, rows: Ids, keys: list[int], trace: Trace) -> None:
+        """Refuse to make more pairs at once than there is room for, as far as they are known by their keys."""
+        most = _MOST_BYTES // (8 * (self.width + trace.width + 3))
+        if len(rows) * len(trace) <= most or self._condition is not None or self._unsure:
+            return
+        pairs = int(np.maximum(trace.totals(rows.take(keys, axis=1)), 0).sum()) if keys else len(rows) * len(trace)
+        if pairs > most:
+            raise BudgetExceeded("bytes", _MOST_BYTES)
+
     def _meet_all(self, rows: Ids, side: Side, keys: list[int], trace: Trace) -> Met:
+        self._refuse_many(rows, keys, trace)
         step = len(rows) if keys else max(1, _MOST_PAIRS // (len(trace) + 1))
         if len(rows) <= step:
             return self._meet_some(rows, side, keys, trace)

@@ -15,7 +15,7 @@ import numpy as np
 
 from anabranch.delta.batch import REFUSED, Batch, Ids
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, RowTest
-from anabranch.errors import EvaluationError
+from anabranch.errors import EvaluationError, LimitExceeded
 
 Items = Callable[[Ids], tuple[Ids, Ids]]
 """From rows to items: the row that each belongs to, and its id."""
@@ -27,6 +27,8 @@ def _applied(batch: Batch, function: Callable[[Ids], Found]) -> tuple[Batch, Fou
     """What a function makes of a batch's rows, and the batch that it saw."""
     try:
         return batch, function(batch.rows)
+    except LimitExceeded:
+        raise
     except EvaluationError:
         smaller = batch.consolidated()
         if len(smaller) == len(batch):

@@ -12,6 +12,7 @@ from anabranch.errors import EvaluationError
 from anabranch.model.temporal import Duration, arithmetic
 from anabranch.model.temporal.refusals import kind_of, wrong_kind
 from anabranch.model.values import Value
+from anabranch.snapshot import limits
 from anabranch.snapshot.functions.conversion import to_string
 from anabranch.snapshot.functions.support import in_range, number, strict
 
@@ -23,11 +24,16 @@ def add(left: Value, right: Value) -> Value:
     if left is None or right is None:
         return None
     if isinstance(left, list):
+        limits.check_items(len(left) + (len(right) if isinstance(right, list) else 1))
         return left + right if isinstance(right, list) else [*left, right]
     if isinstance(right, list):
+        limits.check_items(1 + len(right))
         return [left, *right]
     if isinstance(left, str) or isinstance(right, str):
-        return to_string(left) + to_string(right)  # type: ignore[operator]
+        text: str = to_string(left) + to_string(right)  # type: ignore[operator]
+        if len(text) > limits.MAX_TEXT:
+            limits.check_text(len(text))
+        return text
     if _both_numbers(left, right):
         return left + right  # type: ignore[operator]
     return _temporal(arithmetic.add, "+", left, right)

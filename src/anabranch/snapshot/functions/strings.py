@@ -12,6 +12,7 @@ from anabranch.model.temporal.refusals import wrong_value
 from anabranch.model.values import Value
 from anabranch.snapshot.bounded_regex import fits
 from anabranch.snapshot.functions.support import integer, items, strict, text
+from anabranch.snapshot.limits import check_items, check_text
 
 
 def starts_with(whole: Value, part: Value) -> Value:
@@ -87,7 +88,10 @@ def substring(value: Value, start: Value, *length: Value) -> Value:
 
 @strict
 def replace(value: Value, search: Value, replacement: Value) -> Value:
-    return text(value, "replace()").replace(text(search, "replace()"), text(replacement, "replace()"))
+    whole, old, new = text(value, "replace()"), text(search, "replace()"), text(replacement, "replace()")
+    if len(new) > len(old):
+        check_text(len(whole) + whole.count(old) * (len(new) - len(old)))
+    return whole.replace(old, new)
 
 
 @strict
@@ -99,6 +103,7 @@ def split(value: Value, delimiter: Value) -> Value:
     if not wanted:
         return [whole]
     if "" in wanted:
+        check_items(len(whole))
         return list(whole)
     return [*re.split("|".join(re.escape(one) for one in wanted), whole)]
 

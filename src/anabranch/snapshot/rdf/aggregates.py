@@ -16,6 +16,7 @@ from decimal import Context, Decimal
 from anabranch.model.terms import Iri, Literal
 from anabranch.model.values import Value
 from anabranch.snapshot.aggregates import Accumulator, Ranking
+from anabranch.snapshot.limits import check_text
 from anabranch.snapshot.rdf.arithmetic import quotient
 from anabranch.snapshot.rdf.ordering import strict_key
 from anabranch.snapshot.rdf.timeline import EXACT
@@ -171,7 +172,10 @@ class GroupConcat(TermAccumulator):
                 self._errors -= 1
 
     def result(self) -> Value:
-        return None if self._errors else Literal(self._separator.join(self._parts))
+        if self._errors:
+            return None
+        check_text(sum(map(len, self._parts)) + len(self._separator) * len(self._parts))
+        return Literal(self._separator.join(self._parts))
 
 
 AGGREGATES: Mapping[str, Callable[[], Accumulator]] = {

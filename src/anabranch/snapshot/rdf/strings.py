@@ -7,12 +7,14 @@ arguments that are not compatible (17.4.3.1.2) have no result.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from urllib.parse import quote
 
 from anabranch.model.terms import XSD_STRING, Literal
 from anabranch.model.values import Value
 from anabranch.snapshot.bounded_regex import fits, refuse_unbounded
+from anabranch.snapshot.limits import check_text
 from anabranch.snapshot.rdf.arithmetic import rounded
 from anabranch.snapshot.rdf.regexes import compiled, template
 from anabranch.snapshot.rdf.values import Number, integer, number_of, to_float
@@ -129,6 +131,7 @@ def concat(*terms: Value) -> Literal | None:
     found = [one for one in strings if one is not None]
     if len(found) < len(strings):
         return None
+    check_text(sum(len(one.lexical) for one in found))
     text = "".join([one.lexical for one in found])
     tags = {one.language for one in found}
     return _like(text, found[0]) if len(tags) == 1 else Literal(text)
@@ -174,13 +177,17 @@ def replace(term: Value, pattern: Value, replacement: Value, flags: Value = _EMP
     parts = (new,) if "q" in options else template(new, machine.groups)
     if parts is None:
         return None
-    if all(isinstance(part, str) for part in parts):
-        constant = "".join(map(str, parts))
-        return _like(machine.sub(lambda found: constant, text.lexical), text)
-    return _like(
-        machine.sub(
-            lambda found: "".join([part if isinstance(part, str) else found[part] or "" for part in parts]),
-            text.lexical,
-        ),
-        text,
-    )
+    constant = "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
+    made = 0
+
+    def put(found: re.Match[str]) -> str:
+        nonlocal made
+        if constant is not None:
+            put_in = constant
+        else:
+            put_in = "".join([part if isinstance(part, str) else found[part] or "" for part in parts])
+        made += len(put_in)
+        check_text(made)
+        return put_in
+
+    return _like(machine.sub(put, text.lexical), text)
