@@ -155,15 +155,16 @@ class EncodedStreams:
     def drop_stream(self, name: str) -> None:
         self._streams.pop(name, None)
 
-    def renew_if_full(self, accepted: int, held: int) -> bool:
+    def renew_if_full(self, accepted: int, held: int, computed: bool = False) -> bool:
         """Begin again when the dictionary is large, by ids or by bytes, and most of what it has met since it was new
         has left the streams' buffers: of all `accepted` events only `held` are there. What it was filled with at once
-        (windows, static graphs) does not count against it."""
+        (windows, static graphs) does not count against it. `computed`: it is filled by what queries compute at each
+        instant, whatever comes."""
         ids, size = len(self.dictionary), self.dictionary.weight()
         if self._counted_from is None:
             self._counted_from, self._settled = accepted - held, (ids, size)
         is_large = ids >= 2 * self._settled[0] + self.most or size >= 2 * self._settled[1] + self.most_bytes
-        if not is_large or held * 4 > accepted - self._counted_from:
+        if not is_large or (not computed and held * 4 > accepted - self._counted_from):
             return False
         self.generation += 1
         self.dictionary = Dictionary(number_as_float)

@@ -87,6 +87,8 @@ class Schedule:
                 self.around.check()
             _, order, last, query = heapq.heappop(waiting)
             answer = query.step(self.around, last)
+            if query.is_volatile:
+                self._renew_ids(computed=True)
             into = query.registration.into
             if answer is not None and into is not None:
                 event = chains.event_of(answer, query)
@@ -187,14 +189,18 @@ class Schedule:
         """
         if not late.corrects or late.horizon is not None:
             self._forget(corrections.reachable(self.queries.values(), self.around.streams, late.corrects))
-        streams = self.around.streams.values()
-        accepted = sum(sum(stream.sequences.values()) for stream in streams)
-        if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams))):
-            for query in self.queries.values():  # also those that are not evaluated for long, or never again
-                query.resume(query.next_index, query.previous)
+        self._renew_ids()
         if len(self.around.contents) > 0:
             living = [query for query in self.queries.values() if not query.done and query.instants is not None]
             self.around.contents.keep_only(key for query in living for key in query.content_keys())
+
+    def _renew_ids(self, computed: bool = False) -> None:
+        """Let go of the ids of values once most are of no use; `computed`: at each instant there are new ones."""
+        streams = self.around.streams.values()
+        accepted = sum(sum(stream.sequences.values()) for stream in streams)
+        if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams)), computed):
+            for query in self.queries.values():  # also those that are not evaluated for long, or never again
+                query.resume(query.next_index, query.previous)
 
     def _forget(self, looking_back_to: dict[str, int]) -> None:
         """Forget what lies before the windows of every query at the first index that it may still look at."""

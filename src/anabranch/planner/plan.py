@@ -69,7 +69,7 @@ from anabranch.planner.questions import (
     shortest_reads_others,
 )
 from anabranch.planner.results import ask_spec, construct_spec
-from anabranch.planner.runtime import Runtime
+from anabranch.planner.runtime import CLOCK, Runtime
 from anabranch.planner.sorting import slice_spec
 from anabranch.planner.spec import NotIncremental, Part, Spec
 from anabranch.snapshot.rdf.certain import certain_columns
@@ -320,7 +320,7 @@ class Planner:
         names: dict[ex.Expression, str] = {}
         for expression in expressions:
             for reading in clock_readings(expression, self.choices.parameters):
-                marks[id(reading)] = names.setdefault(reading, f" now {self.marks + len(names)}")
+                marks[id(reading)] = names.setdefault(reading, f"{CLOCK}{self.marks + len(names)}")
         if not names:
             return spec, expressions
         self.marks += len(names)

@@ -25,6 +25,9 @@ from anabranch.snapshot.variables import free_variables
 
 RowKey: TypeAlias = int | tuple[int, ...]
 
+CLOCK = " now "
+"""How columns begin that say what the clock shows: what is computed of them is of no use at a later instant."""
+
 _NO_ITEMS = np.empty(0, np.int64)
 _MOST_REMEMBERED = 1 << 20  # results of one function; past it they are computed again
 
@@ -63,6 +66,7 @@ class RowValues:
         self._pick: int | None = None
         self._constant: int | None = None
         self._known: dict[RowKey, int] = {}
+        self._is_timed = reads_clock_column(expression)
         self._reads: list[int] = []
         match expression:
             case ex.Variable(name):
@@ -90,7 +94,10 @@ class RowValues:
             if key not in known:
                 spend(1)
                 known[key] = self._value(key if isinstance(key, tuple) else (key,))
-        return [known[key] for key in keys]
+        found = [known[key] for key in keys]
+        if self._is_timed:
+            self._known = dict(zip(keys, found, strict=True))
+        return found
 
     def _value(self, key: tuple[int, ...]) -> int:
         dictionary = self._runtime.dictionary
@@ -111,6 +118,7 @@ class RowPasses:
         self._reads = _read_columns(condition, columns)
         self._evaluate = compile_expression(condition, tuple(columns[one] for one in self._reads))
         self._known: dict[RowKey, bool] = {}
+        self._is_timed = reads_clock_column(condition)
 
     def __call__(self, rows: Ids) -> Mask:
         known = self._known
@@ -122,7 +130,10 @@ class RowPasses:
             if key not in known:
                 spend(1)
                 known[key] = self._passes(key if isinstance(key, tuple) else (key,))
-        return np.array([known[key] for key in keys], np.bool_)
+        found = [known[key] for key in keys]
+        if self._is_timed:
+            self._known = dict(zip(keys, found, strict=True))
+        return np.array(found, np.bool_)
 
     def _passes(self, key: tuple[int, ...]) -> bool:
         dictionary = self._runtime.dictionary
@@ -158,6 +169,10 @@ class ListItems:
         if value is None:
             return np.empty(0, np.int64)
         return self._dictionary.encode_all(value if isinstance(value, list) else [value])
+
+
+def reads_clock_column(expression: ex.Expression) -> bool:
+    return any(name.startswith(CLOCK) for name in free_variables(expression))
 
 
 def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from tests.support.on_changes import planned
 
+from anabranch.engine.engine import Engine
 from anabranch.engine.running import Force, Running
 from anabranch.engine.session import Query, Session
 from anabranch.model.event import Event
@@ -16,6 +17,7 @@ from anabranch.syntax import seraph
 
 _MINUTE = 60_000_000
 _START = parse_instant("2024-05-01T10:00Z")
+FORCES: tuple[Force, ...] = ("auto", "recompute")
 WITHIN = "WITHIN PT10M"
 ON_CHANGES = {
     "in EMIT": f"MATCH (a:A) {WITHIN} EMIT a.x AS x, win_end.minute AS m, win_start AS s",
@@ -92,3 +94,25 @@ def test_instants_between_events_are_evaluated_while_a_window_holds_something_an
     told = [str(answer.rows[0][0]) for answer in query.poll()]
     assert told == [f"2024-05-01T10:0{minute}Z" for minute in range(5)]
     assert query.evaluations < 20
+
+
+@pytest.mark.parametrize("output", ["SNAPSHOT", "ON ENTERING"])
+def test_what_the_clock_makes_of_rows_is_let_go_though_no_event_comes(output: str) -> None:
+    text = (
+        "REGISTER QUERY q STARTING AT 2024-05-01T10:00 { MATCH (a) WITHIN PT2H "
+        f"EMIT a.x AS x, timestamp() + a.x AS t {output} EVERY PT1M }}"
+    )
+    (registration,) = seraph.registrations(text)
+    told = []
+    for force in FORCES:
+        engine = Engine(running=Running(force=force))
+        encoded = engine._around.contents.encoded
+        encoded.most = 100
+        engine.register(registration)
+        engine.push("s", [Event(_START, tuple(Node(one, (), {"x": one}) for one in range(20)))])
+        engine.push("s", [Event(_START + 110 * _MINUTE)])
+        told.append([(answer.at, answer.rows) for answer in engine.take()])
+        assert len(encoded.dictionary) < 400
+        assert (encoded.generation > 5) == (force == "auto")
+    assert told[0] == told[1]
+    assert len(told[0]) == 110
