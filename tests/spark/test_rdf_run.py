@@ -16,6 +16,7 @@ from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import TripleGraph
 from anabranch.sinks.files import LinesFile
 from anabranch.sources.files import FileSource
+from anabranch.sources.following import FollowedFiles
 from anabranch.sources.static import GraphFile
 from anabranch.spark.job import Job
 
@@ -50,9 +51,8 @@ DISTRICTS = f"""{PREFIX}
 
 
 def job(text: str, path: Path, follow: bool = False, **more: object) -> Job:
-    return job_for(
-        text, {TOLLS: FileSource(TOLLS, str(path), follow=follow)}, **{"graphs": {"default": city()}, **more}
-    )
+    source = (FollowedFiles if follow else FileSource)(TOLLS, str(path))
+    return job_for(text, {TOLLS: source}, **{"graphs": {"default": city()}, **more})
 
 
 def test_lines_of_triples_are_told_as_without_spark_and_those_set_aside_are_so_once_over_a_restart(

@@ -26,6 +26,7 @@ import typer
 
 from anabranch.cli.console import Terminal
 from anabranch.errors import EngineError
+from anabranch.sources.private import private_umask
 
 if TYPE_CHECKING:
     from anabranch.server.hub import Hub
@@ -113,7 +114,7 @@ def serve(
     place.check()
     bound = bind(place.host, place.port)
     try:
-        with _interruptible():
+        with _interruptible(), private_umask():
             hub, runs = make_hub(), False
             try:
                 hub.start()

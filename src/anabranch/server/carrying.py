@@ -22,6 +22,7 @@ from anabranch.errors import AnabranchError, EngineError
 from anabranch.server.catalogue import Wish
 from anabranch.server.problems import error_dict
 from anabranch.sinks.base import Sink
+from anabranch.sources.private import private_folder
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.job import Job
 from anabranch.spark.letters import LetterFiles
@@ -66,7 +67,7 @@ class SharedSpark:
                 raise EngineError("the server is stopping")
             if self._running is None:
                 scratch = self._folder / "scratch"
-                scratch.mkdir(parents=True, exist_ok=True)
+                private_folder(scratch)
                 settings = self._settings or session.SparkSettings()
                 self._running = session.start(settings, scratch, self._folder / "spark.log")
             return self._running

@@ -26,6 +26,7 @@ from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import WindowPolicy
+from anabranch.sources.private import private_file
 
 FORMAT = 1
 Wish: TypeAlias = Literal["running", "paused", "stopped"]
@@ -110,6 +111,7 @@ class Catalogue:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         try:
+            private_file(path)
             self._open = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._open.execute("PRAGMA journal_mode = WAL")
             self._open.execute("PRAGMA synchronous = FULL")
@@ -121,7 +123,7 @@ class Catalogue:
                 if column not in {row[1] for row in self._open.execute(f"PRAGMA table_info({table})")}:
                     self._open.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
             self._open.execute(f"PRAGMA user_version = {FORMAT}")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise EngineError(f"cannot keep the catalogue in {path}: {error}") from error
 
     def close(self) -> None:

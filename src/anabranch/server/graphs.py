@@ -17,6 +17,7 @@ from anabranch.server import checking, uploads
 from anabranch.server.catalogue import Catalogue, StoredGraph
 from anabranch.server.problems import unknown
 from anabranch.server.streams import Feeds
+from anabranch.sources.private import private_file, private_folder
 from anabranch.sources.static import AnyGraph, graph_files
 from anabranch.sources.wanted import meant
 from anabranch.syntax.languages import QueryText
@@ -50,8 +51,9 @@ class Graphs:
             return (self._folder / self.one(name).file).read_bytes()
 
     def put(self, name: str, data: bytes, media_type: str, graph: AnyGraph) -> StoredGraph:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder)
         file = self._folder / f"{quote(name, safe='') or '_default'}.{time.time_ns()}"
+        private_file(file)
         file.write_bytes(data)
         old = next((one.file for one in self.stored() if one.name == name), None)
         stored = StoredGraph(name, file.name, uploads.media_type(media_type) or "application/json")

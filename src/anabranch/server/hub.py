@@ -30,6 +30,7 @@ from anabranch.server.checking import Workers
 from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, STOPPING, TOO_MANY, ServerError, unknown
 from anabranch.server.session import DEFAULT_TIMING, LiveSession
+from anabranch.sources.private import private_file, private_folder
 from anabranch.sources.reach import Reach
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Hub:
     def start(self) -> None:
         """Take the folder and bring back its sessions."""
         with self._lock:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder, "catalogue.sqlite", "sessions")
+            private_file(self.folder / "lock")
             self._taken = _locked(self.folder / "lock")
             if self._spark is not None:
                 shutil.rmtree(self.folder / "spark" / "scratch", ignore_errors=True)

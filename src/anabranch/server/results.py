@@ -34,6 +34,7 @@ from anabranch.formats.values import to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
 from anabranch.sinks.base import Sink, Told
+from anabranch.sources.private import private_file
 
 FORMAT = 1
 FRESH = 5.0  # seconds during which a result stays in memory, whatever has come since
@@ -337,6 +338,7 @@ def not_kept(query: str, after: int, oldest: int | None) -> ServerError:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
+    private_file(path)
     opened = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     opened.execute("PRAGMA journal_mode = WAL")
     opened.execute("PRAGMA synchronous = NORMAL")

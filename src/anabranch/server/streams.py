@@ -34,6 +34,7 @@ from anabranch.sinks.files import LinesFile
 from anabranch.sources.address import STDIN, Address, parse_address, refuse_beyond
 from anabranch.sources.base import Backlog, Decode, Limit, Offset, Piece, Source
 from anabranch.sources.open import open_source
+from anabranch.sources.private import private_folder
 from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.receivers.base import Receiver
 from anabranch.sources.receivers.open import open_receiver
@@ -324,7 +325,7 @@ class SessionLetters(LetterFiles):
     def write_rows(self, batch: int, rows: Sequence[CellRow]) -> None:
         for kind in _LETTERS:
             for stream in dict.fromkeys(row.query for row in rows if row.kind == kind):
-                self._folder.mkdir(parents=True, exist_ok=True)
+                private_folder(self._folder)
                 file = self._of(str(letter_file(self._folder, stream, kind)))
                 file.write(batch, [told_letters(row) for row in rows if row.kind == kind and row.query == stream])
 

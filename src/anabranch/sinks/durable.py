@@ -45,11 +45,11 @@ def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write that takes its place, durably, when the block ends well; else nothing has happened."""
     hidden = path.with_name(f".{path.name}.tmp")
     try:
-        with hidden.open("wb") as file:
+        with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from anabranch.errors import EngineError
 from anabranch.sinks.durable import refusing, replacing, sweep, sync_folder
+from anabranch.sources.private import FILE, private_folder
 
 _LONGEST_NAME = 180  # of a file system's 255 bytes; the hidden name is longer
 
@@ -25,7 +26,7 @@ class FileLedger:
         self._known: dict[str, str] = {}
         with refusing(f"use {self._directory} to remember what was written"):
             if not self._directory.is_dir():
-                self._directory.mkdir(parents=True)
+                private_folder(self._directory)
                 sync_folder(self._directory.parent)
             sweep(self._directory)
 
@@ -52,7 +53,7 @@ class FileLedger:
         path = self._path(key)
         # Cut off, the file may hold either value: only the file can say which.
         self._known.pop(key, None)
-        with refusing(f"write {path}"), replacing(path) as file:
+        with refusing(f"write {path}"), replacing(path, FILE) as file:
             file.write(json.dumps({"key": key, "value": value}).encode())
         self._known[key] = text
 

@@ -30,6 +30,7 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source
 from anabranch.sources.lines import Cut, cut_lines, exactly, read_range
+from anabranch.sources.private import FILE, private_file, private_folder
 from anabranch.sources.segments import (
     Position,
     count_lines,
@@ -67,7 +68,7 @@ class Spool:
         """What was found missing of what had been acknowledged, until it is accepted."""
         try:
             with self._failing():
-                self.directory.mkdir(parents=True, exist_ok=True)
+                private_folder(self.directory, "lock")
                 self._lock()
                 self._cursor, pinned = self._read_cursor()
                 self._pinned = pinned is not None
@@ -76,7 +77,7 @@ class Spool:
                 self._lines = count_lines(segment_path(self.directory, self._position.segment))
                 with suppress(FileNotFoundError):
                     self.shortage = (self.directory / "short").read_text()
-                self._files["mark"] = os.open(mark_path(self.directory), os.O_WRONLY | os.O_CREAT, 0o644)
+                self._files["mark"] = os.open(mark_path(self.directory), os.O_WRONLY | os.O_CREAT, FILE)
                 self._move_mark()
         except BaseException:
             self.close()
@@ -166,7 +167,7 @@ class Spool:
             raise self._refusal from None
 
     def _lock(self) -> None:
-        self._files["lock"] = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        self._files["lock"] = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, FILE)
         try:
             fcntl.flock(self._files["lock"], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -263,7 +264,7 @@ class Spool:
         if "segment" not in self._files:
             path = segment_path(self.directory, segment)
             new = not path.exists()
-            self._files["segment"] = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+            self._files["segment"] = os.open(path, os.O_WRONLY | os.O_CREAT, FILE)
             if new:
                 self._sync_directory()
         data = memoryview(b"".join(lines))
@@ -290,6 +291,7 @@ class Spool:
 
     def _replace(self, name: str, data: bytes) -> None:
         temporary = self.directory / f"{name}.new"
+        private_file(temporary)
         with temporary.open("wb") as file:
             file.write(data)
             file.flush()

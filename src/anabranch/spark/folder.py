@@ -30,6 +30,7 @@ from anabranch.errors import EngineError
 from anabranch.sinks.durable import replacing
 from anabranch.sinks.ledger import FileLedger
 from anabranch.sources.base import Offset
+from anabranch.sources.private import FILE, private_file, private_folder
 from anabranch.spark.job import Job
 from anabranch.spark.local_state import local_offsets
 
@@ -82,10 +83,11 @@ class RunFolder:
 
     def open(self) -> None:
         """Take the folder for this run; scratch space is emptied."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        private_folder(self.path, "anabranch.json", "lock")
+        private_file(self.path / "lock")
         self._take_lock()
         self._empty_scratch()
-        self.scratch.mkdir()
+        private_folder(self.scratch)
 
     def _take_lock(self) -> None:
         lock = (self.path / "lock").open("a+")
@@ -151,7 +153,7 @@ class RunFolder:
             self._note(file, {**options, **kept})
 
     def _note(self, file: Path, options: dict[str, Any]) -> None:
-        with replacing(file) as new:
+        with replacing(file, FILE) as new:
             new.write(json.dumps({"format": FORMAT, "options": options}, indent=1).encode())
 
     def refuse_other_engine(self, engine: Engine) -> None:

@@ -8,6 +8,7 @@ Invariant: a job can be pickled, and two jobs with the same `fingerprint` answer
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import pickle
 import time
@@ -24,6 +25,7 @@ from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import recompile
 from anabranch.engine.timing import StreamTiming
+from anabranch.errors import EngineError
 from anabranch.formats.values import to_typed_json
 from anabranch.model.link_stream import LinkStream
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -164,13 +166,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def save_job(job: Job, path: Path) -> None:
-    path.write_bytes(pickle.dumps(job))
+def save_job(job: Job, path: Path) -> str:
+    """Write a job for the workers; gives the digest of the file, which travels in Spark's own closure."""
+    data = pickle.dumps(job)
+    path.touch(0o600)
+    path.write_bytes(data)
+    return hashlib.sha256(data).hexdigest()
 
 
 @lru_cache(maxsize=4)
-def load_job(path: str) -> Job:
-    """The job of a file that was sent to the workers; its name changes with its content."""
-    job = pickle.loads(Path(path).read_bytes())
+def load_job(path: str, digest: str) -> Job:
+    """The job of a file that was sent to the workers. A file that is another one by now is not looked into."""
+    data = Path(path).read_bytes()
+    if not hmac.compare_digest(hashlib.sha256(data).hexdigest(), digest):
+        raise EngineError(f"{path} is not the job that this run was begun with: somebody has changed it")
+    job = pickle.loads(data)
     assert isinstance(job, Job)
     return job

@@ -19,6 +19,7 @@ from typing import Any
 
 from anabranch.errors import EngineError
 from anabranch.sources.base import Offset
+from anabranch.sources.private import private_file
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, until TEXT NOT NULL, committed INTEGER NOT NULL);
@@ -43,6 +44,7 @@ class LocalState:
     def __init__(self, path: Path, durable: bool = True) -> None:
         self._path = path
         with self._failing():
+            private_file(path)
             self._open = sqlite3.connect(path, isolation_level=None)
             self._open.execute("PRAGMA journal_mode = WAL")
             self._open.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")

@@ -98,10 +98,12 @@ class _Bytes:
 
 
 class CellProcessor(StatefulProcessor):
-    """Runs a cell on each batch of packed rows. `job_file` was sent to the workers; `run` names the cells' caches."""
+    """Runs a cell on each batch of packed rows. `job_file` was sent to the workers and has this `digest`; `run` names
+    the cells' caches."""
 
-    def __init__(self, job_file: str, run: str) -> None:
+    def __init__(self, job_file: str, digest: str, run: str) -> None:
         self._job_file = job_file
+        self._digest = digest
         self._run = run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -113,7 +115,7 @@ class CellProcessor(StatefulProcessor):
         from anabranch.spark.job import load_job
 
         packed = [Packed(*(row[name] for name in _PACKED)) for row in rows]
-        job = load_job(SparkFiles.get(self._job_file))
+        job = load_job(SparkFiles.get(self._job_file), self._digest)
         cell = Cell(job, f"{self._run}/{key[0]}", self._state)
         for place, row in enumerate(cell.process(packed)):
             yield _TOLD(*told_values(row, place))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import StreamError
+from anabranch.sources.private import private_file, private_folder
 
 if TYPE_CHECKING:  # a planner is a process of its own, and needs neither engine nor grammar
     from anabranch.sources.static import AnyGraph, GraphFile
@@ -74,13 +74,17 @@ class Refresher:
         return found
 
     def _keep(self, file: GraphFile, mark: str, graph: AnyGraph) -> Path:
+        from anabranch.formats.graph_copies import packed_graph
+
         name = hashlib.sha256(f"{file.name}\n{mark}".encode()).hexdigest()[:24]
         folder = Path(self._settings.folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         path = folder / f"{name}.graph"
         begun = folder / f".{name}.{os.getpid()}"
+        private_file(begun)
         with begun.open("wb") as out:
-            pickle.dump(graph, out)
+            for part in packed_graph(graph):
+                out.write(part)
             out.flush()
             os.fsync(out.fileno())
         begun.replace(path)
@@ -88,7 +92,14 @@ class Refresher:
 
 
 def load_copy(path: str) -> AnyGraph:
-    return pickle.loads(Path(path).read_bytes())  # type: ignore[no-any-return]
+    from anabranch.formats.graph_copies import unpacked_graph
+
+    try:
+        return unpacked_graph(Path(path).read_bytes())
+    except StreamError as error:
+        raise StreamError(
+            f"{path}: {error}\nhint: finish the run with the version that began it, or begin with a new checkpoint"
+        ) from None
 
 
 def copies(noted: Noted) -> dict[str, str]:

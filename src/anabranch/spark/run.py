@@ -32,7 +32,7 @@ from anabranch.spark.processor import CellProcessor
 from anabranch.spark.refreshing import refresh_settings
 from anabranch.spark.rows import TOLD_SCHEMA, told_rows
 from anabranch.spark.session import RunningSpark, SparkSettings
-from anabranch.spark.settings import SourceSettings
+from anabranch.spark.settings import OPTION, SourceSettings
 from anabranch.spark.source import FORMAT, AnabranchSource
 from anabranch.spark.telling import Observers, Progress, Telling
 
@@ -125,14 +125,15 @@ class SparkRun:
 
     # --- the query ------------------------------------------------------------------------------------------------
 
-    def _send_job(self, running: RunningSpark) -> str:
+    def _send_job(self, running: RunningSpark) -> tuple[str, str]:
+        """The name of the job's file, and its digest."""
         # Executors that come later ask for every file that the session was given: it outlives this run.
         path = running.scratch / f"job-{time.time_ns()}.bin"
-        save_job(self._job, path)
+        digest = save_job(self._job, path)
         running.session.sparkContext.addFile(str(path))
-        return path.name
+        return path.name, digest
 
-    def _start(self, session: SparkSession, job_file: str) -> StreamingQuery:
+    def _start(self, session: SparkSession, job_file: tuple[str, str]) -> StreamingQuery:
         job = self._job
         limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
         refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
@@ -140,9 +141,9 @@ class SparkRun:
         settings = SourceSettings(
             job.streams, job.fingerprint, limit, job.timings(), refresh, tasks, job.link_streams()
         )
-        packed = session.readStream.format(FORMAT).option("job", settings.to_option()).load()
+        packed = session.readStream.format(FORMAT).option(OPTION, settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(
-            CellProcessor(job_file, f"{self._folder.path}#{job_file}"), TOLD_SCHEMA, "Update", "None"
+            CellProcessor(*job_file, f"{self._folder.path}#{job_file[0]}"), TOLD_SCHEMA, "Update", "None"
         )
         return (
             told.writeStream.outputMode("update")

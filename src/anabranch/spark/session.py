@@ -24,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from anabranch.errors import EngineError
+from anabranch.sources.private import private_umask
 from anabranch.spark.java import require_java
 
 _PATIENCE = 20.0  # seconds for a JVM to end by itself
@@ -129,7 +130,7 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
     environment = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
     if settings.is_local and "SPARK_HOME" not in os.environ:
         environment["SPARK_HOME"] = str(_home(scratch))
-    with log.open("ab") as talk, _environment(**environment):
+    with private_umask(), log.open("ab") as talk, _environment(**environment):
         gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
     with _own_interrupts():
         context = SparkContext(gateway=gateway, conf=conf)

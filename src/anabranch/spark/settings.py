@@ -15,6 +15,10 @@ from anabranch.model.link_stream import LinkStream
 from anabranch.sources.base import Limit, OpenedStream
 from anabranch.spark.refreshing import RefreshSettings
 
+OPTION = "job.secret"
+"""The option of Spark's source that holds the settings. Spark shows no option whose name says that it is secret: the
+settings hold addresses with their passwords."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:

@@ -22,7 +22,7 @@ from anabranch.sources.base import Offset, Piece
 from anabranch.spark.planner import Planner
 from anabranch.spark.refreshing import Refresher
 from anabranch.spark.rows import CELL, PACKED_SCHEMA, Packed
-from anabranch.spark.settings import SourceSettings
+from anabranch.spark.settings import OPTION, SourceSettings
 
 FORMAT = "anabranch"
 
@@ -49,7 +49,7 @@ class AnabranchSource(DataSource):
         return PACKED_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return StreamsReader(SourceSettings.from_option(self.options["job"]))
+        return StreamsReader(SourceSettings.from_option(self.options[OPTION]))
 
 
 class StreamsReader(DataSourceStreamReader):

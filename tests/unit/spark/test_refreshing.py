@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.support.cells import Worker, answers_of, control, packed
 from tests.support.spark_runs import job_for
 from tests.unit.spark.test_planner import Clock, Listed
 
+from anabranch.errors import EngineError, StreamError
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.terms import Iri, Triple
@@ -20,7 +22,7 @@ from anabranch.sources.base import Decoding, Limit, OpenedStream
 from anabranch.sources.generators import GeneratorSource
 from anabranch.sources.static import GraphFile
 from anabranch.spark import cell as cells
-from anabranch.spark.job import Job
+from anabranch.spark.job import Job, load_job, save_job
 from anabranch.spark.planner import Planner
 from anabranch.spark.refreshing import Noted, Refresher, RefreshSettings, copies, load_copy, refresh_settings
 
@@ -287,3 +289,27 @@ def test_without_refreshing_a_restart_sees_the_graphs_of_its_job(city: City) -> 
     cells.forget_everything()
     worker.job = job(city, refresh=None, graph_files=())
     assert districts(worker.batch([*car(6), control()])) == [(5, "south")]
+
+
+def test_a_copy_of_an_earlier_version_is_refused_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "old.graph").write_bytes(pickle.dumps(TripleGraph(graph("north"))))
+    with pytest.raises(StreamError, match=r"old\.graph: this is no copy of a graph, or one of an earlier version"):
+        load_copy(str(tmp_path / "old.graph"))
+
+
+def test_the_file_of_a_job_that_was_changed_is_not_looked_into(tmp_path: Path) -> None:
+    query = "REGISTER QUERY q STARTING AT 2022-01-01T00:00 { MATCH (a) WITHIN PT1M EMIT a SNAPSHOT EVERY PT1M }"
+    job = job_for(query, {})
+    path = tmp_path / "job.bin"
+    digest = save_job(job, path)
+    assert path.stat().st_mode & 0o077 == 0
+    assert load_job(str(path), digest).queries == job.queries
+    load_job.cache_clear()
+    path.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(EngineError, match="somebody has changed it"):
+        load_job(str(path), digest)
+
+
+class Trap:
+    def __reduce__(self) -> tuple[object, ...]:
+        return pytest.fail, ("it was run",)
