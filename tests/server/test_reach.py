@@ -87,3 +87,30 @@ def test_a_link_in_a_followed_folder_is_set_aside(bounded: Served, tmp_path: Pat
     assert "outside of the folders that this server may read" in letter
     assert "hunter2" not in letter
     until(lambda: bounded.http.get("/sessions/s/streams/f").json()["events"] == 1)
+
+
+def test_clients_do_not_send_the_environment_of_the_server_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN", "hunter2")
+    assert served.http.post("/sessions", json={"name": "s"}).status_code == 201
+    for address in ("mqtt://bob:${env:OWN}@127.0.0.1:9/t", "http+items://127.0.0.1:9/?keywords=a&app-id=OWN"):
+        answer = served.http.post("/sessions/s/streams", json={"name": "x", "address": address})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "SRV-021")
+        load = served.http.post("/sessions/s/queries", json={"text": LOAD % address, "language": "seraph"})
+        assert (load.status_code, load.json()["error"]["code"]) == (403, "SRV-021")
+        assert "hunter2" not in answer.text + load.text
+
+
+def test_a_password_is_masked_wherever_it_is_shown(served: Served) -> None:
+    assert served.http.post("/sessions", json={"name": "s"}).status_code == 201
+    address = "mqtt://bob:hunter2@127.0.0.1:9/t"
+    made = served.http.post("/sessions/s/streams", json={"name": "x", "address": address})
+    shown = [made.text, served.http.get("/sessions/s/streams").text, served.http.get("/sessions/s").text]
+    refused = served.http.post("/sessions/s/streams", json={"name": "y", "address": f"{address}?quos=1"})
+    explained = served.http.post("/sessions/s/queries/explain", json={"text": LOAD % address, "language": "seraph"})
+    metrics = served.http.get(f"{served.address}/metrics")
+    assert (made.status_code, refused.status_code, explained.status_code) == (201, 422, 200)
+    assert "mqtt://bob:***@127.0.0.1:9/t" in made.text
+    assert "mqtt://bob:***@127.0.0.1:9/t" in explained.text
+    assert not any("hunter2" in text for text in (*shown, refused.text, explained.text, metrics.text))

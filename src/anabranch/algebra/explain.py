@@ -30,6 +30,7 @@ from anabranch.algebra.steps import (
 from anabranch.algebra.triples import StaticPart
 from anabranch.algebra.walk import is_volatile, reads_triples, sources, walk
 from anabranch.model.instants import format_instant
+from anabranch.model.masking import without_password
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
 
@@ -290,14 +291,14 @@ def _explain_ingestion(load: Ingestion) -> Explanation:
     steps = Steps(None)
     at = f"field at, time or timestamp of {load.variable}" if load.at is None else steps.spell(load.at)
     facts = (
-        ("from", f"{load.uri}, each record as {load.variable}"),
+        ("from", f"{without_password(load.uri)}, each record as {load.variable}"),
         ("event time", at),
         ("execution", "record by record, as the stream is read; on Spark in the workers that read it"),
     )
     root = Step("Record", (load.variable,), (load.variable,), execution="per record")
     for step in load.steps:
         root = steps.ingesting(step, root)
-    data = {"stream": load.stream, "kind": "ingestion", "from": load.uri, "event_time": at}
+    data = {"stream": load.stream, "kind": "ingestion", "from": without_password(load.uri), "event_time": at}
     return Explanation(f"stream {load.stream}", facts, root, data)
 
 

@@ -47,6 +47,10 @@ def serve(
             "--root", metavar="FOLDER", help="Streams and graphs may read files of this folder only. Repeatable."
         ),
     ] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option("--secret", metavar="NAME", help="Addresses may refer to this variable: ${env:NAME}. Repeatable."),
+    ] = None,
     any_file: Annotated[
         bool, typer.Option("--any-file", help="Clients of other machines may read every file that this user can read.")
     ] = False,
@@ -113,7 +117,7 @@ def serve(
     remark = f"queries run {'on Spark' if engine is Engine.spark else 'in this process'}; sessions are kept in {folder}"
     roots = None if root is None else [options.existing(one) for one in root]
     serve_hub(
-        lambda: Hub(folder, engine.value, limits, timing=timing, roots=roots),
+        lambda: Hub(folder, engine.value, limits, timing=timing, roots=roots, secrets=secret or ()),
         place,
         open_terminal(color),
         remark=remark,

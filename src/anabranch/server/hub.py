@@ -41,7 +41,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 class Hub:
-    """Thread-safe. `roots` are the folders whose files streams and queries may name; None means any, and the web."""
+    """Thread-safe. `roots` are the folders whose files streams and queries may name; None means any, and the web.
+    `secrets` are variables of the environment that addresses may refer to."""
 
     def __init__(
         self,
@@ -52,12 +53,14 @@ class Hub:
         spark: SparkSettings | None = None,
         timing: StreamTiming = DEFAULT_TIMING,
         roots: Sequence[Path] | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self.folder = Path(folder).absolute()
         self.engine: EngineKind = engine
         self.limits = limits or Limits()
         self._timing = timing
-        self._reach = Reach(None if roots is None else tuple(str(Path(root).resolve()) for root in roots))
+        folders = None if roots is None else tuple(str(Path(root).resolve()) for root in roots)
+        self._reach = Reach(folders, tuple(secrets))
         self._lock = threading.RLock()
         self._sessions: dict[str, LiveSession] = {}
         self._unreadable: dict[str, str] = {}  # sessions that could not be opened, and why

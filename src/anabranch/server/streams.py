@@ -220,7 +220,9 @@ class Feeds:
         with self._lock:
             fed = self._fed.get(name)
             if fed is None:
-                fed = self._fed[name] = _Fed(address, open_receiver(parsed), Spool(self._folder.spool(name)))
+                fed = self._fed[name] = _Fed(
+                    address, open_receiver(parsed, reach=self.reach), Spool(self._folder.spool(name))
+                )
                 if self.receiving:
                     fed.receiver.start(fed.spool)
             return SpoolSource(name, self._folder.spool(name), fed.receiver.finite)
@@ -229,7 +231,7 @@ class Feeds:
         """Refuse an address that cannot be opened; nothing of it is read yet."""
         parsed = self._reachable(address)
         if parsed.is_pushed:
-            open_receiver(parsed)
+            open_receiver(parsed, reach=self.reach)
         else:
             source = open_source(name, address, follow=follow, records_are_events=records_are_events, reach=self.reach)
             try:

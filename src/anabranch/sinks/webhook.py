@@ -16,14 +16,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
-from anabranch.errors import EngineError, InternalError
+from anabranch.errors import EngineError, InternalError, StreamError
 from anabranch.formats.answers import from_typed, head, json_text
 from anabranch.formats.values import to_json
+from anabranch.model.masking import REFERENCE
 from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sources.secrets import revealed
 
 DEFAULT_TIMEOUT = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
@@ -73,12 +76,14 @@ class Webhook(Sink):
         # The address may hold secrets of the user's own in its query part: they do not belong into file names.
         self._key = f"webhook {self._place} {sha256(url.encode()).hexdigest()[:16]}"
         self._headers: dict[str, str] = {}
+        self._query = ""
         self._connection: http.client.HTTPConnection | None = None
         self._ledger: Ledger | None = None
 
     def open(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "anabranch"}
+        self._query = _revealed(self._url.query, partial(quote, safe=""))
         if self._token is not None:
             self._headers["Authorization"] = f"Bearer {_secret(self._token)}"
 
@@ -158,7 +163,7 @@ class Webhook(Sink):
         connection.timeout = left
         if connection.sock is not None:
             connection.sock.settimeout(left)
-        target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+        target = (self._url.path or "/") + (f"?{self._query}" if self._query else "")
         connection.request("POST", target, body, headers)
         with connection.getresponse() as response:
             location, retry_after = response.getheader("Location", ""), response.getheader("Retry-After", "")
@@ -210,8 +215,16 @@ def _checked(url: str) -> SplitResult:
     return parts
 
 
+def _revealed(text: str, encode: Callable[[str], str] = str) -> str:
+    try:
+        return revealed(text, encode=encode)
+    except StreamError as error:
+        raise EngineError(str(error)) from None
+
+
 def _secret(name: str) -> str:
-    value = os.environ.get(name, "").strip()
+    """The token behind `token=`: a reference, or the name of a variable."""
+    value = _revealed(name).strip() if REFERENCE.search(name) else os.environ.get(name, "").strip()
     if not value:
         raise EngineError(
             f"the environment variable `{name}` is not set, and the webhook's token should be in it\n"

@@ -25,8 +25,10 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from anabranch.errors import StreamError, closest
-from anabranch.sources.filesystems import REMOTE_SCHEMES, refuse_outside, without_password
+from anabranch.model.masking import without_password
+from anabranch.sources.filesystems import REMOTE_SCHEMES, refuse_outside
 from anabranch.sources.reach import Reach
+from anabranch.sources.secrets import quoted_references, refuse_secrets, refuse_variable
 
 STDIN = "-"
 FILE = "file"
@@ -126,6 +128,10 @@ def refuse_unknown(shown: str, options: Mapping[str, str], known: Mapping[str, s
 
 def refuse_beyond(address: Address, reach: Reach) -> None:
     """Refuse an address that leads beyond what may be reached, whether or not there is something."""
+    for value in address.options.values():
+        refuse_secrets(value, reach)
+    if "app-id" in address.options:
+        refuse_variable(address.options["app-id"], reach)
     if not reach.is_bounded or address.scheme == GENERATOR:
         return
     if address.scheme != FILE:
@@ -145,7 +151,7 @@ def _file(text: str, rest: str) -> Address:
 
 def _server(scheme: str, text: str, rest: str) -> Address:
     # `#` is no fragment here: an MQTT topic may hold one.
-    place, _, query = rest.partition("?")
+    place, _, query = quoted_references(rest).partition("?")
     servers, slash, path = place.partition("/")
     user, at, servers = servers.rpartition("@")
     options = _options(query, text)

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, BinaryIO, Literal, cast
 
 from anabranch.errors import StreamError, closest
+from anabranch.model.masking import without_password
 from anabranch.sources.reach import ANYWHERE, Reach
 
 REMOTE_SCHEMES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
@@ -162,12 +163,6 @@ def files_beside(path: str) -> list[FileEntry]:
     found = [entry for name in names if (entry := entry_at(os.path.join(folder, name), name)) is not None]
     files = [entry for entry in found if entry.is_file and entry.name != os.path.basename(path)]
     return sorted(files, key=lambda entry: (-entry.modified, entry.name))
-
-
-def without_password(address: str) -> str:
-    """An address as it may be shown."""
-    hidden = re.sub(r"^([A-Za-z][\w+.-]*://[^/?@]*?:)[^/?]*@", r"\1***@", address)
-    return re.sub(r"([?&](?:[^=&]*[.])?password=)[^&]*", r"\1***", hidden)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from anabranch.model.instants import parse_instant
 from anabranch.sources import kafka_client as client
 from anabranch.sources.address import Address
 from anabranch.sources.base import Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.reach import ANYWHERE, Reach
 
 _OPTIONS: Mapping[str, str] = {
     "from": "where a first run begins: earliest, latest or an instant; earliest unless given",
@@ -42,10 +43,17 @@ _log = logging.getLogger(__name__)
 class KafkaSource(Source):
     """One topic. Travels as its settings; what the planner learns (partitions, sizes) stays with the planner."""
 
-    def __init__(self, stream: str, bootstrap: str, topic: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        stream: str,
+        bootstrap: str,
+        topic: str,
+        options: Mapping[str, str] | None = None,
+        reach: Reach = ANYWHERE,
+    ) -> None:
         self.stream = stream
         self._options = dict(options or {})
-        self.topic = client.topic_of(bootstrap, topic, self._options, _OPTIONS)
+        self.topic = client.topic_of(bootstrap, topic, self._options, _OPTIONS, reach)
         self._from = self._options.get("from", "earliest")
         self._since = None if self._from in ("earliest", "latest") else self._instant(self._from)
         until = self._options.get("until")
@@ -60,12 +68,12 @@ class KafkaSource(Source):
         self._committed: Mapping[str, int] = {}
 
     @classmethod
-    def from_address(cls, stream: str, address: Address) -> KafkaSource:
+    def from_address(cls, stream: str, address: Address, reach: Reach = ANYWHERE) -> KafkaSource:
         """The source of `kafka://host:port/topic?options`."""
-        return cls(stream, client.bootstrap_of(address), address.path, address.options)
+        return cls(stream, client.bootstrap_of(address), address.path, address.options, reach)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KafkaSource, (self.stream, self.topic.bootstrap, self.topic.name, self._options)
+        return KafkaSource, (self.stream, self.topic.bootstrap, self.topic.name, self._options, self.topic.reach)
 
     @property
     def finite(self) -> bool:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from anabranch.errors import StreamError, closest
 from anabranch.sources.address import Address, refuse_unknown
-from anabranch.sources.kafka_properties import PREFIX, refuse_property
+from anabranch.sources.kafka_properties import PREFIX, SECRET, refuse_property
+from anabranch.sources.reach import ANYWHERE, Reach
+from anabranch.sources.secrets import revealed
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
@@ -79,18 +81,23 @@ class Topic:
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeout: float = _PATIENCE
     group: str = _NO_GROUP
+    reach: Reach = ANYWHERE
 
     def __str__(self) -> str:
         return f"kafka://{self.bootstrap}/{self.name}"
 
     def client_settings(self) -> dict[str, Any]:
-        return {"bootstrap.servers": self.bootstrap, **_DEFAULTS, **dict(self.settings)}
+        """What a client is made with, secrets that the address refers to included."""
+        settings = {name: revealed(text, self.reach) if name in SECRET else text for name, text in self.settings}
+        return {"bootstrap.servers": self.bootstrap, **_DEFAULTS, **settings}
 
     def setting(self, name: str, default: str) -> str:
         return dict(self.settings).get(name, default)
 
 
-def topic_of(bootstrap: str, name: str, options: Mapping[str, str], known: Mapping[str, str]) -> Topic:
+def topic_of(
+    bootstrap: str, name: str, options: Mapping[str, str], known: Mapping[str, str], reach: Reach = ANYWHERE
+) -> Topic:
     """The topic that an address names. `known` are the caller's own options, with what they mean."""
     if "@" in bootstrap:
         hint = "write kafka://host:port/topic?user=...&password=..."
@@ -117,7 +124,7 @@ def topic_of(bootstrap: str, name: str, options: Mapping[str, str], known: Mappi
     elif "password" in own:
         raise StreamError(f"{where}: a password without a user\nhint: add user=<name>")
     group = own.get("group") or _NO_GROUP
-    return Topic(bootstrap, name, tuple(sorted(settings.items())), _seconds(where, own.get("timeout")), group)
+    return Topic(bootstrap, name, tuple(sorted(settings.items())), _seconds(where, own.get("timeout")), group, reach)
 
 
 def bootstrap_of(address: Address) -> str:

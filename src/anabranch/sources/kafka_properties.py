@@ -49,6 +49,10 @@ _SECURITY = """
 """
 ALLOWED = frozenset(f"{_CLIENT}{_READING}{_WRITING}{_SECURITY}".split())
 
+_PEM = ("ssl.key.pem", "ssl.certificate.pem", "ssl.ca.pem")
+SECRET = frozenset(("sasl.username", "sasl.password", "ssl.key.password", "ssl.keystore.password", *_PEM))
+"""Where a reference to a secret may stand."""
+
 _RUNNING_CODE = ("plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "ssl.providers")
 _REASONS = {
     **dict.fromkeys(_RUNNING_CODE, "it loads code into this process"),

@@ -39,5 +39,5 @@ def open_source(
     if address.scheme == KAFKA:
         from anabranch.sources.kafka import KafkaSource
 
-        return KafkaSource.from_address(stream, address)
+        return KafkaSource.from_address(stream, address, reach)
     raise StreamError(f"{address.shown} is pushed to us, and needs a receiver")

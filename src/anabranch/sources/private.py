@@ -25,9 +25,9 @@ def private_folder(path: Path, *marks: str) -> None:
     names = os.listdir(path)
     if not names or any(mark in names for mark in marks):
         _close(path)
-        for folder, folders, files in os.walk(path):
+        for place, folders, files in os.walk(path):
             for name in (*folders, *files):
-                _close(Path(folder, name))
+                _close(Path(place, name))
 
 
 def private_file(path: Path) -> None:

@@ -28,9 +28,11 @@ class OutOfReach(StreamError):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The folders, without links, whose files may be read; None means any, and the network."""
+    """The folders, without links, whose files may be read; None means any, and the network. `variables` of the
+    environment may be named as secrets; None means any."""
 
     roots: tuple[str, ...] | None = None
+    variables: tuple[str, ...] | None = None
 
     @property
     def is_bounded(self) -> bool:

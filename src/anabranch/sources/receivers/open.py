@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import BinaryIO, Protocol
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +15,7 @@ from anabranch.errors import EvaluationError, StreamError
 from anabranch.model.temporal.parse import parse_duration
 from anabranch.sources.address import refuse_unknown
 from anabranch.sources.chance import whole
+from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.receivers.base import OnState, Receiver
 from anabranch.sources.receivers.http import ANSWER_WITHIN, shown
 from anabranch.sources.receivers.items import (
@@ -33,7 +35,9 @@ from anabranch.sources.receivers.sockets import ListeningReceiver, SocketReceive
 from anabranch.sources.receivers.sse import SseReceiver
 from anabranch.sources.receivers.stdin import StdinReceiver
 from anabranch.sources.receivers.websocket import WebSocketReceiver
+from anabranch.sources.secrets import revealed
 
+_SECRETS = frozenset(("user", "password", "query", "subscribe"))
 _LOGIN = {"user": "who asks", "password": "the password of user"}
 _QUERY = {"query": "what is asked of the server, percent-encoded: query=limit%3D100%26sort%3Dnew"}
 _SOCKET = {
@@ -91,10 +95,30 @@ class Address(Protocol):
     def text(self) -> str: ...
 
 
+class _Revealed:
+    """An address whose options hold the secrets that they refer to; its text does not."""
+
+    def __init__(self, address: Address, reach: Reach) -> None:
+        self.scheme, self.host, self.port, self.path = address.scheme, address.host, address.port, address.path
+        self.text = address.text
+        options = dict(address.options)
+        for name in _SECRETS & options.keys():
+            # What is asked stands in an address again.
+            encode = partial(quote, safe="") if name == "query" else str
+            options[name] = revealed(options[name], reach, encode)
+        self.options: Mapping[str, str] = options
+
+
 def open_receiver(
-    address: Address, on_state: OnState | None = None, seed: int = 0, stdin: BinaryIO | None = None
+    address: Address,
+    on_state: OnState | None = None,
+    seed: int = 0,
+    stdin: BinaryIO | None = None,
+    reach: Reach = ANYWHERE,
 ) -> Receiver:
-    """The receiver for an address, not started yet. `stdin` is what `-` reads, standard input unless given."""
+    """The receiver for an address, not started yet, with the secrets that the address refers to. `stdin` is what `-`
+    reads, standard input unless given."""
+    address = _Revealed(address, reach)
     match address.scheme:
         case "-":
             return StdinReceiver(sys.stdin.buffer if stdin is None else stdin, on_state, seed)
