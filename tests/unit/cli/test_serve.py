@@ -78,7 +78,7 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(invoke: Invoke) -> 
 def test_a_folder_that_is_in_use_or_none_is_said_and_nothing_else(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ran = invoke("serve", "--engine", "local", "--port", 0, "--data", tmp_path / "file")
-    assert (ran.code, ran.err) == (4, f"error: {tmp_path / 'file'}: File exists\n")
+    assert (ran.code, ran.err) == (4, f"error: {tmp_path / 'file'}: Not a directory\n")
     with Hub(tmp_path / "data", "local"):
         ran = invoke("serve", "--engine", "local", "--port", 0, "--data", tmp_path / "data")
     assert ran.code == 1
