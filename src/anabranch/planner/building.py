@@ -13,7 +13,7 @@ from anabranch.delta.batch import NULL
 from anabranch.delta.operators.distinct import Distinct
 from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
-from anabranch.delta.operators.rowwise import Extended, Filtered, Netted, Picked, Projected, Unwound
+from anabranch.delta.operators.rowwise import Extended, Filtered, NetChanges, Picked, Projected, Unwound
 from anabranch.planner.conditions import require_pure
 from anabranch.planner.graph_facts import nothing_shared, path_values
 from anabranch.planner.graph_patterns import NamedPath
@@ -32,7 +32,7 @@ def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) ->
 
 def netted(spec: Spec, about: op.Operator | None) -> Spec:
     """The same rows; what is taken back and given again in one instant is no change."""
-    return Spec(spec.name, lambda _: Netted(spec.width), spec.columns, (spec,), about, picks=True)
+    return Spec(spec.name, lambda _: NetChanges(spec.width), spec.columns, (spec,), about, picks=True)
 
 
 def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:

@@ -88,7 +88,7 @@ class Recomputed(Leaf):
         return Size(len(self._rows), self._rows.rows.nbytes)
 
 
-class Clock(Leaf):
+class ClockReadings(Leaf):
     """One row of values that the instant alone decides: what time it is, and when windows begin and end.
 
     Rows that are joined with it are taken back and given again as time goes on. Work: O(values)."""

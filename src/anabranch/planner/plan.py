@@ -50,7 +50,7 @@ from anabranch.planner.conditions import (
 from anabranch.planner.connections import Asked, Index, linked_of, linked_spec
 from anabranch.planner.graph_patterns import plan_pattern
 from anabranch.planner.groups import aggregate_spec, annotate_spec
-from anabranch.planner.leaves import Clock, Given, Recomputed
+from anabranch.planner.leaves import ClockReadings, Given, Recomputed
 from anabranch.planner.matching import elements_spec, triples_spec
 from anabranch.planner.parted_patterns import Parted, parted
 from anabranch.planner.property_paths import path_spec
@@ -324,7 +324,7 @@ class Planner:
         if not names:
             return spec, expressions
         self.marks += len(names)
-        clock = Spec("Clock", partial(Clock, tuple(names)), tuple(names.values()))
+        clock = Spec("ClockReadings", partial(ClockReadings, tuple(names)), tuple(names.values()))
         joined = hash_join(spec, clock, False, (), None, None, outer=False)
         return joined, [marked(expression, marks) for expression in expressions]
 

@@ -29,7 +29,7 @@ from anabranch.snapshot.variables import conjuncts, free_variables
 
 _PRICE = 10  # of a step of a search that may have to try all trails
 
-Passes = Callable[[Node], bool]
+NodeTest = Callable[[Node], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PathCondition:
             context.skip(error)
             return False
 
-    def passes(self, slots: Slots, context: Context) -> Passes | None:
+    def passes(self, slots: Slots, context: Context) -> NodeTest | None:
         """Whether a path through a node may fulfil the condition. What fails is left to the whole path."""
         if not self.nodes:
             return None
@@ -183,7 +183,7 @@ class ConditionedSearch:
 
 
 def _distances(
-    back: Adjacency, end: Node, maximum: int | None, allowed: Allowed | None, passes: Passes | None, context: Context
+    back: Adjacency, end: Node, maximum: int | None, allowed: Allowed | None, passes: NodeTest | None, context: Context
 ) -> dict[ElementId, int]:
     """How many relationships lead from each node to the end, through nodes that pass; others lead nowhere."""
     found = {end.id: 0}

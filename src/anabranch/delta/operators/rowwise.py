@@ -107,7 +107,7 @@ class Picked(DeltaOperator):
         return batch.picked(self._columns)
 
 
-class Netted(DeltaOperator):
+class NetChanges(DeltaOperator):
     """The same changes, each row once, without those that take each other back."""
 
     def __init__(self, width: int) -> None:

@@ -23,7 +23,7 @@ from anabranch.syntax.seraph.scope import Binding, Scope
 from anabranch.syntax.seraph.walk import names_in
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-Bounds = tuple[int, int | None]
+_Range = tuple[int, int | None]
 
 
 class ShortestConditions:
@@ -134,7 +134,7 @@ class ShortestConditions:
             left = right
         return found
 
-    def _bounds(self, tree: t.Expr, at: int) -> Bounds | None:
+    def _bounds(self, tree: t.Expr, at: int) -> _Range | None:
         least, most = 0, None
         for operator, operand in self._comparisons(tree, at) or [("", tree)]:
             if not isinstance(operand, t.Literal) or type(operand.value) is not int or operator == "":
@@ -152,7 +152,7 @@ class ShortestConditions:
         )
 
 
-_RANGES: dict[str, Callable[[int], Bounds]] = {
+_RANGES: dict[str, Callable[[int], _Range]] = {
     "<": lambda value: (0, value - 1),
     "<=": lambda value: (0, value),
     ">": lambda value: (value + 1, None),
