@@ -124,6 +124,35 @@ def test_a_second_stream_is_not_taken_for_the_one_that_a_query_reads(served: Ser
     assert served.push([bike(2, "2022-10-14T14:46:00Z")], "weather")["accepted"] == 1
 
 
+def test_a_stream_s_clock_can_be_set_back(serve: Callable[..., Served]) -> None:
+    served = serve()
+    served.http.post("/sessions", json={"name": "s"})
+    made = served.http.post("/sessions/s/streams", json={"name": "rides", "ahead": "none"}).json()
+    assert made["ahead_bound"] == "none"
+    served.http.post("/sessions/s/queries", json={"text": COUNTED.replace("SNAPSHOT", "ON ENTERING")})
+    assert served.push([*minutes(2), bike(91, "2999-12-31T00:00:00Z")])["accepted"] == 3
+    until(lambda: served.http.get("/sessions/s/streams/rides").json()["events"] == 3)
+    stream = served.http.get("/sessions/s/streams/rides").json()
+    assert (stream["jumps"], stream["last_jump"]) == (1, ["2022-10-14T14:46:00Z", "2999-12-31T00:00:00Z"])
+    assert served.push(minutes(1, start=2))["late"] == 1
+    until(lambda: served.http.get("/sessions/s/streams/rides").json()["late"] == 1)
+    last = served.http.get("/sessions/s/queries/counted").json()["last_seq"]
+    answer = served.http.post("/sessions/s/streams/rides/clock", json={"at": "2022-10-14T14:47:00Z"})
+    assert answer.status_code == 200, answer.text
+    assert served.push(minutes(3, start=3))["accepted"] == 3
+    found = until(lambda: kept if len(kept := served.results("counted", after=last)) >= 2 else None)
+    assert [(one["at"], one["rows"]) for one in found[:2]] == [
+        ("2022-10-14T14:47:00Z", [[0]]),
+        ("2022-10-14T14:48:00Z", [[1]]),
+    ]
+    served.close()
+    again = serve()
+    assert again.push(minutes(1, start=4))["late"] == 1, "set once, and not again after a restart"
+    until(lambda: again.http.get("/sessions/s/streams/rides").json()["late"] >= 2)
+    refused = again.http.post("/sessions/s/streams/rides/clock", json={"at": "soon"})
+    assert refused.status_code in (400, 422)
+
+
 def test_a_stream_waits_where_it_was_asked_to(served: Served) -> None:
     served.http.post("/sessions", json={"name": "s"})
     body = {"name": "rides", "idle_timeout": "PT0.2S", "idle": "wait"}

@@ -403,6 +403,35 @@ class Engine:
             buffer.advance(max(reached, alone) - 1)
         self._run()
 
+    def set_clock(self, stream: str, instant: int) -> set[str]:
+        """Say where a stream's time stands: events from the instant on follow. Forward it is an `advance`. Back, after
+        an event with a wrong clock say, the stream begins again without events, and so do the queries that read it and
+        the streams that they make. Gives the streams that begin again."""
+        buffer = self._named_stream(stream)
+        if buffer.closed:
+            raise EngineError(f"stream `{stream}` is closed: its input has ended")
+        if instant >= buffer.open_from:
+            self.advance(instant - 1, stream)
+            return set()
+        again, readers = {stream}, {}
+        waiting = [stream]
+        while waiting:
+            name = waiting.pop()
+            self._around.streams[name].begin_again(instant)
+            self._around.contents.drop_stream(name)
+            for query in self._queries.values():
+                into = query.registration.into
+                if name in query.stream_names():
+                    readers[query.name] = query
+                    if into is not None and into not in again:
+                        again.add(into)
+                        waiting.append(into)
+        for name, query in readers.items():
+            self._queries[name] = query.begun_again()
+            self._fix_start(self._queries[name])
+        self._changed()
+        return again
+
     def close_stream(self, name: str) -> None:
         self.stream(name)
         self.settle_doubts(name, is_over=True)

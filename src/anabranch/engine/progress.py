@@ -226,6 +226,14 @@ class Progress:
         self._keep_horizon()
         self._settled = False
 
+    def begin_again(self, instant: int) -> None:
+        """Forget how far the splits were: the next events come from the instant on."""
+        for split in self.splits.values():
+            split.newest, split.watermark, split.reach = None, instant, instant
+        self._open_from = self._reach = instant
+        self._early = self._alone = BEGINNING
+        self._settled = True
+
     def close(self) -> None:
         self.closed = True
         self._open_from = self._reach = END

@@ -536,6 +536,15 @@ class ContinuousQuery:
         self._needs = None
         self._keys = []
 
+    def begun_again(self) -> ContinuousQuery:
+        """The same query as it is registered; what it has emitted, and counted, stays."""
+        other = ContinuousQuery(self.registration, self.options, self.order)
+        other.bound_stream = self.bound_stream
+        other.pending, other.warnings = self.pending, self.warnings
+        for name in ("instants_passed", "evaluations", "rows_told", "verified", "differing"):
+            setattr(other, name, getattr(self, name))
+        return other
+
     def rewound(self, index: int) -> ContinuousQuery:
         """A copy that stands before an instant which this query has passed, and has told nothing yet."""
         other = copy(self)

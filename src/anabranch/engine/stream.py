@@ -406,6 +406,21 @@ class StreamBuffer:
         """No event at or before the instant will come any more."""
         self._progress.advance(instant)
 
+    def begin_again(self, instant: int) -> None:
+        """Forget all events, and how far the stream was: the next ones come from the instant on."""
+        self._waiting.clear()
+        self._waiting_blocks.clear()
+        self._events = HeldEvents()
+        self._times = array(_TIME)
+        self._splits = []
+        self._start = 0
+        self._sums = [0]
+        self._doubts.clear()
+        self.complete_from = instant
+        self.first_event_time = self.last_event_time = self.made_until = None
+        self.ended = False
+        self._progress.begin_again(instant)
+
     def pass_silence(self, fellows: int, clock: int) -> None:
         """Nothing comes for the time being: let answers go on before an instant that other streams have reached, and
         before one that the clock says."""

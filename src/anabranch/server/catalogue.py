@@ -59,6 +59,12 @@ class StoredTiming:
     idle_timeout: str | None = None
     idle: str | None = None
     ahead: str | None = None
+    clock: tuple[int, int] | None = None  # where somebody has said that it stands: which word, and the instant
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StoredTiming:
+        clock = data.get("clock")
+        return cls(**{**data, "clock": None if clock is None else tuple(clock)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ class StoredStream:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StoredStream:
         """A stream as `asdict` gives it."""
-        return cls(**{**data, "timing": StoredTiming(**data.get("timing", {}))})
+        return cls(**{**data, "timing": StoredTiming.from_json(data.get("timing", {}))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ class Catalogue:
         rows = self._all(f"SELECT {columns} FROM streams WHERE session = ? ORDER BY id", session)
         return [
             StoredStream(
-                name, address, lateness, meant, bool(follow), bool(stopped), StoredTiming(**json.loads(timing))
+                name, address, lateness, meant, bool(follow), bool(stopped), StoredTiming.from_json(json.loads(timing))
             )
             for name, address, lateness, meant, follow, stopped, timing in rows
         ]

@@ -85,9 +85,11 @@ class Figures:
             None if figures.get("last_jump") is None else tuple(figures["last_jump"]),
         )
 
-    def marks(self, inner: str) -> RunMarks:
-        """How far the run has come with a stream."""
-        said = self.progress.status.get("streams", {}).get(inner, {})
+    def marks(self, stored: StoredStream) -> RunMarks:
+        """How far the run has come with a stream, since its clock was set last."""
+        said = self.progress.status.get("streams", {}).get(stored.meant or stored.name, {})
+        if said.get("clock", 0) != (stored.timing.clock or (0, 0))[0]:
+            return RunMarks()
         return RunMarks(_instant(said.get("newest")), _instant(said.get("watermark")))
 
     def standing(self, query: str) -> tuple[int | None, int | None]:

@@ -46,6 +46,12 @@ class Gate:
             self._split.newest, self._split.watermark = newest, watermark
             self._doubts = Doubts([Event(time) for time in held], in_a_row, against)
 
+    def set_clock(self, instant: int) -> None:
+        """Forward the stream advances; back it begins again at the instant."""
+        if instant < self._split.watermark:
+            self._split.newest, self._doubts = None, Doubts()
+        self._split.watermark = instant
+
     def cursor(self) -> Any:
         """How far the stream is, as JSON; another gate goes on from it."""
         held = [event.event_time for event in self._doubts.held]

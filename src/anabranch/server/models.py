@@ -130,6 +130,10 @@ class StreamModel(BaseModel):
     )
 
 
+class NewClock(Taken):
+    at: str = Field(examples=["2022-10-14T14:45:00Z"], description="Events from this instant on follow.")
+
+
 class PushedModel(BaseModel):
     accepted: int = Field(description="Events that will be seen, and those of earlier pushes that these confirm.")
     late: int = Field(0, description="Events that come too late.")

@@ -14,7 +14,7 @@ from starlette.datastructures import UploadFile
 
 from anabranch.server import uploads
 from anabranch.server.catalogue import StoredTiming
-from anabranch.server.models import GraphModel, NewStream, PushedModel, StreamModel, stream_model
+from anabranch.server.models import GraphModel, NewClock, NewStream, PushedModel, StreamModel, stream_model
 from anabranch.server.problems import BAD_DATA, ServerError
 from anabranch.server.routing import PROBLEMS, V1, Body, TheHub, TheSession, bodies, instant
 from anabranch.server.session import LetterKind, LiveSession
@@ -101,6 +101,15 @@ def stop_stream(found: TheSession, name: str) -> StreamModel:
     """Its last instants are answered; nothing more is taken."""
     found.stop_stream(name)
     return stream_model(found.stream(name))
+
+
+@router.post("/streams/{name:path}/clock", summary="Set a stream's clock")
+def set_clock(found: TheSession, name: str, new: NewClock) -> StreamModel:
+    """Forward: what comes before the instant is late. Back, after an event with a wrong clock: the stream begins again
+    at the instant, without events, and so do the queries that read it; numbers of results go on."""
+    at = instant(new.at)
+    assert at is not None, "a text was given"
+    return stream_model(found.set_clock(name, at))
 
 
 @router.get("/streams/{name:path}/late", summary="Events that came too late", response_class=Response, responses=_LINES)

@@ -346,7 +346,7 @@ class LiveSession:
         else:
             read = ReadRecords(found, *read_events(found, AsEvent(name)))
         ahead = timing_of(stored.timing, self._timing).ahead
-        return self._feeds.push(stored, ahead, read, self._figures.marks(stored.meant or stored.name))
+        return self._feeds.push(stored, ahead, read, self._figures.marks(stored))
 
     def stop_stream(self, name: str) -> None:
         """The stream ends where it is: its last instants are answered."""
@@ -357,6 +357,20 @@ class LiveSession:
                     self._feeds.spool(stored.name).finish()
                 self._catalogue.put_stream(self.name, replace(stored, stopped=stored.address is not None))
                 self._carrier.changed()
+
+    def set_clock(self, name: str, at: int) -> StreamInfo:
+        """Say where a stream's time stands: forward, what comes before the instant is late; back, the stream begins
+        again there without events, and so do the queries that read it."""
+        with self._changing():
+            stored = self._holds.stream(name)
+            number = (stored.timing.clock or (0, 0))[0] + 1
+            timing = replace(stored.timing, clock=(number, at))
+            with self._carrier.held():  # what is pushed after the answer comes after the word
+                self._catalogue.put_stream(self.name, replace(stored, timing=timing))
+                self._catalogue.forget_failures(self.name)
+                if stored.address is None:
+                    self._feeds.set_clock(stored.name, at)
+        return self.stream(name)
 
     def remove_stream(self, name: str) -> None:
         """Forget the stream. Queries that read it must go first."""
@@ -668,6 +682,7 @@ class LiveSession:
             graphs=self._graphs.seen_by(distinct(active)),
             own_lateness={name: one for name, one in own.items() if one is not None},
             timing=self._timing,
+            clocks={one.meant or one.name: one.timing.clock for one in streams if one.timing.clock is not None},
             own_timing={one.meant or one.name: timing_of(one.timing, self._timing) for one in streams},
         )
         job = replace(job, ordered=False)

@@ -198,6 +198,14 @@ class Feeds:
             spool.append(read.records, gate.cursor())
             return replace(said, malformed=read.malformed)
 
+    def set_clock(self, name: str, instant: int) -> None:
+        """A pushed stream stands at an instant from now on."""
+        with self._pushing[name]:
+            spool = self.spool(name)
+            gate = Gate(None, None, spool.cursor)
+            gate.set_clock(instant)
+            spool.cursor = gate.cursor()
+
     def opener(self, streams: Sequence[StoredStream]) -> Callable[[str, str, bool], Source]:
         """How a run opens its sources; streams go by the names that queries know."""
         by_name = {one.meant or one.name: one for one in streams}

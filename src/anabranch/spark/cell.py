@@ -115,6 +115,7 @@ class _Living:
     computed: int = 0  # evaluations of the engine that were counted
     verified: tuple[int, int] = (0, 0)  # and those that were verified, and that differed
     graphs: dict[str, str] = field(default_factory=dict)  # static graphs that came during the run: where they lie
+    clocks: dict[str, int] = field(default_factory=dict)  # the last word about each stream's clock that was heeded
     numbers: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
     operators: dict[str, list[OperatorWork]] = field(default_factory=dict)  # as they were told last
@@ -151,6 +152,8 @@ class Cell:
         self._cache = _living if cache is None else cache
         self._links: dict[str, LinkStream] | None = None  # once somebody asks
         self._new: dict[int, bytes] = {}  # chunks that this batch made or added to
+        self._dropped: list[int] = []  # chunks of streams that begin again in this batch
+        self._is_new_beginning = False  # caches of before cannot catch up
         self.rebuilt = False  # whether the engine was built anew from the state
 
     def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
@@ -202,6 +205,7 @@ class Cell:
         living.next_chunk = head["next_chunk"]
         if self._job.refresh is not None:  # else the job's own graphs are those to be seen
             _see(living, head["graphs"])
+        living.clocks = head.get("clocks", {})
         living.numbers = head["numbers"]
         living.totals = head["totals"]
 
@@ -268,6 +272,7 @@ class Cell:
         _see(living, control.get("graphs", {}))
         for stream in self._job.streams:
             engine.stream(stream.name).now = control.get("now") if has_wall_clock(stream) else None
+        self._set_clocks(living, control.get("clocks", {}))
         for name, splits in control["splits"].items():
             if name in streams:
                 engine.set_splits(name, splits, control.get("silent", {}).get(name, ()))
@@ -290,6 +295,20 @@ class Cell:
         if control["end"]:
             engine.finish(self._job.until, self._job.drain)
         yield from self._tell(living, bool(control["end"]), set(control["idle"]))
+
+    def _set_clocks(self, living: _Living, clocks: dict[str, tuple[int, int]]) -> None:
+        """Do once what somebody has said about where a stream stands. Of streams that begin again no chunk is left."""
+        for name, (number, instant) in clocks.items():
+            if living.clocks.get(name) == number or name not in living.engine.streams:
+                continue
+            living.clocks[name] = number
+            if living.engine.stream(name).closed:
+                continue
+            again = living.engine.set_clock(name, instant)
+            self._dropped += [number for number, entry in living.entries.items() if entry.stream in again]
+            living.entries = {number: one for number, one in living.entries.items() if one.stream not in again}
+            living.tails = {key: tail for key, tail in living.tails.items() if key[0] not in again}
+            self._is_new_beginning = self._is_new_beginning or bool(again)
 
     def _push(self, living: _Living, row: Packed, chunk: _Chunk) -> Iterator[CellRow]:
         engine = living.engine
@@ -374,6 +393,7 @@ class Cell:
                         "idle": name in idle,
                         "ahead": engine.stream(name).set_aside,
                         "in_doubt": engine.stream(name).in_doubt,
+                        "clock": living.clocks.get(name, 0),
                         "jumps": engine.stream(name).jumps[0],
                         "last_jump": engine.stream(name).jumps[1],
                         "newest": engine.stream(name).last_event_time,
@@ -448,6 +468,8 @@ class Cell:
                 self._new.pop(entry.number, None)
                 if entry.number < stored:
                     self._state.remove_chunk(entry.number)
+        for number in self._dropped:
+            self._state.remove_chunk(number)
         for number, data in self._new.items():
             self._state.put_chunk(number, data)
         state = engine.state(events=False)
@@ -461,7 +483,7 @@ class Cell:
         for name in living.parts.keys() - parts.keys():
             self._state.remove_part(name)
         living.parts = parts
-        living.ancestors = [*living.ancestors, living.token][-_ANCESTORS:]
+        living.ancestors = [] if self._is_new_beginning else [*living.ancestors, living.token][-_ANCESTORS:]
         living.token = uuid.uuid4().hex
         head = {
             "format": FORMAT,
@@ -470,6 +492,7 @@ class Cell:
             "ancestors": living.ancestors,
             "queries": living.queries,
             "next_chunk": living.next_chunk,
+            "clocks": living.clocks,
             "numbers": living.numbers,
             "totals": living.totals,
         }

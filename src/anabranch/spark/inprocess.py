@@ -82,11 +82,11 @@ class InProcessRun:
         job = self._job
         limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
         refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
-        return SourceSettings(job.streams, job.fingerprint, limit, job.timings(), refresh)
+        return SourceSettings(job.streams, job.fingerprint, limit, job.timings(), refresh, clocks=job.clocks)
 
     def _planner(self, said: SourceSettings) -> Planner:
         refresher = None if said.refresh is None else Refresher(said.refresh)
-        return Planner(said.streams, said.queries, said.limit, said.timings, refresher=refresher)
+        return Planner(said.streams, said.queries, said.limit, said.timings, refresher=refresher, clocks=said.clocks)
 
     def _go_on(
         self, state: LocalState, planner: Planner, settings: SourceSettings, should_stop: Callable[[], bool]

@@ -52,6 +52,8 @@ class Job:
     ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
     forms: tuple[Form, ...] = ("json",)
     records_per_batch: int | None = None
+    clocks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Where somebody has said that streams stand: the number of the word, and the instant."""
     timing: StreamTiming = field(default_factory=StreamTiming)
     own_timing: Mapping[str, StreamTiming] = field(default_factory=dict)  # of streams that have one of their own
     csv_columns: tuple[tuple[str, ...], ...] = ()

@@ -33,6 +33,7 @@ class Planner:
         clock: Callable[[], float] = time.monotonic,
         refresher: Refresher | None = None,
         wall_clock: Callable[[], float] = time.time,
+        clocks: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
         self._sources = {stream.name: stream.source for stream in streams}
         self._queries = queries
@@ -41,6 +42,7 @@ class Planner:
         self._clock = clock
         self._refresher = refresher
         self._wall_clock = wall_clock
+        self._clocks = {name: list(said) for name, said in (clocks or {}).items() if name in self._sources}
         self._seen: dict[tuple[str, str], float] = {}
         self._begun_at = clock()
 
@@ -55,6 +57,8 @@ class Planner:
         end: Offset = {"streams": {}, "queries": self._queries, "begun": {}, "splits": {}, "silent": {}, "idle": {}}
         end["closed"] = []
         end["now"] = self._micros(self._wall_clock())
+        end["clocks"] = self._clocks
+        moved = moved or end["clocks"] != start.get("clocks", {})
         for name, source in self._sources.items():
             at = start["streams"].get(name)
             if at is None:
@@ -121,6 +125,7 @@ class Planner:
         control = {key: end[key] for key in ("splits", "idle", "closed", "end")}
         control["silent"] = end.get("silent", {})
         control["now"] = end.get("now")
+        control["clocks"] = end.get("clocks", {})
         return {**control, "graphs": copies(end.get("graphs", {}))}
 
     def commit(self, end: Offset) -> None:

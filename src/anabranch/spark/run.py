@@ -139,7 +139,7 @@ class SparkRun:
         refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
         tasks = 2 * session.sparkContext.defaultParallelism
         settings = SourceSettings(
-            job.streams, job.fingerprint, limit, job.timings(), refresh, tasks, job.link_streams()
+            job.streams, job.fingerprint, limit, job.timings(), refresh, tasks, job.link_streams(), job.clocks
         )
         packed = session.readStream.format(FORMAT).option(OPTION, settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(

@@ -33,6 +33,7 @@ class SourceSettings:
     """How many tasks a batch is read by at most: each costs a tenth of a second, whatever it reads."""
     links: Mapping[str, LinkStream] = field(default_factory=dict)
     """The streams that travel as links."""
+    clocks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def to_option(self) -> str:
         return base64.b64encode(pickle.dumps(self)).decode()

@@ -62,7 +62,9 @@ class StreamsReader(DataSourceStreamReader):
         if self._planner is None:
             said = self._settings
             refresher = None if said.refresh is None else Refresher(said.refresh)
-            self._planner = Planner(said.streams, said.queries, said.limit, said.timings, refresher=refresher)
+            self._planner = Planner(
+                said.streams, said.queries, said.limit, said.timings, refresher=refresher, clocks=said.clocks
+            )
         return self._planner
 
     def initialOffset(self) -> Offset:

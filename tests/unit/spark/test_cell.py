@@ -319,6 +319,44 @@ def test_events_after_a_gap_wait_for_each_other_over_batches_and_restarts() -> N
     assert told(worker.batch([control(end=True, closed=["s"])])) == [(5002, 3)]
 
 
+def test_a_clock_that_is_set_back_lets_the_stream_begin_again() -> None:
+    made = count("made").replace("count(a) AS n", "a").replace("EVERY PT1M", "EVERY PT1M INTO t")
+    worker = Worker(job(count(output="ON ENTERING"), made, count("reader", stream="t", output="ON ENTERING")))
+    worker.batch([*packed("s", [event(0.5, 1), event(9e8, 2), event(0.7, 3)]), control()])
+    assert status(worker.rows)["late"] == 1
+    clocks = {"s": [1, 5 * MINUTE]}
+    cells.forget_everything()
+    rows = worker.batch([*packed("s", [event(5.5, 4), event(7.5, 5)]), control(clocks=clocks)])
+    found = [(parts.query, parts.at // MINUTE, len(parts.rows)) for parts in answers_of(rows)]
+    assert {("q", 5, 1), ("q", 6, 1), ("made", 6, 1), ("made", 7, 1), ("reader", 6, 1)} <= set(found)
+    assert len(set(found)) == len(found)
+    assert min(at for _, at, _ in found) == 5
+    assert status(rows)["late"] == 1
+    cells.forget_everything()
+    rows = worker.batch([*packed("s", [event(8.5, 6)]), control(clocks=clocks)])
+    assert ("made", 8) in [(parts.query, parts.at // MINUTE) for parts in answers_of(rows)], "a word is heeded once"
+    assert {entry.stream for entry in cells._living["cell"].entries.values()} == {"s"}
+    assert status(rows)["streams"]["s"]["newest"] == 8.5 * MINUTE
+
+
+def test_a_cache_of_before_a_new_beginning_is_not_caught_up() -> None:
+    worker = Worker(job())
+    worker.batch([*packed("s", [event(0.5, 1), event(90, 2)]), control()])
+    old = copy.deepcopy(cells._living["cell"])
+    clocks = {"s": [1, MINUTE]}
+    worker.batch([control(clocks=clocks)])
+    cells._living["cell"] = old
+    rows = worker.batch([*packed("s", [event(1.5, 3), event(2.5, 4)]), control(clocks=clocks)])
+    assert told(rows) == [(1, 0), (2, 1)]
+
+
+def test_a_clock_that_is_set_forward_makes_what_lies_before_it_late() -> None:
+    worker = Worker(job())
+    worker.batch([*packed("s", [event(0.5, 1)]), control()])
+    rows = worker.batch([*packed("s", [event(1.5, 2), event(2.5, 3)]), control(clocks={"s": [1, 2 * MINUTE]})])
+    assert (told(rows), status(rows)["late"]) == ([(1, 1), (2, 1)], 1)
+
+
 def test_a_stream_that_waits_answers_when_it_goes_on() -> None:
     worker = Worker(idle_job(policy="wait"))
     worker.batch([*packed("s", [event(0.5, 1)]), control()])

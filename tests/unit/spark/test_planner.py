@@ -114,7 +114,16 @@ def test_the_batch_that_brings_the_last_record_says_that_the_input_has_ended() -
     third = plan.ahead(second)
     assert (third["closed"], third["end"]) == (["a", "b"], True)
     assert plan.ahead(third) == third
-    said = {"splits": {}, "silent": {}, "idle": {}, "closed": ["a", "b"], "end": True, "graphs": {}, "now": 7_000_000}
+    said = {
+        "splits": {},
+        "silent": {},
+        "idle": {},
+        "closed": ["a", "b"],
+        "end": True,
+        "graphs": {},
+        "now": 7_000_000,
+        "clocks": {},
+    }
     assert Planner.control(third) == said
 
 
