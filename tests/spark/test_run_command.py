@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from anabranch.spark.folder import FORMAT
@@ -71,6 +73,46 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> No
         seen.append(json.loads(err.splitlines()[-1])["events"])
     assert 0 < seen[0] < seen[1]
     assert not (tmp_path / "run" / "scratch").exists()
+    assert list(tmp.iterdir()) == []
+
+
+def java_of(process: subprocess.Popen[str]) -> psutil.Process:
+    """The Java process of a run, once it is there."""
+    while process.poll() is None:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if "java" in child.name():
+                    return child
+        time.sleep(0.02)
+    raise AssertionError("it has ended without Java")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_spark_starts_ends_the_run_and_its_java_process(tmp_path: Path, number: signal.Signals) -> None:
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    process = anabranch("run", *BIKES, "--output", "json", tmp=tmp)
+    java = java_of(process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "")
+    java.wait(60)
+    assert list(tmp.iterdir()) == []
+
+
+def test_a_java_process_that_dies_is_told_in_one_sentence(tmp_path: Path) -> None:
+    tmp = tmp_path / "tmp"
+    tmp.mkdir()
+    command = ("run", *BIKES[:-1], "rides=gen:bikes?rate=50&step=PT5M&seed=3", "--checkpoint", str(tmp_path / "run"))
+    process = anabranch(*command, "--output", "none", tmp=tmp)
+    commits = tmp_path / "run" / "spark" / "commits"
+    while process.poll() is None and not (commits.is_dir() and any(commits.iterdir())):
+        time.sleep(0.05)
+    java_of(process).kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert err.startswith("error: Spark's Java process was killed by signal 9; what was committed stays\nhint: "), err
+    assert err.count("\n") == 2
     assert list(tmp.iterdir()) == []
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 def main() -> None:
     """The entry point of the `anabranch` command."""
+    from anabranch.cli.signals import end_at_once
+
+    end_at_once()
     from anabranch.cli.app import app
 
     app()

@@ -20,8 +20,9 @@ from typer.core import TyperCommand
 from anabranch.cli import options
 from anabranch.cli.connectivity_report import Asked, ConnectivityForm, WhichChanges, Write, make_report
 from anabranch.cli.console import Terminal, open_terminal
-from anabranch.cli.failures import INTERRUPTED, OK, SET_ASIDE, InputError, guarded, interruptible
+from anabranch.cli.failures import OK, SET_ASIDE, InputError, guarded
 from anabranch.cli.options import STDIN, Color, Index, existing
+from anabranch.cli.signals import INTERRUPTED, interruptible
 from anabranch.errors import EngineError, StreamError
 
 if TYPE_CHECKING:

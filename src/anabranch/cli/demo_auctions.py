@@ -21,8 +21,9 @@ from rich.live import Live
 from rich.text import Text
 
 from anabranch.cli.console import Terminal
-from anabranch.cli.failures import draw_error, stopping
+from anabranch.cli.failures import draw_error
 from anabranch.cli.serving import Place, has_browser, serve
+from anabranch.cli.signals import stopping
 from anabranch.cli.values import clock, day
 from anabranch.cli.writers import answer_of, rows_table
 from anabranch.engine.answers import Answer
@@ -207,7 +208,7 @@ def in_terminal(asked: Auctions, terminal: Terminal) -> None:
         if folder.finished(job.fingerprint):
             terminal.note(f"nothing to do: the run in {folder.path} has answered its whole input", style="dim")
             return
-        with stopping() as stopped:
+        with stopping(folder.close) as stopped:
             failures = _carry(asked, job, folder, sink, observers, stopped)
     finally:
         folder.close()

@@ -8,18 +8,15 @@ from __future__ import annotations
 import functools
 import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import NoReturn, ParamSpec
 
 import typer
 from rich.text import Text
 
 from anabranch.cli.console import Terminal, open_terminal, printable
+from anabranch.cli.signals import INTERRUPTED, terminable
 from anabranch.errors import (
     AnabranchError,
     EvaluationError,
@@ -34,7 +31,6 @@ USAGE = 2
 REFUSED = 3
 NO_INPUT = 4
 SET_ASIDE = 5
-INTERRUPTED = 130
 
 P = ParamSpec("P")
 
@@ -53,7 +49,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         color = kwargs.get("color")
         terminal = open_terminal(color if isinstance(color, bool) else None)
         try:
-            command(*args, **kwargs)
+            with terminable():
+                command(*args, **kwargs)
         except BrokenPipeError:
             _leave_quietly()
         except KeyboardInterrupt:
@@ -147,41 +144,3 @@ def _leave_quietly() -> NoReturn:
     except (OSError, ValueError):
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  stays open until the process ends
     raise typer.Exit(OK)
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C raises KeyboardInterrupt, as always, and is remembered: Python drops what is raised while it collects
-    garbage, and a run must not go on as if nobody had asked it to stop."""
-    seen: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield lambda: bool(seen)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM stop the run in order, sinks and Spark closed; a second Ctrl-C does not wait for that."""
-    asked: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        if len(asked) > 1:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

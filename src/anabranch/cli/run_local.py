@@ -12,9 +12,10 @@ from contextlib import suppress
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
 from anabranch.cli.deadletters import SetAside
-from anabranch.cli.failures import INTERRUPTED, OK, draw_error, interruptible
+from anabranch.cli.failures import OK, draw_error
 from anabranch.cli.inputs import open_inputs
 from anabranch.cli.replay import Replay
+from anabranch.cli.signals import INTERRUPTED, interruptible
 from anabranch.cli.summary import Bar, Summary, first_words
 from anabranch.cli.values import clock
 from anabranch.cli.writers import make_writer

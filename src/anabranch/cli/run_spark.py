@@ -13,7 +13,8 @@ import typer
 
 from anabranch.cli.asked import Asked
 from anabranch.cli.console import Terminal
-from anabranch.cli.failures import INTERRUPTED, OK, draw_error, stopping
+from anabranch.cli.failures import OK, draw_error
+from anabranch.cli.signals import INTERRUPTED, stopping
 from anabranch.cli.status import StatusLine
 from anabranch.cli.summary import Summary, first_words
 from anabranch.cli.values import clock
@@ -101,7 +102,12 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
             Observers(on_warning=warn, on_note=note, on_progress=status.progress),
         )
         status.begin(job.streams)
-        with _metrics(asked.metrics_port, run, note), stopping() as stopped:
+
+        def clear_up() -> None:
+            status.close()
+            folder.close()
+
+        with _metrics(asked.metrics_port, run, note), stopping(clear_up) as stopped:
             receivers.start()
 
             def should_stop() -> bool:

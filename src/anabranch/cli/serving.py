@@ -9,22 +9,20 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
-import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import typer
 
 from anabranch.cli.console import Terminal
+from anabranch.cli.signals import interruptible
 from anabranch.errors import EngineError
 from anabranch.sources.private import private_umask
 
@@ -114,7 +112,7 @@ def serve(
     place.check()
     bound = bind(place.host, place.port)
     try:
-        with _interruptible(), private_umask():
+        with interruptible(), private_umask():
             hub, runs = make_hub(), False
             try:
                 hub.start()
@@ -163,23 +161,6 @@ def _listen(hub: Hub, place: Place, bound: socket.socket, terminal: Terminal, be
 
     threading.Thread(target=announce, name="announce", daemon=True).start()
     server.run(sockets=[bound])
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends the server as Ctrl-C does: in order."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def has_browser() -> bool:

@@ -65,6 +65,9 @@ class SharedSpark:
         with self._lock:
             if self._is_over:
                 raise EngineError("the server is stopping")
+            if self._running is not None and self._running.has_ended:  # sessions that are started again get another
+                session.stop(self._running)
+                self._running = None
             if self._running is None:
                 scratch = self._folder / "scratch"
                 private_folder(scratch)

@@ -14,9 +14,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -98,7 +100,23 @@ class SparkRun:
             finally:
                 spark_session.stop(running)
 
+    @contextmanager
+    def _mourning(self, running: RunningSpark, should_stop: Callable[[], bool]) -> Iterator[None]:
+        """A Java process that dies takes every call to it along; that is told once. One that was ended because the run
+        is to stop is not missed."""
+        try:
+            yield
+        except (Py4JError, PySparkException, OSError, EOFError):
+            if self._error is not None or not running.is_dead:
+                raise
+            if not should_stop():
+                raise running.death(self._folder.log) from None
+
     def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
+        with self._mourning(running, should_stop):
+            self._carry(running, should_stop)
+
+    def _carry(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
         job_file = self._send_job(running)
         running.session.dataSource.register(AnabranchSource)
         vain = 0  # starts that brought no batch
@@ -114,6 +132,8 @@ class SparkRun:
                     raise self._error from None
                 failed = self._spark_failed(str(error))
                 vain = 0 if self.progress.batch > batch else vain + 1
+                if running.has_ended:
+                    raise
                 if vain == _STARTS or not isinstance(error, StreamingQueryException) or failed.is_ours:
                     raise failed.error from None
             finally:

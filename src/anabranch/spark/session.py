@@ -5,12 +5,14 @@ Invariant: everything that Spark writes besides checkpoints lies in the run's ow
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -26,8 +29,10 @@ from pyspark.sql import SparkSession
 from anabranch.errors import EngineError
 from anabranch.sources.private import private_umask
 from anabranch.spark.java import require_java
+from anabranch.spark.processes import children_of, end_processes
 
 _PATIENCE = 20.0  # seconds for a JVM to end by itself
+_DYING = 2.0  # seconds from a broken connection to the end of the process behind it
 # Of a task whose worker died, which Spark's local mode would not try again. A killed daemon leaves idle workers behind,
 # each of which costs a try.
 _RETRIES = 8
@@ -115,6 +120,28 @@ class RunningSpark:
     session: SparkSession
     jvm_pid: int | None
     scratch: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the Java process has ended, or does so in a moment: its connections break first."""
+        if self.process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_DYING)
+        return self.has_ended
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def death(self, log: Path) -> EngineError:
+        """What is said of a Java process that has ended."""
+        code = None if self.process is None else self.process.poll()
+        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+        return EngineError(
+            f"Spark's Java process {how}; what was committed stays\n"
+            f"hint: with --checkpoint the same command goes on; memory may have run out; its log is {log}"
+        )
 
 
 def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
@@ -130,16 +157,49 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
     environment = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
     if settings.is_local and "SPARK_HOME" not in os.environ:
         environment["SPARK_HOME"] = str(_home(scratch))
-    with private_umask(), log.open("ab") as talk, _environment(**environment):
-        gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
-    with _own_interrupts():
-        context = SparkContext(gateway=gateway, conf=conf)
+    _hush_py4j()
+    before = set(children_of(os.getpid()))
+    try:
+        with private_umask(), log.open("ab") as talk, _environment(**environment):
+            gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
+        with _own_interrupts():
+            context = SparkContext(gateway=gateway, conf=conf)
+    except BaseException:  # also one who was interrupted leaves no process behind
+        end_processes(set(children_of(os.getpid())) - before)
+        _forget_gateway()
+        raise
+    _say_nothing(context)
     _beside(lambda: context.parallelize([0], 1).count())  # starts the cell's workers
     session = SparkSession(context)
     _beside(lambda: session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow())  # and the readers'
     _know_no_other_sources(context)
     process = getattr(gateway, "proc", None)
-    return RunningSpark(session, None if process is None else process.pid, scratch)
+    return RunningSpark(session, None if process is None else process.pid, scratch, process)
+
+
+def _hush_py4j() -> None:
+    """What goes wrong on the way to Java is told by who asked, not by the library in between, which tells it to its own
+    logger and to that of everybody."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module not in ("java_gateway", "clientserver")
+
+
+def _say_nothing(context: SparkContext) -> None:
+    """The server of accumulators, which nobody uses, would print a traceback when its connection ends."""
+    with suppress(AttributeError):
+        server: Any = context._accumulatorServer
+        server.handle_error = lambda request, client: None
+
+
+def _forget_gateway() -> None:
+    """Let a next session have a Java process of its own."""
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
 
 
 def _beside(job: Callable[[], object]) -> None:
@@ -180,16 +240,22 @@ def _home(scratch: Path) -> Path:
 def stop(running: RunningSpark) -> None:
     """End the session and its JVM, and wait until the JVM has gone."""
     gateway = running.session.sparkContext._gateway
+    process = running.process
     try:
-        running.session.stop()
+        if not running.has_ended:
+            with warnings.catch_warnings():  # it may be ended while it stops
+                warnings.simplefilter("ignore", RuntimeWarning)
+                running.session.stop()
+    except (Py4JError, OSError):
+        if not running.is_dead:
+            raise
     finally:
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-        process = getattr(gateway, "proc", None)
+        _forget_gateway()
         if gateway is not None:
             gateway.shutdown()
         if process is not None:
-            process.stdin.close()
+            with suppress(OSError):
+                process.stdin.close()  # type: ignore[union-attr]  # it is a pipe
             try:
                 process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:

@@ -16,6 +16,7 @@ import pytest
 from anabranch.cli import failures
 from anabranch.cli.console import open_terminal
 from anabranch.errors import EngineError, EvaluationError, InternalError, QueryError, StreamError
+from anabranch.spark.processes import children_of
 
 from .conftest import Invoke
 
@@ -48,6 +49,71 @@ def test_rows_come_out_while_the_input_is_open_and_ctrl_c_sums_up(trick: Path, e
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err.startswith("4 events · ")
+
+
+def test_sigterm_sums_up_too(trick: Path, events: Path, tmp_path: Path) -> None:
+    process = start("run", trick, "-s", "rides=-", "-o", "json", cwd=tmp_path)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(events.read_text().splitlines(keepends=True)[:4]))
+    process.stdin.flush()
+    process.stdout.readline()
+    process.terminate()
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert err.startswith("4 events · ")
+
+
+LOADING = """
+import importlib.abc, os, signal, sys
+
+wanted = sys.argv.pop(1)
+
+class Terminated(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == wanted:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.meta_path.insert(0, Terminated())
+from anabranch.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["typer", "anabranch.cli.app", "anabranch.engine.running", "anabranch.cli.run_local"]
+)
+def test_sigterm_while_modules_load_ends_with_130_and_no_word(trick: Path, module: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOADING, module, "run", str(trick), "-s", "rides=-"]
+    process = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
+
+
+STUCK = """
+import subprocess, sys, time
+from anabranch.cli import signals
+
+signals._IN_ORDER = signals._AFTERWARDS = 0.2
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+with signals.stopping() as stopped:
+    stopped()
+    print(child.pid, flush=True)
+    while True:
+        time.sleep(1)
+"""
+
+
+def test_who_does_not_stop_in_time_is_ended_with_his_children() -> None:
+    command = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.terminate()
+        assert process.wait(PATIENCE) == 130
+    while child in children_of(os.getpid()) or Path(f"/proc/{child}/exe").exists():
+        time.sleep(0.01)
 
 
 def test_a_peer_that_does_not_answer_is_told_once_and_asked_again(trick: Path, tmp_path: Path) -> None:

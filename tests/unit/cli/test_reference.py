@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from anabranch.cli import failures
+from anabranch.cli import failures, signals
 from anabranch.cli.app import app
 
 from .conftest import ROOT, Invoke
@@ -75,6 +75,6 @@ def test_the_page_names_every_exit_code() -> None:
         failures.REFUSED,
         failures.NO_INPUT,
         failures.SET_ASIDE,
-        failures.INTERRUPTED,
+        signals.INTERRUPTED,
     }
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE)} == codes

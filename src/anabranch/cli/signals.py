@@ -1,0 +1,127 @@
+"""Signals: how Ctrl-C and SIGTERM end a command, whatever it is doing.
+
+    while modules load        at once: nothing is open yet
+    in a command              KeyboardInterrupt, as Ctrl-C always did
+    while Spark starts        its Java process is ended, and so is this one
+    in a run on Spark         between two looks at the run, sinks and Spark closed in order
+
+Who does not end in time after a SIGTERM is ended: child processes after `_IN_ORDER` seconds, this one soon after them.
+A batch that is cut off by that is run again from the checkpoint.
+
+Invariant: this module loads nothing that takes time; the exit code is 130.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from anabranch.spark.processes import children_of, end_processes
+
+INTERRUPTED = 130
+
+_IN_ORDER = 2.0  # seconds to end by itself
+_AFTERWARDS = 1.5  # seconds to clear up once child processes were ended
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+def end_at_once() -> None:
+    """Until a command begins SIGTERM ends the process, with the exit code of an interrupted one."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(INTERRUPTED))
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM interrupts what is inside as Ctrl-C does."""
+    with _handling(_Interruption(), signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt, and are remembered: Python drops what is raised while it collects
+    garbage, and a run must not go on as if nobody had asked it to stop."""
+    handler = _Interruption()
+    with _handling(handler, signal.SIGINT, signal.SIGTERM):
+        yield lambda: bool(handler.seen)
+
+
+@contextmanager
+def stopping(clear_up: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM stop the run in order, sinks and Spark closed; a second one does not wait for that. Until
+    somebody asks whether to stop nothing runs yet: then child processes are ended, `clear_up` is called and this
+    process ends. Libraries that are starting would answer an exception with tracebacks, and go on."""
+    handler = _Stop(clear_up)
+    with _handling(handler, signal.SIGINT, signal.SIGTERM):
+        yield handler.is_wanted
+
+
+class _Interruption:
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.seen.append(number)
+        if number == signal.SIGTERM and self.seen.count(number) == 1:
+            _end_in_time()
+        raise KeyboardInterrupt
+
+
+class _Stop:
+    def __init__(self, clear_up: Callable[[], None]) -> None:
+        self._clear_up = clear_up
+        self._seen: list[int] = []
+        self._is_asked = False
+
+    def is_wanted(self) -> bool:
+        self._is_asked = True
+        return bool(self._seen)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self._seen.append(number)
+        if number == signal.SIGTERM and self._seen.count(number) == 1:
+            _end_in_time()
+        if not self._is_asked:
+            end_children()
+            with suppress(Exception):
+                self._clear_up()
+            os._exit(INTERRUPTED)
+        if len(self._seen) > 1:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _handling(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, one in before.items():
+            signal.signal(number, one)
+
+
+def _end_in_time() -> None:
+    """End child processes, then this one, unless it ends by itself."""
+
+    def end() -> None:
+        pause.wait(_IN_ORDER)
+        end_children()
+        pause.wait(_AFTERWARDS)
+        os._exit(INTERRUPTED)
+
+    pause = threading.Event()
+    threading.Thread(target=end, name="end in time", daemon=True).start()
+
+
+def end_children() -> None:
+    """Kill the processes that this one has started and that are still there."""
+    end_processes(children_of(os.getpid()))
