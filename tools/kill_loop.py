@@ -8,6 +8,10 @@ output of all sinks (one file, one folder, a topic), the dead letters and what l
 undisturbed run. The inputs are files that end; a folder that is followed while files come to it, grow line by line, are
 rotated, and one is no file of events; and a topic of Kafka, whose brokers are librdkafka's own.
 
+    python tools/kill_loop.py --engine local
+
+does the same with runs in one process, which start faster: more kills in less time.
+
     python tools/kill_loop.py --trials
 
 asks what becomes of a run whose disk is full, whose checkpoint is damaged, whose sink cannot be written, and whose
@@ -50,6 +54,14 @@ REGISTER QUERY count STARTING AT 2024-01-01T00:00:00Z
   EMIT count(r) AS links, count(DISTINCT a) AS sources SNAPSHOT EVERY PT1M
 }
 """
+LOCAL = """
+import json, signal, sys
+import anabranch
+said, asked = json.loads(sys.argv[1]), []
+signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
+anabranch.run(**said, engine="local", idle_timeout=None, should_stop=lambda: bool(asked))
+sys.exit(130 if asked else 0)
+"""
 BEGIN = 1_704_067_200_000
 TOPIC = "edges"
 
@@ -74,8 +86,12 @@ def lines_of(count: int) -> list[str]:
 class Loop:
     """A command, its input, and what it leaves behind."""
 
-    def __init__(self, root: Path, events: int, batch: int, seed: int) -> None:
+    lateness: str | None = None
+
+    def __init__(self, root: Path, asked: argparse.Namespace) -> None:
         self.root = root
+        self.is_local = asked.engine == "local"
+        events, batch, seed = asked.events, asked.batch, asked.seed
         self.random = random.Random(seed)
         self.query = root / "query.seraph"
         self.query.write_text(QUERY)
@@ -85,8 +101,8 @@ class Loop:
 
     # --- what differs between inputs ----------------------------------------------------------------------------------
 
-    def stream(self, where: Path) -> list[str]:
-        return ["--stream", f"edges={self.root / 'events'}"]
+    def stream(self, where: Path) -> str:
+        return str(self.root / "events")
 
     def prepare(self, where: Path) -> None:
         folder = self.root / "events"
@@ -96,7 +112,11 @@ class Loop:
                 (folder / f"{number:08}.ndjson").write_text("\n".join(part) + "\n")
 
     def sinks(self, where: Path) -> list[str]:
-        return ["--sink", str(where / "answers.ndjson"), "--sink", f"{where / 'parts'}/"]
+        return [str(where / "answers.ndjson"), f"{where / 'parts'}/"]
+
+    @property
+    def follow(self) -> bool:
+        return False
 
     def told(self, where: Path) -> dict[str, object]:
         """What a run has put out."""
@@ -119,11 +139,19 @@ class Loop:
             yield self.lines[number : number + size]
 
     def command(self, where: Path) -> list[str]:
+        checkpoint, letters, stream = where / "checkpoint", where / "dead.ndjson", self.stream(where)
+        if self.is_local:
+            said = {"text": self.query.read_text(), "streams": {"edges": stream}, "sinks": self.sinks(where)}
+            said |= {"checkpoint": str(checkpoint), "dead_letter": str(letters), "batch_events": self.batch}
+            said |= {"follow": self.follow, "lateness": self.lateness}
+            return [sys.executable, "-c", LOCAL, json.dumps(said)]
         return [
             *(sys.executable, "-m", "anabranch", "run", str(self.query)),
-            *self.stream(where),
-            *("--checkpoint", str(where / "checkpoint"), *self.sinks(where)),
-            *("--output", "json", "--dead-letter", str(where / "dead.ndjson")),
+            *("--stream", f"edges={stream}", *(["--follow"] if self.follow else [])),
+            *(["--lateness", self.lateness] if self.lateness else []),
+            *("--checkpoint", str(checkpoint), "--idle-timeout", "PT10H"),
+            *(part for sink in self.sinks(where) for part in ("--sink", sink)),
+            *("--output", "json", "--dead-letter", str(letters)),
             *("--batch-events", str(self.batch), "--master", "local[2]", "--summary", "json"),
         ]
 
@@ -160,7 +188,9 @@ class Loop:
         return "driver"
 
     def batches(self, where: Path) -> int:
-        """How many offsets and commits Spark has written."""
+        """How many offsets and commits Spark has written; without Spark, how much was told."""
+        if self.is_local:
+            return len(_bytes(where / "answers.ndjson")) // 512
         count = 0
         for kind in ("offsets", "commits"):
             with suppress(OSError):
@@ -172,8 +202,12 @@ class Loop:
 class FolderLoop(Loop):
     """A folder that is followed; the undisturbed run finds all files, the other one sees them come."""
 
-    def stream(self, where: Path) -> list[str]:
-        return ["--stream", f"edges={where / 'events'}", "--follow", "--idle-timeout", "PT10H"]
+    def stream(self, where: Path) -> str:
+        return str(where / "events")
+
+    @property
+    def follow(self) -> bool:
+        return True
 
     def prepare(self, where: Path) -> None:
         folder = where / "events"
@@ -229,12 +263,14 @@ class FolderLoop(Loop):
 class KafkaLoop(Loop):
     """A topic of three partitions, and a topic for each run's answers."""
 
-    def __init__(self, root: Path, events: int, batch: int, seed: int, bootstrap: str) -> None:
-        super().__init__(root, events, batch, seed)
+    lateness = "PT30S"
+
+    def __init__(self, root: Path, asked: argparse.Namespace, bootstrap: str) -> None:
+        super().__init__(root, asked)
         self.bootstrap = bootstrap
 
-    def stream(self, where: Path) -> list[str]:
-        return ["--stream", f"edges=kafka://{self.bootstrap}/{TOPIC}?until=end", "--lateness", "PT30S"]
+    def stream(self, where: Path) -> str:
+        return f"kafka://{self.bootstrap}/{TOPIC}?until=end"
 
     def prepare(self, where: Path) -> None:
         if where.name != "calm":
@@ -249,7 +285,7 @@ class KafkaLoop(Loop):
         producer.flush()
 
     def sinks(self, where: Path) -> list[str]:
-        return [*super().sinks(where), "--sink", f"kafka://{self.bootstrap}/answers-{where.name}"]
+        return [*super().sinks(where), f"kafka://{self.bootstrap}/answers-{where.name}"]
 
     def told(self, where: Path) -> dict[str, object]:
         return {**super().told(where), "topic": messages(self.bootstrap, f"answers-{where.name}")}
@@ -456,7 +492,7 @@ def changed_queries(loop: Loop) -> bool:
 
 
 @contextmanager
-def opened(kind: str, root: Path, events: int, batch: int, seed: int) -> Iterator[Loop]:
+def opened(kind: str, root: Path, asked: argparse.Namespace) -> Iterator[Loop]:
     folder = root / kind
     folder.mkdir()
     if kind == "kafka":
@@ -465,14 +501,15 @@ def opened(kind: str, root: Path, events: int, batch: int, seed: int) -> Iterato
         with kafka_mock() as mock:
             for topic, partitions in ((TOPIC, 3), ("answers-calm", 2), ("answers-wild", 2)):
                 mock.create(topic, partitions)
-            yield KafkaLoop(folder, events, batch, seed, mock.bootstrap)
+            yield KafkaLoop(folder, asked, mock.bootstrap)
     else:
-        yield (FolderLoop if kind == "folder" else Loop)(folder, events, batch, seed)
+        yield (FolderLoop if kind == "folder" else Loop)(folder, asked)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", default="files,folder,kafka", help="some of files, folder and kafka")
+    parser.add_argument("--engine", choices=["spark", "local"], default="spark")
     parser.add_argument("--events", type=int, default=60_000)
     parser.add_argument("--kills", type=int, default=30, help="over all inputs together")
     parser.add_argument("--batch", type=int, default=2_000)
@@ -485,7 +522,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kill-loop-") as root:
         for kind in inputs:
             print(kind, flush=True)
-            with opened(kind, Path(root), asked.events, asked.batch, asked.seed) as loop:
+            with opened(kind, Path(root), asked) as loop:
                 kills = -(-asked.kills // len(inputs))
                 holds = (trials(loop) if asked.trials else killed(loop, kills, asked.longest)) and holds
     return 0 if holds else 1
