@@ -6,6 +6,7 @@ is late only by its own stream's watermark; a stream that has ended moves no que
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
@@ -79,7 +80,7 @@ class Replay:
             on_progress(self.events)
             if all(query.done for query in self._queries):
                 return
-        self._session.finish(until=until, drain=drain)
+        self._session.finish(until=until, drain=drain, now=time.time_ns() // 1000)
         self._tell(on_answer, on_warning)
 
     def _batches(self) -> Iterator[list[Record]]:

@@ -204,9 +204,19 @@ class Engine:
                     self._schedule.once_read.add(name)
         return stream
 
+    def _refuse_second_stream(self, name: str) -> None:
+        """A query that names no stream reads the only one there is: which of several came first decides nothing."""
+        for query in self._queries.values():
+            if query.bound_stream is not None and any(window.stream.name is None for window in query.windows):
+                raise EngineError(
+                    f"query `{query.name}` names no stream and reads `{query.bound_stream}`, the only one there was; "
+                    f"with `{name}` there are two: write ON STREAM after its WITHIN, or declare the streams first"
+                )
+
     def _named_stream(self, name: str) -> StreamBuffer:
         """A stream that somebody outside names: where streams are not fixed, it exists from now on."""
         if name not in self._around.streams and not self.fixed_streams:
+            self._refuse_second_stream(name)
             self.declare_stream(name)
         stream = self.stream(name)
         if stream.origin == "query":
@@ -443,10 +453,11 @@ class Engine:
         closed before the others ends some of them already."""
         self._schedule.ending = Ending(until, drain)
 
-    def finish(self, until: int | None = None, drain: bool = False) -> None:
+    def finish(self, until: int | None = None, drain: bool = False, now: int = 0) -> None:
         """The input has ended: evaluate up to the first instant that has seen every event of a query's streams.
 
-        With `until`, evaluate exactly the instants up to then; with `drain`, go on until the windows are empty.
+        With `until`, evaluate exactly the instants up to then; with `drain`, go on until the windows are empty. A query
+        that reads no stream, and that no event has given an instant, is evaluated once, at `now`.
         """
         self._schedule.ending = Ending(until, drain, declared=True)
         if not self._schedule.sources:
@@ -454,6 +465,10 @@ class Engine:
         for stream in self._schedule.sources:
             self.settle_doubts(stream.name, is_over=True)
             stream.close()
+        if all(stream.first_event_time is None for stream in self._schedule.sources):
+            for query in self._queries.values():
+                if not query.windows and query.instants is None:
+                    query.start_alone(now)
         self._run()
 
     # --- output -------------------------------------------------------------------------------------------------------

@@ -183,6 +183,12 @@ class ContinuousQuery:
             self.first_index = self.next_index = self.instants.index_at_or_after(complete_from)
         self._begin_frame()
 
+    def start_alone(self, at: int) -> None:
+        """Fix the one instant of a query that no stream moves."""
+        self.instants = EvaluationInstants(at, None)
+        self.first_index = self.next_index = 0
+        self._begin_frame()
+
     def resume_arrivals(self, instants: ArrivalInstants) -> None:
         """Go on with instants that were found out before."""
         self.instants = instants

@@ -375,9 +375,10 @@ class Session:
         """Say beforehand what `finish` will be told, where streams are closed one after the other."""
         self._engine.plan_end(None if until is None else micros(until), drain)
 
-    def finish(self, until: InstantLike | None = None, drain: bool = False) -> None:
-        """The input has ended: evaluate until every event was seen, until an instant, or until windows are empty."""
-        self._engine.finish(None if until is None else micros(until), drain)
+    def finish(self, until: InstantLike | None = None, drain: bool = False, now: InstantLike = 0) -> None:
+        """The input has ended: evaluate until every event was seen, until an instant, or until windows are empty. `now`
+        is the instant of queries that read no stream, where no event gives them one."""
+        self._engine.finish(None if until is None else micros(until), drain, micros(now))
 
     # --- answers of all queries ---------------------------------------------------------------------------------------
 

@@ -293,7 +293,7 @@ class Cell:
                 yield from self._settle_doubts(living, name, is_over=True)
                 engine.close_stream(name)
         if control["end"]:
-            engine.finish(self._job.until, self._job.drain)
+            engine.finish(self._job.until, self._job.drain, control.get("now") or 0)
         yield from self._tell(living, bool(control["end"]), set(control["idle"]))
 
     def _set_clocks(self, living: _Living, clocks: dict[str, tuple[int, int]]) -> None:

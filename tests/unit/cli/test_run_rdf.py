@@ -153,6 +153,18 @@ def test_static_knowledge_is_given_by_name_by_iri_or_without_a_name(
     assert counts(ran.out) == COUNTS, ran.err
 
 
+def test_a_query_without_any_stream_is_evaluated_once(invoke: Invoke, write: Write) -> None:
+    query = write(
+        "q.csparql",
+        f"{PREFIXES}REGISTER QUERY s AS SELECT DISTINCT ?street ?total-sensor WHERE {{ ?x c:placedIn ?street }} "
+        "AGGREGATE { (?total-sensor, COUNT, {?street}) }",
+    )
+    ran = invoke("run", query, "-g", CITY, "-o", "json")
+    assert ran.code == 0, ran.err
+    assert rows(ran.out)
+    assert "1 instant (1 computed)" in ran.err
+
+
 def test_a_graph_of_several_files_and_one_by_name_beside_it(invoke: Invoke, write: Write) -> None:
     lines = CITY.read_text().splitlines(keepends=True)
     head = lines[0]

@@ -374,13 +374,53 @@ def test_the_unnamed_stream_is_the_only_one() -> None:
     session = Session.local()
     q = session.register(query())
     session.push("first", event("10:00", "a"))
-    session.push("second", event("10:00", "b"))
     session.finish()
     assert told(q.poll()) == [("10:00", ["a"])]
+
+
+def test_a_second_stream_is_refused_where_a_query_names_none() -> None:
+    for first, second in (("pay", "login"), ("login", "pay")):
+        session = Session.local()
+        session.register(query())
+        session.push(first, event("10:00", "a"))
+        with pytest.raises(EngineError, match=rf"query `q` names no stream and reads `{first}`.* with `{second}`"):
+            session.push(second, event("10:00", "b"))
+        assert session.streams == (first,)
+
+
+def test_a_query_that_names_no_stream_is_refused_where_there_are_two() -> None:
+    session = Session.local()
+    session.push("first", event("10:00", "a"))
+    session.push("second", event("10:00", "b"))
     with pytest.raises(QueryNameError) as caught:
         session.register(query(name="other"))
     assert codes(caught.value) == ["SER-210"]
     assert "first, second" in caught.value.render()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "REGISTER QUERY q STARTING AT NOW { MATCH (n) ON GRAPH g EMIT n.name AS name SNAPSHOT EVERY PT1M }",
+        "REGISTER QUERY q STARTING AT NOW { MATCH (n) ON GRAPH g RETURN n.name AS name }",
+    ],
+)
+def test_a_query_without_a_stream_is_evaluated_once(text: str) -> None:
+    session = Session.local()
+    session.graph("g", {"nodes": [{"id": 1, "properties": {"name": "a"}}]})
+    q = session.register(text)
+    session.finish(now="2024-05-01T10:00Z")
+    assert told(q.poll()) == [("10:00", ["a"])]
+    assert q.done
+
+
+def test_a_query_without_a_stream_waits_for_the_first_event_where_there_is_one() -> None:
+    session = Session.local()
+    session.graph("g", {"nodes": [{"id": 1, "properties": {"name": "b"}}]})
+    q = session.register("REGISTER QUERY q STARTING AT NOW { MATCH (n) ON GRAPH g RETURN n.name AS name }")
+    session.push("s", event("10:30", "a"))
+    session.finish(now="2024-05-01T10:00Z")
+    assert told(q.poll()) == [("10:30", ["b"])]
 
 
 def test_declared_streams_are_all_there_is() -> None:

@@ -45,7 +45,7 @@ from anabranch.snapshot.rdf.values import (
     literal_of,
     parse,
     single,
-    text_of,
+    string_of,
     to_float,
     value_of,
 )
@@ -86,7 +86,7 @@ def _to_string(term: Value) -> Literal | None:
             return None
         case Literal(lexical):
             value = value_of(term)
-            return Literal(lexical if isinstance(value, Opaque) else text_of(value))
+            return Literal(lexical if isinstance(value, Opaque) else string_of(value))
     return None
 
 

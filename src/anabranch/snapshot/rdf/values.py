@@ -209,15 +209,15 @@ def raise_to(rank: int, value: Number) -> Number:
 # --- value to text ----------------------------------------------------------------------------------------------------
 
 
-def _float_text(value: float, digits: str) -> str:
-    """Plain digits as long as they can be read, otherwise a mantissa and an exponent."""
+def _float_text(value: float, digits: str, plain: range = range(-7, 21)) -> str:
+    """Plain digits as long as they can be read (exponents in `plain`), otherwise a mantissa and an exponent."""
     if not math.isfinite(value):
         return "NaN" if value != value else "INF" if value > 0 else "-INF"
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
     exact = Decimal(digits)
     exponent = exact.adjusted()
-    if -7 <= exponent < 21:
+    if exponent in plain:
         return decimal_text(exact)
     mantissa = "".join(map(str, exact.as_tuple().digits)).rstrip("0")
     return f"{'-' if value < 0 else ''}{mantissa[0]}.{mantissa[1:] or '0'}E{exponent}"
@@ -251,6 +251,20 @@ def text_of(value: LiteralValue) -> str:
         case Period():
             return period_text(value)
     raise TypeError(f"a literal that is a {value.value} has no canonical form")
+
+
+_PLAIN_IN_STRINGS = range(-6, 6)
+
+
+def string_of(value: LiteralValue) -> str:
+    """The text that xsd:string makes of a value: as `text_of`, but that XPath writes floats and doubles from a million
+    on, and below a millionth, with an exponent (`1.0E6`)."""
+    match value:
+        case Single():
+            return _float_text(value, _single_digits(value), _PLAIN_IN_STRINGS)
+        case float():
+            return _float_text(value, repr(value), _PLAIN_IN_STRINGS)
+    return text_of(value)
 
 
 def literal_of(value: LiteralValue) -> Literal | None:

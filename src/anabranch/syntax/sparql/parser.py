@@ -18,7 +18,7 @@ from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.build import Builder
 from anabranch.syntax.sparql.build_terms import TooDeep
 from anabranch.syntax.sparql.diagnose import all_problems, nothing_here
-from anabranch.syntax.sparql.prologue import CSPARQL_PREFIXES, Prologue
+from anabranch.syntax.sparql.prologue import ASSUMED, Prologue
 from anabranch.syntax.sparql.scan import Source
 
 _GRAMMARS: dict[t.Dialect, tuple[str, ...]] = {
@@ -55,7 +55,7 @@ def _parse(text: str, dialect: t.Dialect, start: str, file_name: str) -> Any:
         raw = parser.parse(source.parsed, start=start)
     except UnexpectedInput as error:
         raise QuerySyntaxError(all_problems(parser, source, dialect, start, error), text, file_name) from None
-    builder = Builder(source, Prologue(CSPARQL_PREFIXES if dialect == "csparql" else {}))
+    builder = Builder(source, Prologue(ASSUMED.get(dialect, {})))
     try:
         built = builder.build(raw)
     except TooDeep as deep:

@@ -46,6 +46,13 @@ MORE_KNOWN: dict[str, str] = WELL_KNOWN | {
 CSPARQL_PREFIXES: dict[str, str] = WELL_KNOWN | {name: MORE_KNOWN[name] for name in ("c", "t", "anb")}
 """The C-SPARQL papers leave these out; `anb:` is ours."""
 
+ASSUMED: dict[str, dict[str, str]] = {
+    "csparql": CSPARQL_PREFIXES,
+    "rspql": {"anb": MORE_KNOWN["anb"]},
+    "lupos": {"anb": MORE_KNOWN["anb"]},
+}
+"""The prefixes that hold without a declaration, by dialect."""
+
 _PARTS = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)"
     r"(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?",

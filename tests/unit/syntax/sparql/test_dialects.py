@@ -8,6 +8,7 @@ from anabranch.errors import QuerySyntaxError
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
+from anabranch.syntax import languages
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.parser import parse_script
 
@@ -339,3 +340,23 @@ def test_the_listing_of_the_lupos_paper_parses() -> None:
     (patterns,) = block.group.elements
     assert isinstance(patterns, t.TriplesTree)
     assert len(patterns.triples) == 2
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        (
+            "rspql",
+            "REGISTER RSTREAM <urn:q> AS SELECT (anb:componentSize(?a) AS ?n) "
+            "FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT10S STEP PT1S] WHERE { WINDOW <urn:w> { ?a ?p ?b } }",
+        ),
+        ("csparql", "SELECT (anb:componentSize(?a) AS ?n) FROM STREAM <s> [RANGE 10s STEP 1s] WHERE { ?a ?p ?b }"),
+        (
+            "lupos",
+            "SELECT (anb:componentSize(?a) AS ?n) STREAM INTERMEDIATERESULT TRIPLES 1 "
+            "WHERE { WINDOW TYPE SLIDINGTRIPLES 10 { ?a ?p ?b } }",
+        ),
+    ],
+)
+def test_all_streaming_dialects_know_the_prefix_of_our_functions(dialect: str, text: str) -> None:
+    assert languages.registrations(text, f"q.{dialect}")[0].columns == ("n",)
