@@ -8,10 +8,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.server.conftest import BUSY, COUNTED, Served, bike, minutes, until
 
+from anabranch.engine.query import ContinuousQuery
 from anabranch.formats.events import event_from_dict
 from anabranch.formats.parquet import write_parquet
 from anabranch.server.limits import Limits
@@ -249,3 +251,40 @@ def test_a_graph_of_entities_is_refused(served: Served) -> None:
     answer = served.http.put("/sessions/s/graphs/g", content=text, headers={"Content-Type": "application/rdf+xml"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "SRV-014")
     assert "an entity is a name and a plain text" in answer.json()["error"]["message"]
+
+
+ENDLESS = {
+    "a list of lists": COUNTED.replace(
+        "count(b) AS bikes",
+        "count(b) + reduce(s = 0, x IN range(1, 1000000) | s + reduce(t = 0, y IN range(1, 1000000) | t + y)) AS bikes",
+    ),
+    "trails": COUNTED.replace("MATCH (b:Bike) WITHIN PT1H", "MATCH (b)-[*]-(c) WITHIN PT1H"),
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("what", ["/sessions/s", "/sessions/s/queries/counted"])
+def test_an_evaluation_that_would_not_end_is_cancelled_by_deleting_it(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, text: str, what: str
+) -> None:
+    begun, step = threading.Event(), ContinuousQuery.step
+
+    def watched(query: ContinuousQuery, *given: Any) -> Any:
+        if query.name == "counted":
+            begun.set()
+        return step(query, *given)
+
+    monkeypatch.setattr(ContinuousQuery, "step", watched)
+    served = serve(limits=Limits(steps=10**15))
+    served.make(COUNTED.replace("counted", "other"), None)
+    assert served.http.post("/sessions/s/queries", json={"text": text}).status_code == 201
+    nodes = [{"id": one, "labels": ["Bike"]} for one in range(9)]
+    dense = [{"type": "R", "from": one, "to": other} for one in range(9) for other in range(one)]
+    event = {"at": "2022-10-14T14:45:00Z", "nodes": nodes, "relationships": dense}
+    served.push([event, bike(77, "2022-10-14T14:47:30Z")])
+    assert begun.wait(20)
+    assert served.http.delete(what).status_code == 204
+    if what == "/sessions/s":
+        assert not any(one.name == "session s" for one in threading.enumerate())
+    else:
+        assert served.wait_for("other", 1)

@@ -68,6 +68,9 @@ def serve(
     max_queries: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most queries of a session.")] = None,
     max_clients: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most live clients.")] = None,
     max_body: Annotated[str | None, typer.Option(metavar="SIZE", help="The largest request, such as 16MB.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most steps that one evaluation of a query may need.")
+    ] = None,
     max_rows: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most rows of a result.")] = None,
     keep_results: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="How many results of a query are kept to resume from.")
@@ -109,6 +112,7 @@ def serve(
         "clients": max_clients,
         "body_bytes": options.size(max_body, "--max-body"),
         "rows_per_result": max_rows,
+        "steps": max_steps,
         "results_kept": keep_results,
     }
     limits = Limits(**{name: value for name, value in asked.items() if value is not None})

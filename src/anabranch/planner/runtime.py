@@ -150,6 +150,7 @@ class ListItems:
 
     def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
         self._values = RowValues(expression, columns, runtime)
+        self._runtime = runtime
         self._dictionary = runtime.dictionary
         self._known: dict[int, Ids] = {}
 
@@ -163,6 +164,10 @@ class ListItems:
                 known[one] = _NO_ITEMS if one == REFUSED else self._items(self._dictionary.decode(one))
         items = [known[one] for one in lists]
         sizes = np.array([len(one) for one in items], np.int64)
+        made = int(sizes.sum())
+        context = self._runtime.context
+        context.spend(made)
+        context.hold(made, rows.shape[1] + 1)
         return np.repeat(np.arange(len(lists)), sizes), (np.concatenate(items) if items else np.empty(0, np.int64))
 
     def _items(self, value: Value) -> Ids:

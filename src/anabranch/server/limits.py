@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anabranch.snapshot.context import MAX_STEPS
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,6 +27,8 @@ class Limits:
     client_queue: int = 1_000
     """A client that has been so many results behind for `client_patience` seconds is cut off."""
     client_patience: float = 5.0
+    steps: int = MAX_STEPS
+    """How many steps one evaluation of a query may need."""
     insight_events: int = 20_000
     check_seconds: float = 20.0
     """How long reading and planning a text may take."""

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from anabranch.algebra.walk import static_graphs
 from anabranch.algebra.walk import windows as windows_of
-from anabranch.engine.running import OnError
+from anabranch.engine.running import OnError, Running
 from anabranch.engine.session import as_lateness
 from anabranch.engine.timing import AheadBound, StreamTiming
 from anabranch.errors import AnabranchError, QueryError, StreamError
@@ -681,6 +681,7 @@ class LiveSession:
             [self._log],
             graphs=self._graphs.seen_by(distinct(active)),
             own_lateness={name: one for name, one in own.items() if one is not None},
+            running=Running(max_steps=self._limits.steps),
             timing=self._timing,
             clocks={one.meant or one.name: one.timing.clock for one in streams if one.timing.clock is not None},
             own_timing={one.meant or one.name: timing_of(one.timing, self._timing) for one in streams},

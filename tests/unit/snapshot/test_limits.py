@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from anabranch import Running, Session, evaluate
+from anabranch.engine.running import Force
 from anabranch.errors import Cancelled, EvaluationError
 from anabranch.snapshot import limits
 from anabranch.snapshot.context import Context, SkippedRows
@@ -106,3 +107,19 @@ def test_what_is_about_more_than_a_row_is_never_skipped() -> None:
     context.skip(EvaluationError("SER-304", "one"))
     context.skip(EvaluationError("SER-304", "two"))
     assert (skipped.count, str(skipped.first), str(skipped.last)) == (2, "error[SER-304]: one", "error[SER-304]: two")
+
+
+@pytest.mark.parametrize("force", ["auto", "recompute"])
+def test_more_rows_than_there_is_room_for_are_refused_before_they_are_made(
+    force: Force, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anabranch.snapshot.context.MAX_HELD", 10_000_000)
+    session = Session.local(["s"], running=Running(force=force, max_steps=10**12))
+    session.register(
+        "REGISTER QUERY product STARTING AT 1970-01-01T00:00Z { MATCH (n) WITHIN PT1M UNWIND range(1, 9000) AS x "
+        "UNWIND range(1, 9000) AS y EMIT n, x, y SNAPSHOT EVERY PT1M }"
+    )
+    session.push("s", [{"at": 1_000, "nodes": [{"id": 1}]}, {"at": 90_000, "nodes": []}])
+    [(_, failure)] = session.failures()
+    assert failure.diagnostics[0].code == "SER-306"
+    assert "rows over this window" in failure.diagnostics[0].message
