@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.errors import MalformedEventError, StreamError
@@ -45,6 +46,46 @@ def opened_parquet(file: BinaryIO | str, by_codes: Sequence[str] = (), metadata:
         raise StreamError(f"not a Parquet file: {error}") from None
     with parquet:
         yield parquet
+
+
+def unfolds_beyond(file: BinaryIO, most: int) -> bool:
+    """Whether the values of a file have more than so many bytes when they stand one beside the other. A file holds a
+    value that repeats once, so that some bytes stand for gigabytes; they are counted without being made."""
+    with opened_parquet(file) as parquet:
+        metadata = parquet.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        columns = [[group.column(number) for group in groups] for number in range(metadata.num_columns)]
+    left: int = most - sum(8 * chunk.num_values for chunks in columns for chunk in chunks)
+    for chunks in columns:
+        if left < 0:
+            return True
+        values = sum(chunk.num_values for chunk in chunks)
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if values * size > left and chunks[0].physical_type == "BYTE_ARRAY":
+            left -= _unfolded(file, chunks[0].path_in_schema, len(chunks))
+    return left < 0
+
+
+def _unfolded(file: BinaryIO, path: str, groups: int) -> int:
+    """The bytes of all values of a column."""
+    size = 0
+    with opened_parquet(file, by_codes=[path]) as parquet:
+        for group in range(groups):
+            for array in parquet.read_row_group(group, columns=[path]).column(0).chunks:
+                while not (pa.types.is_dictionary(array.type) or pa.types.is_primitive(array.type)):
+                    if pa.types.is_struct(array.type) or pa.types.is_list(array.type):
+                        inner = array.flatten()
+                        array = inner[0] if isinstance(inner, list) else inner
+                    elif pa.types.is_map(array.type):
+                        array = array.items if path.endswith("value") else array.keys
+                    else:
+                        break
+                if pa.types.is_dictionary(array.type):
+                    lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
+                else:
+                    lengths = pc.binary_length(array)
+                size += pc.sum(lengths).as_py() or 0
+    return size
 
 
 def event_batches(parquet: Any, row_groups: Iterable[int] | None = None) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 from anabranch.errors import AnabranchError, MalformedEventError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import any_graph_from, event_to_dict
+from anabranch.formats.parquet import unfolds_beyond
 from anabranch.formats.rdf.graphs import read_triples
 from anabranch.formats.streams import format_of, read_events
 from anabranch.model.event import Event
@@ -84,20 +85,26 @@ def records(body: bytes, content_type: str | None, at: int | None, name: str) ->
     if form is None:
         raise ServerError(UNKNOWN_TYPE, f"events cannot be {said[:80]}", f"there are {', '.join(TYPES)}")
     file = cast(BinaryIO, io.BytesIO(body))
-    found = _refusing(lambda: _bounded(read_events(file, form, f"p{zlib.crc32(body):08x}"), len(body)))
+    most = _FREE + _GROWTH * len(body)
+    if form == "parquet" and _refusing(lambda: unfolds_beyond(cast(BinaryIO, io.BytesIO(body)), most)):
+        raise _bomb()
+    found = _refusing(lambda: _bounded(read_events(file, form, f"p{zlib.crc32(body):08x}"), most))
     return cast(list[bytes], found)
 
 
-def _bounded(found: Iterable[Event | MalformedRecord], length: int) -> list[bytes]:
+def _bomb() -> ServerError:
+    message = "the events of the body are far larger than the body itself"
+    return ServerError(BODY_TOO_LARGE, message, "send it in parts")
+
+
+def _bounded(found: Iterable[Event | MalformedRecord], most: int) -> list[bytes]:
     """Records of a packed table or document, as long as they are no bomb."""
-    most = _FREE + _GROWTH * length
     records = []
     for one in found:
         records.append(_raw(one) if isinstance(one, MalformedRecord) else _record(one))
         most -= len(records[-1])
         if most < 0:
-            hint = "send it in parts"
-            raise ServerError(BODY_TOO_LARGE, "the events of the body are far larger than the body itself", hint)
+            raise _bomb()
     return records
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import DeadLetters, MalformedRecord
-from anabranch.formats.events import event_to_dict
+from anabranch.formats.events import event_from_dict, event_to_dict
 from anabranch.formats.ndjson import read_line, read_ndjson, write_ndjson
-from anabranch.formats.parquet import read_parquet, write_parquet
+from anabranch.formats.parquet import read_parquet, unfolds_beyond, write_parquet
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_date
 from anabranch.model.values import Node, Relationship
@@ -198,3 +198,17 @@ def test_half_of_a_surrogate_pair_is_malformed_wherever_it_stands(half: str, who
     assert (found.line, found.raw) == (7, line.replace("?", half))
     assert "alone is half of a surrogate pair" in found.reason
     assert isinstance(read_line(line.replace("?", whole)), Event)
+
+
+def test_values_that_a_file_repeats_are_counted_without_being_made() -> None:
+    node = {"id": 1, "labels": ["Bike", "EBike"], "properties": {"a": "x" * 50_000}}
+    packed = io.BytesIO()
+    write_parquet([event_from_dict({"at": 1, "nodes": [node]})] * 2_000, packed)
+    assert len(packed.getvalue()) < 100_000
+    assert unfolds_beyond(packed, 90_000_000)
+    assert not unfolds_beyond(packed, 110_000_000)
+    pairs = io.BytesIO()
+    of_maps = pa.array([[("k" * 5_000, "v" * 50_000)]] * 2_000, pa.map_(pa.string(), pa.string()))
+    pq.write_table(pa.table({"at": [1] * 2_000, "m": of_maps, "n": pa.array([b"x" * 50] * 2_000)}), pairs)
+    assert unfolds_beyond(pairs, 100_000_000)
+    assert not unfolds_beyond(pairs, 120_000_000)
