@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anabranch.errors import EngineError
-from anabranch.formats.answers import to_typed
+from anabranch.formats.answers import head, json_text, to_typed
+from anabranch.formats.values import to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import ServerError
-from anabranch.server.results import FRESH, ResultLog
+from anabranch.server.results import FRESH, Rendering, ResultLog
 from anabranch.server.subscriptions import Subscription, Wakers
 from anabranch.sinks.base import Told
 
@@ -232,3 +234,20 @@ def test_who_listens_to_a_query_that_is_deleted_goes_on_when_it_is_back(tmp_path
         return found
 
     assert asyncio.run(listened()) == [3]
+
+
+def test_a_row_that_is_rendered_again_is_the_same_to_the_byte() -> None:
+    rows: list[tuple[Any, ...]] = [("a", 1, 2.5), ("\ud800", None, True), ("a", 1, 2.5)]
+    columns = ("x", "y", "z")
+    kept = Rendering(2)
+    for seq, some in enumerate((rows, rows[:1], [], rows)):
+        typed = to_typed("q", 0, "snapshot", "", 0, 60, columns, some)
+        said = {
+            "seq": seq,
+            **head("q", 0, "snapshot", "", 0, 60),
+            "columns": list(columns),
+            "rows": [[to_json(value) for value in row] for row in some[:2]],
+            "total": len(some),
+            "truncated": len(some) > 2,
+        }
+        assert kept.render(seq, typed) == json_text(said) == Rendering(2).render(seq, typed)

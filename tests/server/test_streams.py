@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.server.conftest import COUNTED, Served, bike, minutes, until
 
+from anabranch.server.limits import Limits
 from anabranch.server.streams import letter_file
 
 TOLD = """
@@ -387,3 +388,17 @@ def test_an_instant_that_is_none_is_refused(served: Served) -> None:
             headers={"content-type": "text/turtle"},
         )
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "SRV-003"), at
+
+
+def test_a_stream_that_is_faster_than_its_run_says_how_far_behind_that_is(serve: Callable[..., Served]) -> None:
+    served = serve(limits=Limits(batch_events=5))
+    served.make(address="gen:bikes?rate=100000")
+
+    def behind() -> float:
+        found = served.http.get("/sessions/s/streams/rides").json()
+        return float(found["behind"]) if found["growing"] else 0.0
+
+    assert until(behind) >= 1
+    assert served.http.get("/sessions/s").json()["figures"]["behind"] >= 1
+    batches = served.http.get("/sessions/s").json()["figures"]
+    assert batches["events"] <= 5 * (batches["batch"] + 1)

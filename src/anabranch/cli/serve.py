@@ -72,6 +72,9 @@ def serve(
         int | None, typer.Option(metavar="N", min=1, help="The most steps that one evaluation of a query may need.")
     ] = None,
     max_rows: Annotated[int | None, typer.Option(metavar="N", min=1, help="The most rows of a result.")] = None,
+    batch_events: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most records per stream that a batch takes.")
+    ] = None,
     keep_results: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="How many results of a query are kept to resume from.")
     ] = None,
@@ -114,6 +117,7 @@ def serve(
         "rows_per_result": max_rows,
         "steps": max_steps,
         "results_kept": keep_results,
+        "batch_events": batch_events,
     }
     limits = Limits(**{name: value for name, value in asked.items() if value is not None})
     timing = options.timing(idle_timeout, idle, ahead)

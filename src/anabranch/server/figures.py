@@ -11,10 +11,12 @@ from typing import Any
 
 from anabranch.engine import checkpoint
 from anabranch.engine.timing import StreamTiming, spelled
-from anabranch.errors import QueryError
+from anabranch.errors import QueryError, StreamError
 from anabranch.server.catalogue import StoredStream
+from anabranch.server.lags import Lags
 from anabranch.server.streams import Feeds, LineCounts, Rates, RunMarks, StreamInfo, letter_file, timing_of
 from anabranch.sources.address import parse_address
+from anabranch.sources.base import Source
 from anabranch.spark.telling import Progress
 
 TOTALS = ("events", "rows", "malformed", "late", "ahead", "corrected", "instants", "evaluations", "skipped")
@@ -28,6 +30,9 @@ class Figures:
         self._counts = LineCounts()
         self._rates = Rates()
         self.progress = Progress()
+        self._lags = Lags()
+        self.sources: Mapping[str, Source] = {}
+        """The sources of the run by their inner names."""
 
     def moved(self, progress: Progress) -> dict[str, int]:
         """Take note of what the run says; gives how many events each stream has brought."""
@@ -35,7 +40,17 @@ class Figures:
         streams = progress.status.get("streams", {})
         events = {name: said.get("events", 0) for name, said in streams.items()}
         self._rates.note(events)
+        for name in self.sources:
+            self._behind(name)
         return events
+
+    def _behind(self, inner: str) -> tuple[float, bool]:
+        """How many seconds the run is behind a stream, and whether that grows."""
+        source, offset = self.sources.get(inner), self.progress.offset.get("streams", {}).get(inner)
+        try:
+            return self._lags.note(inner, None if source is None or offset is None else source.waiting(offset))
+        except (StreamError, OSError):
+            return 0.0, False  # it is being removed
 
     def watermarks(self) -> dict[str, int | None]:
         """How far the time of each open stream has come."""
@@ -58,6 +73,7 @@ class Figures:
         inner = name if stored is None else stored.meant or stored.name
         figures = said.get(inner, {})
         timing = None if stored is None else timing_of(stored.timing, self._timing)
+        behind, growing = self._behind(inner)
         address = None if stored is None or stored.address is None else parse_address(stored.address)
         return StreamInfo(
             name,
@@ -83,6 +99,8 @@ class Figures:
             "" if timing is None else "none" if timing.ahead is None else str(timing.ahead),
             figures.get("jumps", 0),
             None if figures.get("last_jump") is None else tuple(figures["last_jump"]),
+            round(behind, 1),
+            growing,
         )
 
     def marks(self, stored: StoredStream) -> RunMarks:
@@ -120,6 +138,7 @@ class Figures:
             "state_bytes": progress.state_bytes,
             "window_bytes": status.get("bytes", 0),
             "restarts": progress.restarts,
+            "behind": round(max((self._behind(name)[0] for name in self.sources), default=0.0), 1),
         }
 
 

@@ -29,6 +29,8 @@ class Limits:
     client_patience: float = 5.0
     steps: int = MAX_STEPS
     """How many steps one evaluation of a query may need."""
+    batch_events: int = 5_000
+    """Records per stream and batch: what waits longer than a batch takes is told, and does not make the next longer."""
     insight_events: int = 20_000
     check_seconds: float = 20.0
     """How long reading and planning a text may take."""

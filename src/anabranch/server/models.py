@@ -128,6 +128,8 @@ class StreamModel(BaseModel):
     answered: str | None = Field(
         None, description="How far answers are, where they went on without the idle stream; what comes is corrected."
     )
+    behind: float = Field(0.0, description="Seconds since the first event came that is not answered yet.")
+    growing: bool = Field(False, description="Whether that was less some seconds ago.")
 
 
 class NewClock(Taken):
@@ -270,6 +272,8 @@ def stream_model(info: StreamInfo) -> StreamModel:
         ahead_bound=info.ahead_bound,
         is_idle=info.is_idle,
         answered=None if info.answered is None else format_instant(info.answered),
+        behind=info.behind,
+        growing=info.growing,
     )
 
 

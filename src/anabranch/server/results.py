@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.errors import EngineError
-from anabranch.formats.answers import AnswerParts, from_typed, head, json_text
-from anabranch.formats.values import to_json
+from anabranch.formats.answers import head, json_text
+from anabranch.formats.values import from_typed_json, to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
 from anabranch.sinks.base import Sink, Told
@@ -64,19 +64,27 @@ class Result:
         return found
 
 
-def render(seq: int, parts: AnswerParts, most_rows: int) -> bytes:
-    """An answer as JSON, with its first rows."""
-    query, at, op, correction, win_start, win_end, columns, rows = parts
-    shown = rows[:most_rows]
-    said = {
-        "seq": seq,
-        **head(query, at, op, correction, win_start, win_end),
-        "columns": list(columns),
-        "rows": [[to_json(value) for value in row] for row in shown],
-        "total": len(rows),
-        "truncated": len(shown) < len(rows),
-    }
-    return json_text(said)
+class Rendering:
+    """Answers of one query as JSON, each with its first rows. A row that the answer before had is not made again."""
+
+    def __init__(self, most_rows: int) -> None:
+        self._most_rows = most_rows
+        self._rows: dict[str, bytes] = {}
+
+    def render(self, seq: int, typed: bytes) -> bytes:
+        whole = json.loads(typed)
+        rows, known = whole["rows"], self._rows
+        self._rows = {}
+        shown: list[bytes] = []
+        for row in rows[: self._most_rows]:
+            key = json.dumps(row)
+            text = known.get(key) or json_text([to_json(from_typed_json(value)) for value in row])
+            self._rows[key] = text
+            shown.append(text)
+        parts = ("query", "at", "op", "correction", "win_start", "win_end")
+        begin = json_text({"seq": seq, **head(*(whole[name] for name in parts)), "columns": whole["columns"]})
+        end = json_text({"total": len(rows), "truncated": len(shown) < len(rows)})
+        return b'%s, "rows": [%s], %s' % (begin[:-1], b", ".join(shown), end[1:])
 
 
 class ResultLog(Sink):
@@ -99,6 +107,7 @@ class ResultLog(Sink):
         self._tails: dict[str, deque[Result]] = {}
         self._last: dict[str, int] = {}
         self._gone: dict[str, int] = {}  # the last numbers of queries that were deleted
+        self._renderings: dict[str, Rendering] = {}
         self._bytes = 0
         self._orders = 0
         self._listeners: list[Callable[[], None]] = []
@@ -131,7 +140,7 @@ class ResultLog(Sink):
         with self._writing:
             numbered = [(self._number(told), told) for told in answers]
             came = [
-                (told.query, seq, told.at, render(seq, from_typed(told.typed), self._limits.rows_per_result))
+                (told.query, seq, told.at, self._rendering(told.query).render(seq, told.typed))
                 for seq, told in numbered
                 if seq > self._last.get(told.query, -1)
             ]
@@ -158,6 +167,9 @@ class ResultLog(Sink):
             expected = max(self._last.get(query, -1), self._gone.get(query, -1)) + 1
             if seq > expected:
                 self._on_gap(query, expected, seq - 1)
+
+    def _rendering(self, query: str) -> Rendering:
+        return self._renderings.setdefault(query, Rendering(self._limits.rows_per_result))
 
     def _tell(self) -> None:
         for listener in tuple(self._listeners):
@@ -235,6 +247,7 @@ class ResultLog(Sink):
     def forget(self, query: str) -> None:
         """Drop all results of a query. Its numbers go on should it come back."""
         with self._writing:
+            self._renderings.pop(query, None)
             last = max(self._last.get(query, -1), self._gone.get(query, -1))
             with self._changing() as disk:
                 self._drop("query = ?", query)

@@ -685,9 +685,11 @@ class LiveSession:
             timing=self._timing,
             clocks={one.meant or one.name: one.timing.clock for one in streams if one.timing.clock is not None},
             own_timing={one.meant or one.name: timing_of(one.timing, self._timing) for one in streams},
+            records_per_batch=self._limits.batch_events,
         )
         job = replace(job, ordered=False)
         self._job = job
+        self._figures.sources = {one.name: one.source for one in opened}
         observers = Observers(self._warned, self._failed, self._notes.append, self._moved)
         return Load(job, [self._log], SessionLetters(self._folder.path / "letters"), observers, self._feeds.raise_error)
 

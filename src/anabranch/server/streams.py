@@ -78,6 +78,10 @@ class StreamInfo:
     ahead_bound: str = ""
     jumps: int = 0
     last_jump: tuple[int, int] | None = None
+    behind: float = 0.0
+    """Seconds since the first event came that is not answered yet; 0 where all are, or it is not known."""
+    growing: bool = False
+    """Whether it was less some seconds ago."""
 
 
 def timing_of(own: StoredTiming, default: StreamTiming) -> StreamTiming:

@@ -104,6 +104,11 @@ class Source(ABC):
     def backlog(self, offset: Offset) -> Backlog:
         return Backlog()
 
+    def waiting(self, offset: Offset) -> Backlog | None:
+        """Of a live source, what has been read of all that has come so far; None where that is not known. It may be
+        asked from any thread."""
+        return None
+
     def close(self) -> None:  # noqa: B027  most sources hold nothing open
         """Let go of what `ahead` opened."""
 

@@ -115,6 +115,12 @@ class GeneratorSource(Source):
     def backlog(self, offset: Offset) -> Backlog:
         return Backlog(offset["next"], self._count)
 
+    def waiting(self, offset: Offset) -> Backlog | None:
+        if self._rate is None:
+            return None
+        due = self._due(offset)
+        return Backlog(offset["next"], due if self._count is None else min(due, self._count))
+
 
 def _instant(options: Mapping[str, str]) -> int:
     try:

@@ -387,6 +387,9 @@ class SpoolSource(Source):
         done = sum(size for segment, size in sizes.items() if segment < at.segment) + at.at
         return Backlog(done, sum(sizes.values()) + end.at)
 
+    def waiting(self, offset: Offset) -> Backlog | None:
+        return SpoolSource.backlog(self, offset)  # what a receiver fills has no end, but it has a length
+
     def _size(self, segment: int) -> int:
         with self._open(segment) as file:
             return os.fstat(file.fileno()).st_size

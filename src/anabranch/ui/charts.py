@@ -111,7 +111,7 @@ class Charts:
         self._fold.offer({name: name for name in FOLDS}, drawn.fold)
         shown(self._fold, not drawn.name)
         left = self._lines.left_out
-        say(self._what, f"the first {MOST_LINES} lines; {left:,} more are left out" if left else "")
+        say(self._what, f"{MOST_LINES} lines at most; {left:,} rows of the newest answer are left out" if left else "")
 
     # --- results ------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class Charts:
             return
         before = self._lines.left_out
         added = self._lines.add(results, self._desk.prefixes())
-        if whole or self._lines.begun_anew:
+        if whole or self._lines.drawn_anew:
             self._chart.reset(self._lines.names, added)
         elif added:
             self._chart.append(added)

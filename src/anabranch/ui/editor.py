@@ -14,7 +14,7 @@ from nicegui.element import Element
 
 from anabranch.ui import languages
 from anabranch.ui.desk import Desk
-from anabranch.ui.pieces import card, picture, raw, say, shown, tag, words
+from anabranch.ui.pieces import arrows, card, focused_menu, picture, raw, say, shown, tag, words
 from anabranch.ui.presets import Preset, available
 
 PAUSE = 0.35  # seconds without a key before a text is checked
@@ -45,6 +45,7 @@ class Editor:
                     .props('aria-label="query text"')
                 )
                 self._code.map_key("Mod-Enter", lambda _: self._on_run())
+            words("div", "Ctrl+Enter starts it; Esc, then Tab leaves the editor", "ab-keys")
             self._list = tag(
                 "div", "ab-diagnostics ab-hidden", role="status", aria_live="polite", aria_label="errors of the query"
             )
@@ -56,7 +57,12 @@ class Editor:
         with opener:
             raw(picture("book"))
             words("span", "Examples")
-            with ui.menu().props('anchor="bottom right" self="top right"') as menu, tag("div", "ab-presets"):
+            with (
+                ui.menu().props('anchor="bottom right" self="top right"') as menu,
+                tag("div", "ab-presets", role="menu", aria_label="examples") as entries,
+            ):
+                focused_menu(menu)
+                arrows(entries, "menuitem")
                 before = None
                 for preset in available():
                     if preset.case is not before:
@@ -82,6 +88,7 @@ class Editor:
     def show(self, text: str) -> None:
         if text != self.text:
             self._code.set_value(text)
+            self.tell(())  # what was wrong with another text
         self._language_of(text)
         self._check_soon(0.0)
 

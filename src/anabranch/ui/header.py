@@ -13,14 +13,15 @@ from nicegui.element import Element
 
 from anabranch.ui.components import Choice
 from anabranch.ui.desk import Desk
-from anabranch.ui.pieces import LOGO, argument, button, raw, say, tag, words
-from anabranch.ui.values import clock
+from anabranch.ui.pieces import LOGO, argument, button, raw, returning, say, shown, tag, words
+from anabranch.ui.values import clock, duration
 
 if TYPE_CHECKING:
     from anabranch.server.streams import StreamInfo
 
 _NEW = "\u0001new"
 _THEMES = {"auto": None, "light": False, "dark": True}
+_LATE = 5.0  # seconds that a run may be behind before the page says so
 _NEXT = {"auto": "light", "light": "dark", "dark": "auto"}
 
 
@@ -33,13 +34,20 @@ class Header:
 
     def build(self) -> Element:
         with tag("header", "ab-header") as header:
-            with tag("a", "ab-brand", href="/", aria_label="Anabranch"):
+            with tag("h1", "ab-name"), tag("a", "ab-brand", href="/", aria_label="Anabranch"):
                 raw(LOGO)
                 words("span", "Anabranch")
             tag("div", "ab-divider")
             self._sessions = Choice("session", {}, hidden_label=True)
             self._sessions.on("pick", lambda event: self._picked(argument(event)))
             self._state = words("span", "", "ab-pill", role="status")
+            self._behind = words(
+                "span",
+                "",
+                "ab-pill paused ab-hidden",
+                role="status",
+                title="Events come faster than they are answered: this is how long ago the first came that is waiting",
+            )
             words("span", self._engine(), "ab-pill plain", title="What carries the queries")
             tag("div", "ab-grow")
             with tag("div", "ab-figures"):
@@ -64,6 +72,7 @@ class Header:
             .props("flat")
             .style("padding: 0; gap: 0; width: min(420px, calc(100vw - 24px))"),
         ):
+            returning(self._dialog)
             with tag("div", "head"):
                 words("h2", "New session")
                 button("", self._dialog.close, icon="close", classes="small ghost", label="Close")
@@ -116,6 +125,11 @@ class Header:
         ended = session is not None and state == "running" and session.ended
         self._state_text("ended" if ended else state)
         own = [one for one in streams if one.kind != "query"]
+        late = max(own, key=lambda one: one.behind, default=None)
+        is_late = late is not None and late.behind >= _LATE and state == "running"
+        shown(self._behind, is_late)
+        if late is not None and is_late:
+            say(self._behind, f"behind by {duration(late.behind)}{', growing' if late.growing else ''}")
         say(self._rate, f"{sum(one.rate for one in own):,.0f}")
         say(self._events, f"{sum(one.events for one in own):,}")
         marks = [one.watermark for one in own if one.watermark is not None]

@@ -17,7 +17,7 @@ from anabranch.ui.controls import Controls
 from anabranch.ui.desk import Desk
 from anabranch.ui.editor import Editor
 from anabranch.ui.header import Header
-from anabranch.ui.pieces import say, shown, tag, words
+from anabranch.ui.pieces import arrows, focused_menu, say, shown, tag, words
 from anabranch.ui.plan import Plan
 from anabranch.ui.steps import StepByStep
 from anabranch.ui.streams import Streams
@@ -70,7 +70,7 @@ class Monitor:
                     with self._editor.build():
                         self._controls.build()
                     self._streams.build()
-                with tag("main", "ab-body", id="answers"):
+                with tag("div", "ab-body", id="answers", tabindex="-1"):  # what is around it is the page's <main>
                     self._build_body()
         self._dialogs.build()
         desk.watch(self._changed)
@@ -81,7 +81,8 @@ class Monitor:
     def _build_body(self) -> None:
         with tag("div", "ab-bar"):
             self._tabs: dict[str, Element] = {}
-            with tag("div", "ab-tabs", role="tablist", aria_label="views"):
+            with tag("div", "ab-tabs", role="tablist", aria_label="views") as tabs:
+                arrows(tabs, "tab")
                 for name, title in TABS.items():
                     one = words(
                         "button",
@@ -284,7 +285,9 @@ class Monitor:
             more = words(
                 "button", "⋯", "more", type="button", aria_label=f"more about {one.name}", aria_haspopup="menu"
             )
-            with more, ui.menu(), tag("div", "ab-presets").style("min-width: 170px"):
+            with more, ui.menu() as menu, tag("div", "ab-presets", role="menu").style("min-width: 170px") as entries:
+                focused_menu(menu)
+                arrows(entries, "menuitem")
                 if one.state in ("paused", "failed"):
                     self._entry("Resume", lambda: self._do("resume_query", one.name))
                 if one.state != "paused":

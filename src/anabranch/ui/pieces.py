@@ -98,6 +98,41 @@ def button(
     return element
 
 
+def arrows(element: Element, role: str) -> None:
+    """Let the arrow keys, Home and End move among the parts of a role; a tab that is reached is chosen."""
+    chooses = "to.click();" if role == "tab" else ""
+    element.on(
+        "keydown",
+        js_handler=f"""(event) => {{
+          const all = [...event.currentTarget.querySelectorAll("[role={role}]")].filter((one) => one.offsetParent);
+          const at = all.indexOf(document.activeElement), last = all.length - 1;
+          const on = at + 1, back = at - 1;
+          const steps = {{ArrowRight: on, ArrowDown: on, ArrowLeft: back, ArrowUp: back, Home: 0, End: last}};
+          if (!(event.key in steps) || !all.length) return;
+          event.preventDefault();
+          event.stopPropagation();
+          const to = all[(steps[event.key] + all.length) % all.length];
+          to.focus();
+          {chooses}
+        }}""",
+    )
+
+
+def focused_menu(menu: ui.menu) -> None:
+    """A menu whose first entry has the focus when it opens, and whose entries the arrow keys reach."""
+    menu.on("show", js_handler="() => document.querySelector('.q-menu [role=menuitem]')?.focus()")
+
+
+def returning(dialog: ui.dialog) -> None:
+    """After a dialog the focus is where it was; on the table, where the row that had it is gone."""
+    dialog.on(
+        "hide",
+        js_handler="""() => setTimeout(() => {
+          if (document.activeElement === document.body) document.querySelector("#panel-answers .ab-table-box")?.focus();
+        }, 50)""",
+    )
+
+
 def enabled(element: Element, yes: bool) -> None:
     """A button that can or cannot be pressed."""
     if bool(element.props.get("disabled")) == yes:

@@ -15,7 +15,7 @@ from anabranch.insight.shapes import OperatorGraph, OperatorLoad
 from anabranch.ui.components import Drawing, PlanGraph
 from anabranch.ui.desk import Desk
 from anabranch.ui.drawing import PARTS, drawing
-from anabranch.ui.pieces import card, shown, tag, words
+from anabranch.ui.pieces import arrows, card, shown, tag, words
 
 _DRAWINGS = {
     "before": ("Before the rules", "as the text says it"),
@@ -47,7 +47,8 @@ class Plan:
             with head:
                 tag("div", "ab-grow")
                 self._tabs = {}
-                with tag("div", "ab-tabs", role="tablist", aria_label="views of the plan"):
+                with tag("div", "ab-tabs", role="tablist", aria_label="views of the plan") as tabs:
+                    arrows(tabs, "tab")
                     for name, title in (
                         ("operators", "Operators, live"),
                         ("rules", "Before and after the rules"),

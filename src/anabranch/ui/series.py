@@ -5,7 +5,8 @@ Invariant: the points of a series depend on the results alone, so that they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from anabranch.ui.values import is_number, micros, plain
 
 MOST_LINES = 12
-_MOST_COUNTED = 10_000
+_MOST_VALUES = 200_000
 
 FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": fmean,
@@ -33,11 +34,15 @@ class Drawn:
     fold: str = "mean"
 
 
-def points(result: Mapping[str, Any], drawn: Drawn, prefixes: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """The point that a result adds to each line: milliseconds and value."""
+Values = dict[str, dict[str, float]]
+"""What a result says: the value of each drawn column by the name of a row, or by nothing for all rows together."""
+Points = dict[str, list[tuple[float, float | None]]]
+"""The points of each line, milliseconds and value; None is a break: the row was absent."""
+
+
+def values(result: Mapping[str, Any], drawn: Drawn, prefixes: Mapping[str, str]) -> Values:
     columns: list[str] = list(result["columns"])
-    at = micros(result["at"]) / 1000
-    found: dict[str, tuple[float, float]] = {}
+    found: Values = {}
     for column in drawn.columns:
         if column not in columns:
             continue
@@ -46,46 +51,78 @@ def points(result: Mapping[str, Any], drawn: Drawn, prefixes: Mapping[str, str])
             by = columns.index(drawn.name)
             for row in result["rows"]:
                 if is_number(row[place]):
-                    label = plain(row[by], prefixes)
-                    found[label if len(drawn.columns) == 1 else f"{label} · {column}"] = (at, row[place])
-        else:
-            values = [row[place] for row in result["rows"] if is_number(row[place])]
-            if values:
-                found[column if drawn.fold == "mean" else f"{drawn.fold} of {column}"] = (at, FOLDS[drawn.fold](values))
+                    found.setdefault(plain(row[by], prefixes), {})[column] = row[place]
+        elif held := [row[place] for row in result["rows"] if is_number(row[place])]:
+            found.setdefault("", {})[column] = FOLDS[drawn.fold](held)
     return found
 
 
 class Lines:
-    """Which lines there are: the first dozen by name; more would not be told apart."""
+    """Which lines there are: those of rows that the newest answer has, a dozen lines at most. A row that is drawn stays
+    while it is there; a free place goes to the row whose first drawn value is the largest.
+
+    State: what the last results say, `_MOST_VALUES` values at most.
+    """
 
     def __init__(self, drawn: Drawn) -> None:
         self.drawn = drawn
-        self.names: list[str] = []
         self.left_out = 0
-        self.begun_anew = False
-        self._refused: set[str] = set()
-        self._at = 0
+        self.drawn_anew = False
+        self._chosen: list[str] = []
+        self._past: deque[tuple[float, Values]] = deque()
+        self._held = 0
 
-    def add(
-        self, results: Sequence[Mapping[str, Any]], prefixes: Mapping[str, str]
-    ) -> dict[str, list[tuple[float, float]]]:
-        """The points of these results by line. Where time goes back the stream has begun anew, and so do the lines:
-        `begun_anew` says that what was drawn before is no longer part of them."""
-        added: dict[str, list[tuple[float, float]]] = {}
-        self.begun_anew = False
+    @property
+    def names(self) -> list[str]:
+        return [self._name(row, column) for row in self._chosen for column in self.drawn.columns]
+
+    def _name(self, row: str, column: str) -> str:
+        drawn = self.drawn
+        if not row:
+            return column if drawn.fold == "mean" else f"{drawn.fold} of {column}"
+        return row if len(drawn.columns) == 1 else f"{row} · {column}"
+
+    def add(self, results: Sequence[Mapping[str, Any]], prefixes: Mapping[str, str]) -> Points:
+        """The points that these results add, by line. `drawn_anew` says that the lines are others, and that these are
+        all their points: a row came that is drawn from now on, or time went back and the stream has begun anew."""
+        before, self.drawn_anew = list(self._chosen), False
+        new: list[tuple[float, Values]] = []
         for result in results:
-            at = micros(result["at"])
-            if self._at > at:
-                self.begun_anew, self.names, self.left_out, added = True, [], 0, {}
-                self._refused.clear()
-            self._at = at
-            for name, point in points(result, self.drawn, prefixes).items():
-                if name not in self.names:
-                    if len(self.names) >= MOST_LINES:
-                        if self.left_out < _MOST_COUNTED:
-                            self._refused.add(name)
-                            self.left_out = len(self._refused)
-                        continue
-                    self.names.append(name)
-                added.setdefault(name, []).append(point)
-        return added
+            at, said = micros(result["at"]) / 1000, values(result, self.drawn, prefixes)
+            if self._past and self._past[-1][0] > at:
+                self._past.clear()
+                self._chosen, self._held, self.drawn_anew, new = [], 0, True, []
+            self._past.append((at, said))
+            self._held += len(said) + 1
+            while self._held > _MOST_VALUES and len(self._past) > 1:
+                self._held -= len(self._past.popleft()[1]) + 1
+            new.append((at, said))
+            self._choose(said)
+        self.drawn_anew |= before != self._chosen
+        known = len(self._past) - len(new)
+        before_new = {} if self.drawn_anew or known < 1 else self._past[known - 1][1]
+        return self._points(self._past if self.drawn_anew else new, before_new)
+
+    def _choose(self, said: Values) -> None:
+        if not said:
+            return  # what was drawn stays, with a break
+        most = max(1, MOST_LINES // max(1, len(self.drawn.columns)))
+        kept = [row for row in self._chosen if row in said]
+        others = sorted((row for row in said if row not in kept), key=lambda row: -next(iter(said[row].values())))
+        self._chosen = [*kept, *others[: most - len(kept)]]
+        self.left_out = len(said) - len(self._chosen)
+
+    def _points(self, past: Iterable[tuple[float, Values]], before: Values) -> Points:
+        found: Points = {}
+        for row in self._chosen:
+            for column in self.drawn.columns:
+                line: list[tuple[float, float | None]] = []
+                there = column in before.get(row, {})
+                for at, said in past:
+                    value = said.get(row, {}).get(column)
+                    if value is not None or there:
+                        line.append((at, value))
+                    there = value is not None
+                if line:
+                    found[self._name(row, column)] = line
+        return found

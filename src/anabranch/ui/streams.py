@@ -12,7 +12,7 @@ from nicegui.element import Element
 
 from anabranch.server.catalogue import StoredTiming
 from anabranch.ui.desk import Desk
-from anabranch.ui.pieces import button, card, enabled, say, shown, tag, words
+from anabranch.ui.pieces import button, card, enabled, returning, say, shown, tag, words
 from anabranch.ui.values import clock
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Streams:
 
     def _build_dialog(self) -> None:
         with ui.dialog() as self._dialog, ui.card().classes("ab-dialog").props("flat").style("padding: 0; gap: 0"):
+            returning(self._dialog)
             with tag("div", "head"):
                 words("h2", "Add a stream")
                 button("", self._dialog.close, icon="close", classes="small ghost", label="Close")

@@ -171,6 +171,13 @@ def micros(text: str) -> int:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
 
 
+def duration(seconds: float) -> str:
+    """How long: in seconds, minutes or hours, whichever is read at a glance."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def clock(at: str | int | None, *, day: bool = True) -> str:
     """`2022-10-14 14:45:00`: an instant, with fractions of a second only where there are some."""
     if at is None:

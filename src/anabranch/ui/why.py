@@ -17,7 +17,7 @@ from anabranch.server.slices import reaching
 from anabranch.ui.components import WindowGraph
 from anabranch.ui.desk import Desk
 from anabranch.ui.meaning import has_row, iris, meant, read
-from anabranch.ui.pieces import button, tag, words
+from anabranch.ui.pieces import button, returning, tag, words
 from anabranch.ui.scene import vertices_and_links
 from anabranch.ui.values import COMMON_PREFIXES, clock, micros, plain, short_text
 
@@ -33,6 +33,7 @@ class Dialogs:
 
     def build(self) -> None:
         with ui.dialog() as self._dialog, ui.card().classes("ab-dialog").props("flat").style("padding: 0; gap: 0"):
+            returning(self._dialog)
             with tag("div", "head"):
                 self._title = words("h2", "")
                 button("", self._dialog.close, icon="close", classes="small ghost", label="Close")

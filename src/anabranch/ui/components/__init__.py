@@ -73,10 +73,10 @@ class HistoryChart(Element, component="history_chart.js"):
         self._props["file"] = file
         self.update()
 
-    def reset(self, names: Sequence[str], points: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    def reset(self, names: Sequence[str], points: Mapping[str, Sequence[tuple[float, float | None]]]) -> None:
         self.run_method("reset", sendable(names), sendable(points))
 
-    def append(self, points: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    def append(self, points: Mapping[str, Sequence[tuple[float, float | None]]]) -> None:
         self.run_method("append", sendable(points))
 
 

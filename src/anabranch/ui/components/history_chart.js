@@ -4,6 +4,8 @@ import { echarts } from "nicegui-echart";
 const MOST = 4000;
 const COLOURS = ["#0d9488", "#ea580c", "#2563eb", "#c026d3", "#65a30d", "#dc2626", "#7c3aed", "#0891b2", "#ca8a04", "#db2777", "#4b5563", "#059669"];
 
+// Sums of what a computer rounds have digits that nobody meant.
+const written = (value) => (value == null ? "" : Number.isInteger(value) ? value : Number(value.toPrecision(12)));
 const brief = (name) => (name.length > 40 ? name.slice(0, 39) + "…" : name).replace(/\s+/g, " ");
 
 export default {
@@ -49,14 +51,14 @@ export default {
       this.draw(grown);
     },
     count() {
-      return [...this.points.values()].reduce((sum, held) => sum + held.length, 0);
+      return [...this.points.values()].reduce((sum, held) => sum + held.filter((point) => point[1] !== null).length, 0);
     },
     csv() {
       const times = [...new Set([...this.points.values()].flatMap((held) => held.map((point) => point[0])))].sort((a, b) => a - b);
       const quoted = (text) => (/[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
       const columns = this.names.map((name) => new Map(this.points.get(name)));
       const lines = [["at", ...this.names].map(quoted).join(",")];
-      for (const at of times) lines.push([new Date(at).toISOString(), ...columns.map((held) => held.get(at) ?? "")].join(","));
+      for (const at of times) lines.push([new Date(at).toISOString(), ...columns.map((held) => written(held.get(at)))].join(","));
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
       link.download = (this.file || "series") + ".csv";
@@ -82,7 +84,8 @@ export default {
         data: this.points.get(name),
         showSymbol: (this.points.get(name)?.length ?? 0) < 2,
         symbolSize: 6,
-        sampling: "lttb",
+        connectNulls: false,
+        sampling: this.points.get(name)?.some((point) => point[1] === null) ? undefined : "lttb", // which would join what is broken
         lineStyle: { width: 2 },
         emphasis: { focus: "series" },
         color: COLOURS[index % COLOURS.length],
@@ -104,7 +107,7 @@ export default {
           xAxis: { type: "time", axisLine: { lineStyle: { color: line } }, axisTick: { show: false }, axisLabel: { color: faint, hideOverlap: true }, splitLine: { show: false }, splitNumber: this.$el.offsetWidth < 500 ? 3 : 6 },
           yAxis: { type: "value", scale: true, axisLabel: { color: faint }, splitLine: { lineStyle: { color: line, opacity: 0.6 } } },
           dataZoom: [
-            { type: "inside", start: zoom?.start ?? 0, end: zoom?.end ?? 100 },
+            { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, preventDefaultMouseMove: false, start: zoom?.start ?? 0, end: zoom?.end ?? 100 },
             { type: "slider", height: 18, bottom: 10, borderColor: "transparent", backgroundColor: this.colour("--wash"), fillerColor: this.colour("--accent-wash"), showDetail: false, brushSelect: false, handleStyle: { color: this.colour("--card"), borderColor: faint }, moveHandleSize: 0, dataBackground: { lineStyle: { color: line }, areaStyle: { color: line } }, selectedDataBackground: { lineStyle: { color: faint }, areaStyle: { color: line } }, start: zoom?.start ?? 0, end: zoom?.end ?? 100 },
           ],
           series,
