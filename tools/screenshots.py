@@ -1,7 +1,7 @@
-"""The pictures of docs/monitor.md, taken of the page as it runs: `python tools/screenshots.py [FOLDER]`.
+"""The pictures of docs/monitor.md, taken of the page as it runs: `python tools/screenshots.py [FOLDER [ENGINE]]`.
 
-Starts a server of its own on a free port, on Spark, chooses the auctions, and photographs every view wide and narrow,
-light and dark, in Debian's Chromium.
+Starts the demo on a free port, on Spark unless told otherwise, and photographs every view wide and narrow, light and
+dark, in Debian's Chromium.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ sys.path.insert(0, str(ROOT))
 from tests.ui.chromium import launched, monitor, opened  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
-FIGURE_6 = "Figure 6 of the LUPOS paper"
 RINGS = "People who bid on one another"
 
 
-def main(folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as data, monitor(Path(data), "spark") as address, sync_playwright() as driver:
+def main(folder: Path, engine: str = "spark") -> None:
+    with (
+        tempfile.TemporaryDirectory() as data,
+        monitor(Path(data), engine, demo=True) as address,
+        sync_playwright() as driver,
+    ):
         browser = launched(driver)
         _all(browser, address, folder)
         browser.close()
@@ -33,9 +36,7 @@ def main(folder: Path) -> None:
 
 def _all(browser: Browser, address: str, folder: Path) -> None:
     wide = _opened(browser, 1440, 900, "light")
-    wide.goto(address)
-    _choose(wide, FIGURE_6)
-    wide.get_by_role("button", name="Start").click()
+    wide.goto(f"{address}/?session=auctions")
     _answers(wide)
     _save(wide, folder, "answers-wide-light")
     _wrong(wide, folder)
@@ -45,8 +46,6 @@ def _all(browser: Browser, address: str, folder: Path) -> None:
     _answers(dark)
     _save(dark, folder, "answers-wide-dark")
     _choose(dark, RINGS)
-    dark.get_by_role("button", name="Start").click()
-    dark.wait_for_timeout(40_000)  # two minutes of events fill the window
     _views(dark, folder, "wide-dark")
     _own(_opened(browser, 1440, 900, "light"), address, folder)
     schemes: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
@@ -68,14 +67,13 @@ def _opened(browser: Browser, width: int, height: int, scheme: Literal["light", 
 def _choose(page: Page, note: str) -> None:
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("menuitem").filter(has_text=note).first.click()
+    page.locator("#panel-answers .ab-table tbody tr").first.wait_for()
     page.wait_for_timeout(1000)
 
 
 def _answers(page: Page) -> None:
     """Rows, and a chart that has grown for a while."""
     page.locator("#panel-answers .ab-table tbody tr").first.wait_for()
-    for column in ("avg", "max"):
-        page.get_by_role("checkbox", name=f"draw {column} over time").click()
     page.wait_for_function("document.querySelector('.ab-chart').dataset.points > 120")
     page.mouse.move(0, 0)
     page.wait_for_timeout(500)
@@ -165,4 +163,4 @@ def _save(page: Page, folder: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES, *sys.argv[2:3])

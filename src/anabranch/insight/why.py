@@ -127,7 +127,9 @@ class _Reason:
     def departure(self, now: Moment) -> Departure:
         """Why the row is no longer there at an instant, the first after its own."""
         before, after = self._holding, Holding(self._replay, now)
-        units = sorted(self._elements()[0], key=lambda unit: (before.first_came(unit), unit.kind, str(unit.key)))
+        units = sorted(
+            self._elements(proven=False)[0], key=lambda unit: (before.first_came(unit), unit.kind, str(unit.key))
+        )
         self._notes.clear()
         pairs = [(before.element(unit), after.element(unit)) for unit in units if unit in after]
         gone = tuple(before.element(unit) for unit in units if unit not in after)
@@ -171,7 +173,9 @@ class _Reason:
         self._budget.spend()
         return _has(self._replay, self._moment, self._key, frozenset(self._holding.closed(units)))
 
-    def _elements(self) -> tuple[list[Unit], bool]:
+    def _elements(self, proven: bool = True) -> tuple[list[Unit], bool]:
+        """The elements that make the row, and whether none can be spared; of what an aggregate counts that is looked
+        into only where it is to be `proven`."""
         lineage = self._lineage()
         candidates = self._holding.units
         counted = False
@@ -181,7 +185,7 @@ class _Reason:
                 if self._holds(near):
                     candidates, counted = near, lineage.counted
             if counted and lineage is not None:
-                return self._counted(candidates, lineage)
+                return self._counted(candidates, lineage) if proven else (self._holding.closed(candidates), False)
             candidates = smallest(candidates, self._holds)
         except OutOfBudget:
             self._notes.append("the search for a smallest set was given up: some of these may not be needed")

@@ -5,15 +5,16 @@ Invariant: a recording never holds more than the server's limit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Replay
+from anabranch.insight.replay import Moment, Replay
 
 if TYPE_CHECKING:
     from anabranch.server.session import LiveSession
 
-_SIZES = (500, 3_000, None)  # events; None is the limit
+_SIZES = (500, 1_000, 3_000, None)  # events; None is the limit
 STEPS = 8
 """Instants that a recording to step through should have, if the stream has brought as many."""
 SCENES = 30
@@ -21,20 +22,21 @@ SCENES = 30
 
 
 def with_instants(session: LiveSession, query: str, instants: int) -> Recording:
-    """The shortest recording that has so many instants, else the longest that has more than a shorter one."""
+    """The shortest recording that has so many instants, else the longest that has more than a shorter one. Of what is
+    longer than need be the last instants are shown, twice as many: the events before them fill the windows."""
     found: Recording | None = None
-    count = -1
+    moments: tuple[Moment, ...] = ()
     for size in _SIZES:
         longer = session.recording(query, size)
         if found is not None and longer.events == found.events:
             break
-        reached = len(Replay(longer).moments)
-        if found is None or reached > count:
-            found, count = longer, reached
-        if reached >= instants:
+        reached = Replay(longer).moments
+        if found is None or len(reached) > len(moments):
+            found, moments = longer, reached
+        if len(reached) >= instants:
             break
     assert found is not None
-    return found
+    return found if len(moments) <= 2 * instants else replace(found, begins_at=moments[-2 * instants].at)
 
 
 def reaching(session: LiveSession, query: str, at: int | None) -> Recording:
