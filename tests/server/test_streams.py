@@ -400,5 +400,7 @@ def test_a_stream_that_is_faster_than_its_run_says_how_far_behind_that_is(serve:
 
     assert until(behind) >= 1
     assert served.http.get("/sessions/s").json()["figures"]["behind"] >= 1
+    told = served.http.get(f"{served.address}/metrics").text
+    assert 'anabranch_behind_seconds{session="s"} ' in told
     batches = served.http.get("/sessions/s").json()["figures"]
     assert batches["events"] <= 5 * (batches["batch"] + 1)

@@ -26,6 +26,9 @@ def exposition(hub: Hub) -> str:
                 samples.setdefault(name, []).append(f"{name}{{{own}{',' if labels else ''}{labels}}} {value}")
     lines = [line for name, said in about.items() for line in (*said, *samples.get(name, ()))]
     lines += [
+        "# HELP anabranch_behind_seconds Age of the first event that is not answered yet.",
+        "# TYPE anabranch_behind_seconds gauge",
+        *(f'anabranch_behind_seconds{{session="{quoted(one.name)}"}} {one.metrics()["behind"]}' for one in sessions),
         "# HELP anabranch_sessions Sessions of the server.",
         "# TYPE anabranch_sessions gauge",
         f"anabranch_sessions {len(sessions)}",
