@@ -53,10 +53,12 @@ class Figures:
             return 0.0, False  # it is being removed
 
     def watermarks(self) -> dict[str, int | None]:
-        """How far the time of each open stream has come."""
+        """How far answers may have come of each open stream: to its watermark, or beyond where it is idle."""
         streams = self.progress.status.get("streams", {})
         return {
-            name: _instant(said.get("watermark")) for name, said in streams.items() if not said.get("closed", False)
+            name: _instant(said.get("answered", said.get("watermark")))
+            for name, said in streams.items()
+            if not said.get("closed", False)
         }
 
     def letters(self, inner: str, kind: str) -> Path:
