@@ -16,6 +16,7 @@ from anabranch.engine.running import Running
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Literal, Triple
+from anabranch.model.values import Node, Relationship
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 BEGIN = 1_700_000_000_000_000
@@ -99,3 +100,39 @@ def test_a_count_of_many_matches_sees_a_few_at_a_time(step: str, monkeypatch: py
     assert answers(QUERIES["count"], step, 1)
     assert sum(sizes) > 1000
     assert max(sizes) < 150
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "EMIT id(y) AS y, count(x) AS n SNAPSHOT",
+        "WHERE x.v > 2 EMIT DISTINCT id(y) AS y ON ENTERING",
+        "WITH h, collect(x.v) AS all, sum(x.v) AS s EMIT id(h) AS h, size(all) AS n, s ON EXIT",
+        "OPTIONAL MATCH (x)-[:Q]->(z) WITHIN PT10S EMIT id(h) AS h, count(z) AS n SNAPSHOT",
+    ],
+)
+def test_pieces_give_the_answers_of_whole_batches_over_property_graphs(
+    rest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> list[Any]:
+        chance = random.Random(3)
+        session = Session.local(running=Running(verify=True))
+        asked = session.register(
+            "REGISTER QUERY q STARTING AT 2023-11-14T22:13:20Z "
+            f"{{ MATCH (y)-[:Q]->(h)-[:P]->(x) WITHIN PT10S {rest} EVERY PT1S }}"
+        )
+        for number in range(150):
+            hub, end = chance.randrange(2), 10 + chance.randrange(30)
+            ends = (hub, end) if number % 2 else (end, hub)
+            link = Relationship(number, "P" if number % 2 else "Q", *ends)
+            nodes = (Node(end, (), {"v": chance.randrange(6)}), Node(hub))
+            session.push("s", [Event(BEGIN + number * 200_000, nodes, (link,))])
+        session.finish()
+        assert asked.differing == 0
+        return [(answer.at, answer.rows) for answer in asked.poll()]
+
+    whole = told()
+    monkeypatch.setattr(LogMatcher, "piece", 7)
+    monkeypatch.setattr(join, "PIECE", 7)
+    assert told() == whole
+    assert any(rows for _, rows in whole)

@@ -365,3 +365,14 @@ def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(EngineError, match=r"cannot write to the folder .*out: file exists"):
         LinesFolder(tmp_path / "out").open(MemoryLedger())
+
+
+def test_one_byte_of_another_writer_is_noticed(tmp_path: Path) -> None:
+    sink = LinesFile(tmp_path / "out.ndjson")
+    sink.open(MemoryLedger())
+    sink.write(*WORK[0])
+    with (tmp_path / "out.ndjson").open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(EngineError, match="something else has written"):
+        sink.write(*WORK[1])
+    sink.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.support.machine import Disk, Machine, Stopped
 
 from anabranch.errors import EngineError
+from anabranch.sinks.durable import replacing
 from anabranch.sinks.ledger import FileLedger, MemoryLedger
 
 KEYS = ["a", "file /tmp/out.ndjson", "", "..", "..json", "ünï/cödé", "x" * 400, "x" * 400 + "y", "\udcff"]
@@ -90,3 +92,11 @@ def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EngineError, match=r"cannot use .*file/ledger to remember what was written"):
         FileLedger(tmp_path / "file" / "ledger")
+
+
+def test_a_file_whose_writing_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    with suppress(ValueError), replacing(tmp_path / "a") as file:
+        file.write(b"new")
+        raise ValueError("half-way")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
