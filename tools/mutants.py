@@ -210,12 +210,12 @@ def tried(mutant: Mutant, limit: int = CPU_SECONDS) -> Outcome:
     seconds = time.monotonic() - began
     if code is None:
         return Outcome(mutant, "too long", "", seconds)
-    if code == 1:
-        return Outcome(mutant, "killed", failed[1].removeprefix("tests/") if failed else "", seconds)
+    if code and failed and failed[0].startswith("FAILED"):
+        return Outcome(mutant, "killed", failed[1].removeprefix("tests/"), seconds)
     if code == 0:
         return Outcome(mutant, "accepted" if mutant.lives else "lives", mutant.lives, seconds)
-    if code == 2:
-        return Outcome(mutant, "no import", failed[1] if failed else "", seconds)
+    if failed:  # while tests were collected or set up
+        return Outcome(mutant, "no import", failed[1].removeprefix("tests/"), seconds)
     return Outcome(mutant, "tests fail", f"pytest ended with {code}: {said[-300:]}", seconds)
 
 

@@ -114,6 +114,16 @@ def test_a_made_stream_stays_closed_after_a_restart_behind_the_end_of_the_input(
     assert engine.frontier == frontier
 
 
+def test_a_reader_waits_for_a_maker_that_may_still_be_drained() -> None:
+    engine = Engine()
+    maker = asked(passed_on(lasting("PT6M")), "maker", "PT3M", starting_at=at("10:00"), into="made", form="graph")
+    register(engine, maker, asked(objects(lasting("PT2M", "made")), "reader", "PT7M", starting_at=at("10:00")))
+    engine.push("s", [event("10:02", "a")])
+    engine.close_stream("s")
+    engine.finish(drain=True)
+    assert "10:07 a" in told(engine, "reader"), "the maker told it once more at 10:06"
+
+
 def test_what_nobody_reads_is_not_kept() -> None:
     engine = Engine()
     register(engine, MAKER)

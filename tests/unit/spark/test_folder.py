@@ -181,3 +181,27 @@ def test_a_run_is_finished_when_its_last_batch_is_committed_and_ended_the_same_q
     (tmp_path / "spark" / "commits" / "3").write_text("v1\n{}")
     assert folder.finished("q")
     assert not folder.finished("other queries")
+
+
+def test_a_run_stands_at_its_last_committed_batch_and_has_ended_only_if_none_was_planned_since(tmp_path: Path) -> None:
+    folder = opened(tmp_path)
+    for name in ("offsets", "commits"):
+        (folder.spark / name).mkdir(parents=True)
+
+    def plan(batch: int, end: bool) -> dict[str, object]:
+        offset: dict[str, object] = {"streams": {"s": batch}, "queries": "these", "end": end}
+        (folder.spark / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+        return offset
+
+    first = plan(0, end=True)
+    assert folder.offsets() == (None, first)
+    (folder.spark / "commits" / "0").touch()
+    assert folder.offsets() == (first, first)
+    assert folder.finished("these")
+    assert not folder.finished("others")
+    second = plan(1, end=True)
+    assert folder.offsets() == (first, second)
+    assert not folder.finished("these")
+    (folder.spark / "commits" / "7").touch()  # of which nothing is planned
+    assert folder.offsets() == (first, second)
+    folder.close()
