@@ -21,7 +21,7 @@ from anabranch.model.terms import Iri
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower_dataset import Dataset, merged
 from anabranch.syntax.sparql.parser import parse_query
-from anabranch.syntax.sparql.walk import parts
+from anabranch.syntax.sparql.walk import parts, variables
 
 
 def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset, text: str) -> Delegated | None:
@@ -71,7 +71,9 @@ def _named_graphs(
         match part:
             case t.GraphTree(name=t.TermTree(Iri() as name)):
                 names[name] = None
-            case t.GraphTree(name=t.VarTree()):
+            case t.GraphTree(t.VarTree(variable), group):
+                if variable in variables(group):
+                    return None  # engines differ in whether expressions inside see the graph's name
                 ranges = True
     if ranges:
         if not names.keys() <= set(dataset.named):

@@ -2,7 +2,7 @@
 
 EXISTS is asked of each row by itself, and the row's values stand for their variables inside of it. So its group begins
 with the row (`Seed`), and so do all groups below: patterns join with it, filters see it. MINUS takes away by the
-variables that its own group binds, whatever else was handed in. GRAPH ?g hands its graph's name in likewise.
+variables that its own group binds, whatever else was handed in.
 
 Invariant: what a group gives depends on nothing but its own text, its source and its seed.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from anabranch.algebra.expressions import Constant
-from anabranch.algebra.operators import Argument, Join, Merged, Operator, TripleSource
+from anabranch.algebra.operators import Argument, Merged, Operator, TripleSource
 from anabranch.algebra.triples import GraphPattern, Link, Place, TriplePattern, Values, Var
 from anabranch.errors import Span
 from anabranch.model.terms import Iri
@@ -257,19 +257,12 @@ class GroupLowering:
     def _named(
         self, name: str, iri: Iri, source: TripleSource, group: t.GroupTree, seed: Seed | None, span: Span | None
     ) -> Table:
-        """Patterns inside that bind the variable too join with the name (18.6, Graph). Where expressions alone mention
-        it, they see the name: bottom-up it would be unbound there, which nobody means who writes it."""
-        row = Values((name,), ((iri,),), span=span)
+        """The group's rows joined with the graph's name (18.6, Graph). Inside of the group the variable is bound where
+        a pattern binds it, and nowhere else: a FILTER on it stands beside GRAPH, not in it."""
         table = self.group(group, source, seed)
         if name in table.columns:
-            return join(table, brought(row), span)
-        if name not in variables(group):
-            return extend(table, name, Constant(iri), self._problems, span)
-        inner = Seed(row, frozenset((name,)))
-        if seed is not None:
-            inner = Seed(Join(seed.plan, row, span=span), seed.certain | {name})
-        table = self.group(group, source, inner)
-        return Table(table.plan, table.certain, table.own | {name})
+            return join(table, brought(Values((name,), ((iri,),), span=span)), span)
+        return extend(table, name, Constant(iri), self._problems, span)
 
 
 def _span(parts: Sequence[t.Part], default: t.Part) -> Span | None:
