@@ -162,14 +162,7 @@ def test_a_run_survives_kills_of_its_driver_its_java_and_its_workers(tmp_path: P
     command = [
         sys.executable,
         "tools/kill_loop.py",
-        "--events",
-        "4000",
-        "--batch",
-        "400",
-        "--kills",
-        "3",
-        "--longest",
-        "22",
+        *("--inputs", "files", "--events", "4000", "--batch", "400", "--kills", "3", "--longest", "22"),
     ]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
