@@ -24,10 +24,12 @@ from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
 from anabranch.sinks.base import Sink, Told
 from anabranch.sinks.files import LinesFile
+from anabranch.sinks.memory import MemoryTable
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.files import FileSource
 from anabranch.sources.spool import Spool, SpoolSource
 from anabranch.spark import inprocess, local_state
+from anabranch.spark.api import run
 from anabranch.spark.folder import RunFolder
 from anabranch.spark.inprocess import InProcessRun
 from anabranch.spark.job import Job
@@ -354,3 +356,12 @@ def test_nothing_of_spark_is_loaded() -> None:
         "sys.exit(any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_query_without_a_stream_is_answered_once_and_the_run_ends(tmp_path: Path) -> None:
+    (tmp_path / "g.ttl").write_text("<urn:a> <urn:p> <urn:b> . <urn:c> <urn:p> <urn:b> .")
+    table = MemoryTable()
+    text = "REGISTER QUERY q AS SELECT ?b (COUNT(?a) AS ?n) WHERE { ?a <urn:p> ?b } GROUP BY ?b"
+    run(text, {}, graphs={"default": str(tmp_path / "g.ttl")}, sinks=[table], engine="local", file_name="q.csparql")
+    (kept,) = table.answers("q")
+    assert [[str(getattr(one, "lexical", one)) for one in row][1:] for row in kept.answer.rows] == [["2"]]
