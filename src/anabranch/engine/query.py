@@ -15,7 +15,6 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
@@ -582,7 +581,9 @@ def _broken(error: Exception) -> EvaluationError:
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
-    where = "" if at is None else f", in {Path(at.tb_frame.f_code.co_filename).stem} line {at.tb_lineno}"
+    where = (
+        "" if at is None else f", in {at.tb_frame.f_globals.get('__name__', '').rpartition('.')[2]} line {at.tb_lineno}"
+    )
     return EvaluationError(
         "SER-312",
         f"something is broken inside Anabranch: {type(error).__name__}: {error}{where}",
