@@ -197,6 +197,8 @@ class RunFolder:
             self.note_jvm(None)
             self._lock.close()
             self._lock = None
+        if not self.temporary and self.path.is_dir():
+            private_folder(self.path, "anabranch.json", "lock")  # Spark's files have rights of Spark's choice
         if self.temporary:
             for entry in self.path.iterdir():
                 if entry.is_dir():

@@ -75,6 +75,8 @@ def test_a_checkpoint_is_closed_too(tmp_path: Path) -> None:
     with Spool(folder.spool("s")) as spool:
         spool.append([b"x"])
         spool.cursor = {"a": 1}
+    (folder.spark / "offsets").mkdir(parents=True)
+    (folder.spark / "offsets" / "0").write_text("of Spark's own making")
     folder.close()
     FileLedger(tmp_path / "run" / "ledger").put("b", 2)
     assert open_to_others(tmp_path / "run") == []
