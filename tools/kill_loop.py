@@ -64,6 +64,7 @@ sys.exit(130 if asked else 0)
 """
 BEGIN = 1_704_067_200_000
 TOPIC = "edges"
+LETTERS = "dead letters"
 
 
 def lines_of(count: int) -> list[str]:
@@ -124,7 +125,7 @@ class Loop:
             "one file": _bytes(where / "answers.ndjson"),
             "folder": b"".join(file.read_bytes() for file in sorted((where / "parts").glob("*.ndjson"))),
             "stdout": _bytes(where / "stdout.ndjson"),
-            "dead letters": _bytes(where / "dead.ndjson"),
+            LETTERS: _bytes(where / "dead.ndjson"),
         }
 
     def finish(self, where: Path, process: subprocess.Popen[bytes]) -> int:
@@ -256,8 +257,11 @@ class FolderLoop(Loop):
 
     def told(self, where: Path) -> dict[str, object]:
         """Answers of two queries come as batches do: each query's own order is what counts."""
-        found = super().told(where)
-        return {name: by_query(data) if name != "dead letters" else data for name, data in found.items()}  # type: ignore[arg-type]
+        found = {name: data for name, data in super().told(where).items() if name != LETTERS}
+        letters = [json.loads(line) for line in _bytes(where / "dead.ndjson").splitlines()]
+        # A file may have been renamed when it was read: its name is no part of the comparison.
+        said = [(one["line"], one["reason"].partition(": ")[2] or one["reason"]) for one in letters]
+        return {**{name: by_query(data) for name, data in found.items() if isinstance(data, bytes)}, **{LETTERS: said}}
 
 
 class KafkaLoop(Loop):
