@@ -44,7 +44,7 @@ class Header:
             self._behind = words(
                 "span",
                 "",
-                "ab-pill paused ab-hidden",
+                "ab-pill behind ab-hidden",
                 role="status",
                 title="Events come faster than they are answered: this is how long ago the first came that is waiting",
             )
