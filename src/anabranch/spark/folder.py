@@ -172,14 +172,27 @@ class RunFolder:
             return local_offsets(self.local)
         planned = _numbers(self.spark / "offsets")
         committed = _numbers(self.spark / "commits") & planned
+        if committed:
+            self._spark_note(self.spark / "commits" / str(max(committed)))
         return self._spark_offset(committed), self._spark_offset(planned)
 
     def _spark_offset(self, batches: set[int]) -> Offset | None:
         if not batches:
             return None
-        lines = (self.spark / "offsets" / str(max(batches))).read_text().splitlines()
-        offset: Offset = json.loads(lines[-1])
+        offset: Offset = self._spark_note(self.spark / "offsets" / str(max(batches)), "streams")
         return offset
+
+    def _spark_note(self, file: Path, *keys: str) -> dict[str, Any]:
+        """The last line of what Spark has noted of a batch, which is refused when it was cut off."""
+        lines = file.read_text(errors="replace").splitlines()
+        try:
+            noted = json.loads(lines[-1])
+            return {**noted, **{key: noted[key] for key in keys}}
+        except (IndexError, KeyError, TypeError, ValueError):
+            raise EngineError(
+                f"the checkpoint {self.path} is damaged: {file} is not what Spark has written\n"
+                "hint: take the folder from a copy, or begin again in another folder"
+            ) from None
 
     def finished(self, queries: str) -> bool:
         """Whether the run that the folder holds has answered the end of its input, for these queries."""

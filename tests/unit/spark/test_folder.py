@@ -195,7 +195,7 @@ def test_a_run_stands_at_its_last_committed_batch_and_has_ended_only_if_none_was
 
     first = plan(0, end=True)
     assert folder.offsets() == (None, first)
-    (folder.spark / "commits" / "0").touch()
+    (folder.spark / "commits" / "0").write_text("v1\n{}")
     assert folder.offsets() == (first, first)
     assert folder.finished("these")
     assert not folder.finished("others")
@@ -204,4 +204,20 @@ def test_a_run_stands_at_its_last_committed_batch_and_has_ended_only_if_none_was
     assert not folder.finished("these")
     (folder.spark / "commits" / "7").touch()  # of which nothing is planned
     assert folder.offsets() == (first, second)
+    folder.close()
+
+
+@pytest.mark.parametrize("kind", ["offsets", "commits"])
+@pytest.mark.parametrize("left", [0, 3, 5, 9])
+def test_a_checkpoint_whose_newest_note_was_cut_off_is_refused(tmp_path: Path, kind: str, left: int) -> None:
+    folder = opened(tmp_path)
+    folder.check(job())
+    spark_batch(tmp_path, 0, ["s"])
+    spark_batch(tmp_path, 1, ["s"])
+    (folder.spark / "commits" / "1").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    note = folder.spark / kind / "1"
+    assert folder.offsets()[0] == {"streams": {"s": {}}}
+    note.write_bytes(note.read_bytes()[:left])
+    with pytest.raises(EngineError, match=f"is damaged: {note} is not what Spark has written\nhint: "):
+        folder.check(job())
     folder.close()
