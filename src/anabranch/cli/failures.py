@@ -5,6 +5,7 @@ Invariant: a mistake of the user never shows a traceback; a defect of ours says 
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
@@ -19,6 +20,7 @@ from anabranch.cli.console import Terminal, open_terminal, printable
 from anabranch.cli.signals import INTERRUPTED, terminable
 from anabranch.errors import (
     AnabranchError,
+    EngineError,
     EvaluationError,
     InternalError,
     QueryError,
@@ -33,6 +35,9 @@ NO_INPUT = 4
 SET_ASIDE = 5
 
 P = ParamSpec("P")
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors that only writing gives."""
 
 _HEAD = re.compile(r"^(error|warning)(\[[^\]]+\])?:", re.MULTILINE)
 
@@ -59,9 +64,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             draw_error(error, terminal)
             raise typer.Exit(exit_code(error)) from None
         except OSError as error:
-            named = f"{error.filename}: " if error.filename else ""
-            draw_error(InputError(f"{named}{error.strerror or error}"), terminal)
-            raise typer.Exit(NO_INPUT) from None
+            failure = _from_system(error)
+            draw_error(failure, terminal)
+            raise typer.Exit(exit_code(failure)) from None
         except (typer.Exit, typer.Abort, typer.BadParameter, SystemExit):
             raise
         except Exception as error:
@@ -71,6 +76,19 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(FAILED) from None
 
     return run
+
+
+def _from_system(error: OSError) -> AnabranchError:
+    """An error of the operating system in the user's words: output that has no room, else input that is not there."""
+    reason = error.strerror or str(error)
+    if error.errno in _NO_ROOM:
+        place = f" {error.filename}" if error.filename else ""
+        return EngineError(
+            f"cannot write{place}: {reason[:1].lower()}{reason[1:]}\n"
+            "hint: make room where the output, the dead letters and the checkpoint go; with --checkpoint the same command "
+            "goes on"
+        )
+    return InputError(f"{error.filename}: {reason}" if error.filename else reason)
 
 
 def exit_code(error: AnabranchError) -> int:

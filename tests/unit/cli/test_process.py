@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 
 from anabranch.cli import failures
 from anabranch.cli.console import open_terminal
@@ -49,6 +51,35 @@ def test_rows_come_out_while_the_input_is_open_and_ctrl_c_sums_up(trick: Path, e
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert err.startswith("4 events · ")
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "table"])
+def test_output_without_room_is_said_to_be_so(trick: Path, events: Path, tmp_path: Path, form: str) -> None:
+    command = [*COMMAND, "run", str(trick), "-s", f"rides={events}", "-o", form, "--engine", "local"]
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False
+        )
+    assert process.returncode == failures.FAILED
+    assert process.stderr.startswith("error: cannot write: no space left on device\nhint: make room")
+    assert "Traceback" not in process.stderr
+
+
+def test_a_file_without_room_is_named_and_one_that_is_missing_is_input(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def code_of(error: OSError) -> int:
+        def command() -> None:
+            raise error
+
+        with pytest.raises(typer.Exit) as left:
+            failures.guarded(command)()
+        return left.value.exit_code
+
+    assert code_of(OSError(errno.EROFS, "Read-only file system", "/out/a")) == failures.FAILED
+    assert capsys.readouterr().err.startswith("error: cannot write /out/a: read-only file system\nhint: ")
+    assert code_of(FileNotFoundError(errno.ENOENT, "No such file or directory", "/in/a")) == failures.NO_INPUT
+    assert capsys.readouterr().err == "error: /in/a: No such file or directory\n"
 
 
 def test_sigterm_sums_up_too(trick: Path, events: Path, tmp_path: Path) -> None:
