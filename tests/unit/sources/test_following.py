@@ -395,6 +395,25 @@ def test_files_that_are_renamed_in_their_directory_are_not_read_again(tmp_path: 
     assert run.told() == []
 
 
+def test_logs_that_are_rotated_within_the_pattern_while_no_run_looks_are_read_once_each(tmp_path: Path) -> None:
+    """A run dies between the plan of a batch and its end; its log is rotated twice, and the last part is new."""
+    log = write(tmp_path / "log.ndjson", range(4))
+    run = Follower(f"{tmp_path}/*.ndjson", limit=Limit(records=3))
+    planned = run.planned()
+    append(log, line(4) + line(5)[:20])
+    log.rename(tmp_path / "log.1.ndjson")
+    append(tmp_path / "log.1.ndjson", line(5)[20:])
+    write(log, [6, 7])
+    (tmp_path / "log.1.ndjson").rename(tmp_path / "log.2.ndjson")
+    log.rename(tmp_path / "log.1.ndjson")
+    settle(tmp_path / "log.2.ndjson")
+    settle(tmp_path / "log.1.ndjson", 5 * SECOND)
+    write(log, [8])
+    assert run.read(*planned) == [0, 1, 2]
+    assert run.new() == [3, 4, 5, 6, 7, 8]
+    assert run.told() == []
+
+
 def test_a_file_that_is_read_may_go_and_come_back(tmp_path: Path) -> None:
     write(tmp_path / "a.ndjson", [1])
     write(tmp_path / "b.ndjson", [2])
