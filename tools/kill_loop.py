@@ -5,8 +5,8 @@
 Each round starts the same command on the same checkpoint and, after a drawn time, kills the driver, its Java process or
 a Python worker with SIGKILL, or ends the driver with SIGTERM. When the kills are used up the run may end. Then the
 output of all sinks (one file, one folder, a topic), the dead letters and what lies around are compared with those of an
-undisturbed run. The inputs are files that end; a folder that is followed while files come to it and grow by parts
-of lines, and one is no file of events; and a topic of Kafka, whose brokers are librdkafka's own.
+undisturbed run. The inputs are files that end; a folder that is followed while files come to it, grow by parts of lines
+and get other names, and one is no file of events; and a topic of Kafka, whose brokers are librdkafka's own.
 
     python tools/kill_loop.py --engine local
 
@@ -56,10 +56,13 @@ REGISTER QUERY count STARTING AT 2024-01-01T00:00:00Z
 """
 LOCAL = """
 import json, signal, sys
-import anabranch
-said, asked = json.loads(sys.argv[1]), []
+asked = []
 signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
-anabranch.run(**said, engine="local", idle_timeout=None, should_stop=lambda: bool(asked))
+import anabranch
+try:
+    anabranch.run(**json.loads(sys.argv[1]), engine="local", idle_timeout=None, should_stop=lambda: bool(asked))
+except anabranch.AnabranchError as error:
+    sys.exit(f"error: {error}")
 sys.exit(130 if asked else 0)
 """
 BEGIN = 1_704_067_200_000
@@ -127,6 +130,10 @@ class Loop:
             "stdout": _bytes(where / "stdout.ndjson"),
             LETTERS: _bytes(where / "dead.ndjson"),
         }
+
+    def is_told(self, where: Path) -> bool:
+        """Whether a run that does not end has no more to say."""
+        return False
 
     def finish(self, where: Path, process: subprocess.Popen[bytes]) -> int:
         """Let a run come to its end."""
@@ -231,9 +238,12 @@ class FolderLoop(Loop):
     def _fill(
         self, folder: Path, number: int, shares: list[list[str]], pause: Callable[[], None] = lambda: None
     ) -> None:
-        """Write a file share by share, and each in halves that may end within a line."""
+        """Write a file share by share, and each in halves that may end within a line. Two of three get another name
+        before their last share, as a log does that is rotated."""
         name = folder / f"{number:08}.ndjson"
-        for share in shares:
+        for index, share in enumerate(shares):
+            if index and index == len(shares) - 1 and number % 3:
+                name = name.rename(folder / f"rotated-{number:08}.ndjson")
             with name.open("a") as file:
                 text = "\n".join(share) + "\n"
                 file.write(text[: len(text) // 2])
@@ -243,11 +253,16 @@ class FolderLoop(Loop):
             at = (BEGIN + number * 1000) / 1000
             os.utime(name, (at, at))
 
+    def is_told(self, where: Path) -> bool:
+        wanted = time.strftime("%Y-%m-%dT%H:%M:00Z", time.gmtime(BEGIN / 1000 + self.last * 60)).encode()
+        return wanted in _bytes(where / "answers.ndjson")[-4000:]
+
     def finish(self, where: Path, process: subprocess.Popen[bytes]) -> int:
         """It never ends: it is asked to when the last answer is out."""
-        wanted = time.strftime("%Y-%m-%dT%H:%M:00Z", time.gmtime(BEGIN / 1000 + self.last * 60)).encode()
         while process.poll() is None:
-            if wanted in _bytes(where / "answers.ndjson")[-4000:]:
+            # One that has not taken its checkpoint yet cannot take away what a killed one has left there.
+            taken = f'"pid": {process.pid},'.encode() in _bytes(where / "checkpoint" / "lock")
+            if taken and self.is_told(where):
                 process.terminate()
                 return 0 if process.wait() == 130 else process.returncode
             time.sleep(0.2)
@@ -399,6 +414,8 @@ def _wait_for_a_moment(loop: Loop, wild: Path, process: subprocess.Popen[bytes],
     else:
         deadline, target = time.monotonic() + 240, loop.batches(wild) + loop.random.choice([1, 1, 2, 3, 4])
     while process.poll() is None and time.monotonic() < deadline and loop.batches(wild) < target:
+        if loop.is_told(wild):
+            deadline = min(deadline, time.monotonic() + loop.random.uniform(0.5, longest))
         time.sleep(0.02)
     time.sleep(loop.random.uniform(0, 1.0))
 
@@ -427,7 +444,8 @@ def trials(loop: Loop) -> bool:
 
 def _says(where: Path, code: int) -> str:
     text = (where / "stderr.txt").read_text()
-    assert "Traceback" not in text, text[-3000:]
+    if "Traceback" in text:
+        return f"exit code {code}, a traceback:\n{text[-3000:]}"
     first = next((line for line in text.splitlines() if line.startswith("error")), "nothing")
     return f"exit code {code}, {first}"
 
@@ -452,30 +470,44 @@ def _half_way(loop: Loop, where: Path) -> None:
 
 
 def damaged(loop: Loop) -> bool:
-    """The newest offsets and commits are cut off; so is the state."""
+    """The newest of the files that a run goes on from is cut off."""
     holds = True
-    for what in ("offsets", "commits", "state"):
-        where = loop.root / f"damaged-{what}"
+    for what in (
+        ("local.sqlite", "local.sqlite-wal", "ledger")
+        if loop.is_local
+        else ("spark/offsets", "spark/commits", "spark/state", "ledger")
+    ):
+        where = loop.root / f"damaged-{what.replace('/', '-')}"
         _half_way(loop, where)
-        folder = where / "checkpoint" / "spark" / what
-        files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.name.startswith("."))
-        newest = max(files, key=lambda file: file.stat().st_mtime_ns)
+        place = where / "checkpoint" / what
+        files = [place] if place.is_file() else [one for one in place.rglob("*") if one.is_file()]
+        newest = max((one for one in files if one.name[0] != "."), key=lambda one: one.stat().st_mtime_ns)
         newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
         code = loop.start(where).wait()
         print(f"  damaged {what}:", _says(where, code), flush=True)
-        holds = holds and (compared(loop, where) if code == 0 else code == 1)
+        holds = (compared(loop, where) if code == 0 else code == 1) and holds
     return holds
 
 
 def not_writable(loop: Loop) -> bool:
-    where = loop.root / "read-only"
-    where.mkdir()
-    loop.prepare(where)
-    (where / "answers.ndjson").mkdir()
-    code = loop.start(where).wait()
-    print("  a sink that cannot be written:", _says(where, code), flush=True)
-    (where / "answers.ndjson").rmdir()
-    return code != 0 and loop.start(where).wait() == 0 and compared(loop, where)
+    """Where a folder of answers should be, there is a file: at the first start, and half-way."""
+    holds = True
+    for when in ("first", "half-way"):
+        where = loop.root / f"not-writable-{when}"
+        if when == "first":
+            where.mkdir()
+            loop.prepare(where)
+        else:
+            _half_way(loop, where)
+            (where / "parts").rename(where / "moved")
+        (where / "parts").write_bytes(b"")
+        code = loop.start(where).wait()
+        print(f"  a sink that cannot be written, {when}:", _says(where, code), flush=True)
+        (where / "parts").unlink()
+        if when != "first":
+            (where / "moved").rename(where / "parts")
+        holds = code not in (0, 130) and loop.start(where).wait() == 0 and compared(loop, where) and holds
+    return holds
 
 
 def changed_queries(loop: Loop) -> bool:
