@@ -85,8 +85,8 @@ def _from_system(error: OSError) -> AnabranchError:
         place = f" {error.filename}" if error.filename else ""
         return EngineError(
             f"cannot write{place}: {reason[:1].lower()}{reason[1:]}\n"
-            "hint: make room where the output, the dead letters and the checkpoint go; with --checkpoint the same command "
-            "goes on"
+            "hint: make room where the output, the dead letters and the checkpoint go; with --checkpoint the same "
+            "command goes on"
         )
     return InputError(f"{error.filename}: {reason}" if error.filename else reason)
 
