@@ -41,6 +41,11 @@ def two_sessions(folder: Path) -> None:
         for session in sessions:
             until(lambda: session.query("counted").last_seq >= 3, 90)  # noqa: B023  asked before the next turn
             assert [one["rows"] for one in session.results("counted")] == [[[1]], [[2]], [[3]], [[4]]]
+        alone = hub.create("alone")
+        alone.add_graph("g", b'{"nodes": [{"id": 1, "labels": ["Bike"]}], "relationships": []}')
+        alone.register("REGISTER QUERY known { MATCH (b:Bike) ON GRAPH g RETURN count(b) AS n }")
+        until(lambda: alone.ended, 90)
+        assert [one["rows"] for one in alone.results("known")] == [[[1]]]
         first = sessions[0]
         first.register(COUNTED.replace("counted", "again"))
         first.settle(60)
@@ -51,11 +56,13 @@ def two_sessions(folder: Path) -> None:
         hub.delete("a")
     with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
         hub.warm_up()
-        assert [one.name for one in hub.sessions()] == ["b"]
+        assert [one.name for one in hub.sessions()] == ["alone", "b"]
         session = hub.session("b")
         session.push("rides", minutes(2, start=5))
         until(lambda: session.query("counted").last_seq >= 5, 90)
         assert [one["seq"] for one in session.results("counted")] == list(range(6))
+        until(lambda: hub.session("alone").ended, 60)
+        assert [one["rows"] for one in hub.session("alone").results("known")] == [[[1]]]
 
 
 def test_two_sessions_share_one_spark_and_queries_come_while_they_run(tmp_path: Path) -> None:

@@ -47,6 +47,18 @@ def test_the_running_example_is_told_byte_for_byte_as_without_spark_and_leaves_n
     assert list(tmp.iterdir()) == []
 
 
+def test_a_query_without_a_stream_is_answered_once_and_the_run_ends(tmp_path: Path) -> None:
+    (tmp_path / "city.ttl").write_text("<urn:s1> a <urn:Sensor> . <urn:s2> a <urn:Sensor> .")
+    (tmp_path / "sensors.csparql").write_text("REGISTER QUERY sensors AS SELECT ?s WHERE { ?s a <urn:Sensor> }")
+    asked = anabranch(
+        *("run", str(tmp_path / "sensors.csparql"), "-g", str(tmp_path / "city.ttl"), "--output", "json"), tmp=tmp_path
+    )
+    out, err = asked.communicate()
+    assert asked.returncode == 0, err
+    (line,) = out.splitlines()
+    assert len(json.loads(line)["rows"]) == 2
+
+
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
     tmp = tmp_path / "tmp"
     tmp.mkdir()

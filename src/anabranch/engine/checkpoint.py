@@ -190,7 +190,7 @@ def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> N
     options, columns = query.options, query.registration.columns
     query.order = state["order"]
     query.bound_stream = state["bound_stream"]
-    query.instants = None
+    query.instants, query.is_alone = None, False
     if state["starting_at"] is not None:
         query.start(state["starting_at"])
     if state["arrivals"] is not None:

@@ -460,7 +460,7 @@ class Engine:
         that reads no stream, and that no event has given an instant, is evaluated once, at `now`.
         """
         self._schedule.ending = Ending(until, drain, declared=True)
-        if not self._schedule.sources:
+        if not self._schedule.sources and not all(query.is_bound for query in self._queries.values()):
             self.declare_stream(ONLY_STREAM)
         for stream in self._schedule.sources:
             self.settle_doubts(stream.name, is_over=True)
@@ -470,6 +470,18 @@ class Engine:
                 if not query.windows and query.instants is None:
                     query.start_alone(now)
         self._run()
+
+    def answer_alone(self, now: int) -> None:
+        """Evaluate the queries that read no stream, answer once and name no instant, without waiting for the streams
+        that there are, which are live and may stay silent: at the instant that events have given them, else at `now`.
+        """
+        waiting = [query for query in self._queries.values() if query.waits_for_no_stream]
+        if waiting:
+            seen = (stream.first_event_time for stream in self._schedule.sources)
+            first = min((at for at in seen if at is not None), default=now)
+            for query in waiting:
+                query.start_alone(first if query.instants is None else query.instants.starting_at)
+            self._run()
 
     # --- output -------------------------------------------------------------------------------------------------------
 

@@ -107,6 +107,7 @@ class ContinuousQuery:
         self._plans = Plans(registration, self.static_names, options.evaluator)
         self.bound_stream: str | None = None  # what the unnamed stream is
         self.instants: Instants | None = None
+        self.is_alone = False  # whether its one instant waits for no stream
         self.first_index = 0  # of the first instant that was or will be evaluated
         self.next_index = 0
         self.passed: int | None = None  # the last instant that was evaluated or passed over since it is here
@@ -139,6 +140,12 @@ class ContinuousQuery:
     def once(self) -> bool:
         """Whether there is one answer and no more (RETURN)."""
         return self.registration.every is None and self.registration.arrivals is None
+
+    @property
+    def waits_for_no_stream(self) -> bool:
+        """Whether its one answer is still to come, and depends on no stream and no instant."""
+        names_instant = self.registration.starting_at is not None or self.options.now is not None
+        return self.once and not self.windows and not self.done and not names_instant
 
     @property
     def counts_all(self) -> bool:
@@ -184,6 +191,7 @@ class ContinuousQuery:
 
     def start_alone(self, at: int) -> None:
         """Fix the one instant of a query that no stream moves."""
+        self.is_alone = True
         self.instants = EvaluationInstants(at, None)
         self.first_index = self.next_index = 0
         self._begin_frame()

@@ -112,7 +112,7 @@ class Schedule:
         if query.done:
             return True
         streams = self.streams_of(query)
-        if not streams or not all(stream.closed for stream in streams):
+        if not self._all_closed(streams):
             return False
         instants = query.instants
         if instants is None:
@@ -121,10 +121,16 @@ class Schedule:
             return instants.complete and query.next_index > self._ending_index(query, streams)
         return self.ending.declared and query.next_index > self._ending_index(query, streams)
 
+    def _all_closed(self, streams: list[StreamBuffer]) -> bool:
+        """Whether nothing follows that could move a query; where no stream does, whether the end was declared."""
+        return all(stream.closed for stream in streams) if streams else self.ending.declared
+
     def _last_index(self, query: ContinuousQuery) -> int | None:
         """The last index that may be evaluated now."""
         if query.done or not query.is_bound:
             return None
+        if query.is_alone:
+            return 0
         streams = self.streams_of(query)
         open_from = self.open_from(query)
         if query.instants is None:
@@ -133,7 +139,7 @@ class Schedule:
                 return None  # the first instant depends on the first event, and is never corrected
             start(query, first)
         assert query.instants is not None
-        ended = bool(streams) and all(stream.closed for stream in streams)
+        ended = self._all_closed(streams)
         if isinstance(query.instants, ArrivalInstants):
             query.instants.discover(streams, open_from, ended)
             query.instants.let_go(query.next_index)

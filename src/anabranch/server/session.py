@@ -670,7 +670,7 @@ class LiveSession:
         streams = self._catalogue.streams(self.name)
         active = [one for one in queries if not one.paused]
         wanted = self._holds.wanted(queries, streams)
-        if not active or not wanted:
+        if not active:
             return None
         opener = self._feeds.opener(streams)
         opened = [open_stream(one, opener) for one in wanted]

@@ -40,7 +40,7 @@ from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
 from anabranch.model.link_stream import LinkStream
-from anabranch.spark.job import Job, has_wall_clock
+from anabranch.spark.job import Job, has_wall_clock, is_live
 from anabranch.spark.linked import LinkedRows, unwrapped
 from anabranch.spark.refreshing import load_copy
 from anabranch.spark.rows import CellRow, Packed
@@ -294,6 +294,8 @@ class Cell:
                 engine.close_stream(name)
         if control["end"]:
             engine.finish(self._job.until, self._job.drain, control.get("now") or 0)
+        elif all(map(is_live, self._job.streams)):
+            engine.answer_alone(control.get("now") or 0)
         yield from self._tell(living, bool(control["end"]), set(control["idle"]))
 
     def _set_clocks(self, living: _Living, clocks: dict[str, tuple[int, int]]) -> None:
