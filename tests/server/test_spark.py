@@ -56,7 +56,7 @@ def two_sessions(folder: Path) -> None:
         hub.delete("a")
     with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
         hub.warm_up()
-        assert [one.name for one in hub.sessions()] == ["alone", "b"]
+        assert [one.name for one in hub.sessions()] == ["b", "alone"]
         session = hub.session("b")
         session.push("rides", minutes(2, start=5))
         until(lambda: session.query("counted").last_seq >= 5, 90)
