@@ -49,11 +49,10 @@ from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict, ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
-from anabranch.planner.flow import out_of_memory
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.trails import TooManyTrails
 from anabranch.snapshot import Context
-from anabranch.snapshot.context import SkippedRows
+from anabranch.snapshot.context import OUTSIDE, SkippedRows, out_of_memory
 from anabranch.snapshot.rdf.static import PartTooLarge
 
 MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
@@ -322,7 +321,7 @@ class ContinuousQuery:
             # What it shares with other queries may stand in the middle of a change: it is made again.
             for name in self.stream_names():
                 around.contents.drop_stream(name)
-            self._fail(out_of_memory() if isinstance(error, MemoryError) else _broken(error))
+            self._fail(out_of_memory(OUTSIDE) if isinstance(error, MemoryError) else _broken(error))
             return None
         self._signature = signature
         self.next_index = index + 1

@@ -26,6 +26,7 @@ from anabranch.errors import LimitExceeded
 from anabranch.planner.feeds import Tick
 from anabranch.planner.runtime import Runtime
 from anabranch.planner.spec import Leaf, Part, Spec
+from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
 Clock: TypeAlias = Callable[[], int]
 """Nanoseconds from some beginning; only differences mean anything."""
@@ -83,9 +84,13 @@ class Flow:
         try:
             return self._advanced(tick)
         except MemoryError:
-            raise out_of_memory(self._at) from None
+            raise self._out_of_memory() from None
         except BudgetExceeded as error:
-            raise out_of_memory(self._at, f"{error}") from None
+            raise self._out_of_memory(f"{error}") from None
+
+    def _out_of_memory(self, needs: str = "") -> LimitExceeded:
+        at = self._at
+        return out_of_memory(OUTSIDE if at is None else at.name, getattr(at and at.about, "span", None), needs)
 
     def _advanced(self, tick: Tick) -> Batch:
         check = tick.context.check
@@ -184,18 +189,6 @@ class Flow:
     def works(self) -> Sequence[tuple[Spec, Work, Size]]:
         """What each operator has done, and what it keeps, in the order of places."""
         return [(step.spec, step.work, step.part.size()) for step in self._steps]
-
-
-def out_of_memory(spec: Spec | None = None, needs: str = "") -> LimitExceeded:
-    """What to say when there is not enough memory for a part of a query, which is named by its operator."""
-    what = "the plain evaluator" if spec is None else spec.name
-    return LimitExceeded(
-        "SER-311",
-        f"{what} needs {needs} at once" if needs else f"the memory ran out in {what}",
-        "narrow the window, name more labels, types or constants, connect the parts of the pattern, or let it end "
-        "earlier by --max-steps or --max-state",
-        getattr(None if spec is None else spec.about, "span", None),
-    )
 
 
 def _through(place: int, parts: Sequence[Part], order: Sequence[tuple[Spec, tuple[int, ...]]]) -> tuple[int, ...]:

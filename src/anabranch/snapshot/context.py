@@ -12,13 +12,15 @@ from random import Random
 from typing import Any
 
 from anabranch.algebra.operators import Merged, Source, TripleSource, Window
-from anabranch.errors import EvaluationError, InternalError, LimitExceeded, QueryError
+from anabranch.errors import EvaluationError, InternalError, LimitExceeded, QueryError, Span
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.triples import MergedGraph, Triples
 from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.snapshot.index import GraphIndex
 from anabranch.snapshot.plugin import Plugin
 
+OUTSIDE = "what the query keeps"
+"""Named where memory runs out in no operator: in windows, or in rows to be emitted."""
 MAX_STEPS = 50_000_000
 MAX_HELD = 1 << 30  # bytes that rows of one evaluation may take at once
 _ROW_WORDS = 7  # of a tuple, besides its columns
@@ -154,3 +156,14 @@ class Context:
             if index.graph.relationships.get(relationship.id) is relationship:
                 return index.graph.nodes[node_id]
         return self.find_node(node_id) or Node(node_id)
+
+
+def out_of_memory(what: str, span: Span | None = None, needs: str = "") -> LimitExceeded:
+    """The error of a query for a part of which there is not enough memory; `what` is the name of its operator."""
+    return LimitExceeded(
+        "SER-311",
+        f"{what} needs {needs} at once" if needs else f"the memory ran out in {what}",
+        "narrow the window, name more labels, types or constants, connect the parts of the pattern, or let it end "
+        "earlier by --max-steps or --max-state",
+        span,
+    )

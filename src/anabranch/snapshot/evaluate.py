@@ -9,7 +9,7 @@ from itertools import islice
 
 from anabranch.algebra.operators import Operator
 from anabranch.model.values import Value
-from anabranch.snapshot.context import Context
+from anabranch.snapshot.context import Context, out_of_memory
 from anabranch.snapshot.operators import compile_operator
 
 Table = list[tuple[Value, ...]]
@@ -29,9 +29,12 @@ class CompiledPlan:
         """All rows, over the graphs of the context. The budget begins anew."""
         context.begin()
         source, found, width = self._rows(context, argument), [], len(self.columns)
-        while part := list(islice(source, _STRETCH)):
-            found += part
-            context.hold(len(found), width)
+        try:
+            while part := list(islice(source, _STRETCH)):
+                found += part
+                context.hold(len(found), width)
+        except MemoryError:
+            raise out_of_memory(type(self.plan).__name__, self.plan.span) from None
         return found
 
 

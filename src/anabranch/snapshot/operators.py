@@ -21,12 +21,12 @@ from operator import itemgetter
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import depends_on_order, keeps_lists, keeps_order, lists_in_order
-from anabranch.errors import EvaluationError, InternalError
+from anabranch.algebra.walk import depends_on_order, keeps_lists, keeps_order, lists_in_order, walk
+from anabranch.errors import EvaluationError, InternalError, LimitExceeded
 from anabranch.model.compare import SortKey, first_of, identity_key, order_key, row_order
 from anabranch.model.values import Value
 from anabranch.snapshot.compiled import Evaluator, RowSource, kind_of, truth, wrong_kind, wrong_value
-from anabranch.snapshot.context import Context
+from anabranch.snapshot.context import Context, out_of_memory
 from anabranch.snapshot.expressions import Columns, compile_expression, position
 from anabranch.snapshot.grouping import compile_aggregate, compile_annotate
 from anabranch.snapshot.matcher import Matcher
@@ -44,7 +44,32 @@ Partners = Callable[[Context, tuple[Value, ...]], Callable[[tuple[Value, ...]], 
 
 
 def compile_operator(operator: op.Operator, argument: Columns) -> RowSource:
-    """The rows of an operator; `argument` names the columns of the row that its `Argument` leaf stands for."""
+    """The rows of an operator; `argument` names the columns of the row that its `Argument` leaf stands for. Where its
+    budget or the memory ends, it is named."""
+    source = _compile(operator, argument)
+    return source if isinstance(operator, _SMALL) else _named(operator, source)
+
+
+_SMALL = (op.Unit, op.Argument, tr.Values)
+
+
+def _named(operator: op.Operator, source: RowSource) -> RowSource:
+    at = _unfiltered(operator)
+    inside = (one.span for one in walk(at) if isinstance(one, op.Operator))
+    span = next((one for one in inside if one is not None), None)
+
+    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+        try:
+            yield from source(context, row)
+        except MemoryError:
+            raise out_of_memory(type(at).__name__, span) from None
+        except LimitExceeded as error:
+            raise error.located(span) from None
+
+    return rows
+
+
+def _compile(operator: op.Operator, argument: Columns) -> RowSource:
     match operator:
         case op.Unit():
             return lambda context, row: iter([()])
