@@ -59,6 +59,18 @@ def test_a_query_without_a_stream_is_answered_once_and_the_run_ends(tmp_path: Pa
     assert len(json.loads(line)["rows"]) == 2
 
 
+def test_a_jump_of_time_is_said_as_without_spark(tmp_path: Path) -> None:
+    events = tmp_path / "events.ndjson"
+    later = '{"at": "2022-10-15T01:40:00Z", "nodes": [{"id": 1}]}\n'
+    events.write_text((ROOT / "examples/bikes/events.ndjson").read_text() + later)
+    command = ("run", BIKES[0], "--stream", f"rides={events}", "--output", "none", "--summary", "json")
+    said = []
+    for engine in ("spark", "local"):
+        summary = json.loads(anabranch(*command, "--engine", engine, tmp=tmp_path).communicate()[1])
+        said.append((summary["jumps"], summary["last_jumps"]))
+    assert said == [(1, {"rides": ["2022-10-14T15:40:00Z", "2022-10-15T01:40:00Z"]})] * 2
+
+
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path: Path) -> None:
     tmp = tmp_path / "tmp"
     tmp.mkdir()

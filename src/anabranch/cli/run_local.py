@@ -117,4 +117,6 @@ def run_local(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         sum(query.skipped for query in queries),
         first_words([query.first_skipped for query in queries]),
     )
+    for name, jumps in session.jumps().items():
+        done.note_jumps(name, *jumps)
     return code, done, bool(replay.failures)

@@ -143,6 +143,9 @@ def run_spark(asked: Asked, terminal: Terminal) -> tuple[int, Summary, bool]:
         said.get("skipped", 0),
         first_words(skip_errors(run.progress)),
     )
+    for one in streams:
+        figures = said.get("streams", {}).get(one.name, {})
+        done.note_jumps(one.name, figures.get("jumps", 0), figures.get("last_jump"))
     return code, done, bool(run.failures)
 
 

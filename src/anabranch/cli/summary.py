@@ -17,6 +17,7 @@ from rich.text import Text
 
 from anabranch.cli.inputs import Meter
 from anabranch.errors import QueryError, line_and_column
+from anabranch.model.instants import format_instant
 
 _PATIENCE = 0.7  # seconds before the bar is worth its place
 _REFRESH = 0.1
@@ -37,6 +38,14 @@ class Summary:
     differing: int = 0
     skipped: int = 0
     first_skipped: str = ""
+    jumps: int = 0
+    last_jumps: dict[str, list[str]] = field(default_factory=dict)  # by stream: from when, to when
+
+    def note_jumps(self, stream: str, count: int, last: Iterable[int] | None) -> None:
+        """Count jumps of a stream's time past its widest window; `last` is the last of them."""
+        self.jumps += count
+        if last is not None:
+            self.last_jumps[stream] = [format_instant(one) for one in last]
 
     def to_json(self) -> str:
         rate = round(self.events / self.seconds) if self.seconds else None
@@ -63,6 +72,10 @@ class Summary:
             text.append(said, style="not dim bold red" if self.differing else "not dim green")
         if self.skipped:
             text.append(f"\n{counted(self.skipped, 'row')} skipped: {self.first_skipped}", style="not dim bold yellow")
+        if self.jumps:
+            said = f"\nwarning: time jumped past the widest window {counted(self.jumps, 'time')}; the last jump of "
+            places = [f"{stream}: from {begun} to {reached}" for stream, (begun, reached) in self.last_jumps.items()]
+            text.append(said + "; of ".join(places), style="not dim bold yellow")
         for path in self.dead_letters:
             text.append(f"\nset aside in {path}")
         return text

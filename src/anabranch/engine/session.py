@@ -360,6 +360,12 @@ class Session:
         doubts = (one.earliest_doubt for one in streams)
         return None if newest is None else min([newest, *(time for time in doubts if time is not None)])
 
+    def jumps(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
+        """By stream, how often its time has jumped past the widest window over it, and the last jump: from when, to
+        when. Streams that queries make are not among them."""
+        streams = [self._engine.stream(name) for name in self._engine.streams]
+        return {one.name: one.jumps for one in streams if one.origin != "query"}
+
     def set_splits(self, stream: str, names: Iterable[str]) -> None:
         """Say which parts with an order of their own a stream has, such as a topic's partitions; `push` names them."""
         self._engine.set_splits(stream, _names(names))

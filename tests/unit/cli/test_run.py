@@ -121,6 +121,8 @@ def test_the_summary_can_be_json_or_silent(invoke: Invoke, trick: Path, events: 
         "differing": 0,
         "skipped": 0,
         "first_skipped": "",
+        "jumps": 0,
+        "last_jumps": {},
         "events_per_second": 0,
     }
     assert invoke("run", trick, "-s", f"rides={events}", "--quiet").err == ""
@@ -290,6 +292,20 @@ def test_rows_that_fail_are_skipped_and_the_summary_says_so(invoke: Invoke, even
     ran = invoke("run", query, "-s", f"x={events}", "-o", "json", columns=200)
     assert (ran.code, [row["row"]["x"] for row in rows(ran.out)]) == (0, [0, -1, 0])  # type: ignore[index]
     assert "1 row skipped: SER-304 division by zero (" in ran.err
+
+
+def test_a_jump_of_time_past_the_widest_window_is_said(invoke: Invoke, events: Path, write: Write) -> None:
+    later = write("later.ndjson", events.read_text() + '{"at": "2022-10-15T01:40:00Z", "nodes": [{"id": 1}]}\n')
+    two = write("two.seraph", TWO)  # windows of an hour over y, of half an hour over x
+    command = ("run", two, "-s", f"x={events}", "-s", f"y={later}", "-o", "json")
+    ran = invoke(*command, columns=200)
+    assert ran.err.splitlines()[1:] == [
+        "warning: time jumped past the widest window 1 time; the last jump of y: "
+        "from 2022-10-14T15:40:00Z to 2022-10-15T01:40:00Z"
+    ]
+    said = json.loads(invoke(*command, "--summary", "json").err)
+    assert (said["jumps"], said["last_jumps"]) == (1, {"y": ["2022-10-14T15:40:00Z", "2022-10-15T01:40:00Z"]})
+    assert "jumped" not in invoke("run", two, "-s", f"x={events}", "-s", f"y={events}", "-o", "json").err
 
 
 @pytest.mark.parametrize(
