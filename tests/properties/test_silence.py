@@ -91,7 +91,6 @@ def disturbed(made: Job, events: dict[tuple[str, str], list[Event]], random: Ran
     """The same events in batches, with outages of splits and of streams in between."""
     worker = Worker(made, random)
     waiting = {key: list(some) for key, some in events.items()}
-    spoken: set[tuple[str, str]] = set()
     while any(waiting.values()):
         awake = {key for key in waiting if random.random() < 0.5}
         if random.random() < 0.3:
@@ -101,12 +100,10 @@ def disturbed(made: Job, events: dict[tuple[str, str], list[Event]], random: Ran
             count = random.choice([0, 1, 2, 3, 9])
             rows += packed(stream, waiting[stream, split][:count], split)
             del waiting[stream, split][:count]
-            spoken |= {(stream, split)} if count else set()
         silent = {
             stream: asleep
             for stream, splits in STREAMS.items()
-            if (asleep := [one for one in splits if (stream, one) not in awake and (stream, one) in spoken])
-            and len(asleep) < len(splits)
+            if (asleep := [one for one in splits if (stream, one) not in awake]) and len(asleep) < len(splits)
         }
         idle = {
             stream: random.randrange(30 * SECOND)

@@ -145,7 +145,7 @@ class Engine:
 
     def _changed(self) -> None:
         """The queries are others from now on."""
-        self._schedule.set_widths()
+        self._schedule.note_readers()
         self._run()
 
     def ask_before_each(self, ask: Callable[[], None] | None) -> None:
@@ -263,7 +263,7 @@ class Engine:
         self.query(name)
         del self._queries[name]
         self._drop_orphans()
-        self._schedule.set_widths()
+        self._schedule.note_readers()
         self._schedule.let_go(self.late)
 
     def reconcile(self, registrations: Wanted) -> Reconciled:
@@ -420,7 +420,7 @@ class Engine:
         buffer = self._named_stream(stream)
         if buffer.closed:
             raise EngineError(f"stream `{stream}` is closed: its input has ended")
-        if instant >= buffer.open_from:
+        if instant >= buffer.answers_until:
             self.advance(instant - 1, stream)
             return set()
         again, readers = {stream}, {}
@@ -628,7 +628,7 @@ class Engine:
         ]
         self._queries.clear()
         self._queries.update({query.name: query for query in queries})
-        self._schedule.set_widths()
+        self._schedule.note_readers()
 
     def refill(self, stream: str, split: str, first_sequence: int, events: Sequence[Event]) -> None:
         """Put events back that were accepted before, in the order of their pushes: no test, no evaluation. They go

@@ -11,11 +11,15 @@ the same, unless it lies further back than the horizon, counted from its split's
 
 Silence moves `answers_until` alone: instants before it are evaluated, though events of theirs may still come. Such an
 event is not late; it corrects what was answered early. A silent split holds back its stream's watermark, and not the
-answers; one that has never brought an event begins, when it falls silent, where the answers are.
+answers. So does one that is yet unheard, having brought no event: whatever it brings first comes in order. But where a
+query that cannot be corrected reads the stream, an unheard split begins, when it falls silent, where the answers are:
+such queries follow the watermark, and a partition that stays empty would stop them for good. And the buffer, which
+keeps what a first event may correct, may say how far back that goes.
 
 Invariant: what becomes of an event depends on what its own split brought before it, on advances and on when its split
 was declared; never on how far the other splits are, so not on how the input is cut into pushes. Silence decides whether
-an event corrects, and never whether it is late, but for the horizon of the idle policy.
+an event corrects, and never whether it is late, but for the horizon of the idle policy and for unheard splits that the
+buffer or the queries cannot wait for.
 """
 
 from __future__ import annotations
@@ -104,6 +108,7 @@ class Progress:
         self._early = BEGINNING  # where silence has moved the answers
         self._alone = BEGINNING  # those of queries that read nothing else
         self._settled = True  # else a split has moved since these were computed
+        self.waits_for_unheard = True  # all queries that read the stream can be corrected
         self.widest: int | None = None  # window over the stream, in microseconds
         self.jumps = 0  # of time, past the widest window
         self.last_jump: tuple[int, int] | None = None
@@ -147,10 +152,24 @@ class Progress:
             return
         self._alone = max(self._alone, min(awake))
         self._early = max(self._early, self._alone)
-        for split in counting:
-            if split.silent and split.newest is None:
-                split.watermark = max(split.watermark, self._early)
+        if not self.waits_for_unheard:
+            self.pass_unheard(self._early)
         self._keep_horizon()
+
+    def _unheard(self) -> list[Split]:
+        return [one for one in self.splits.values() if one.counts and one.silent and one.newest is None]
+
+    @property
+    def has_unheard(self) -> bool:
+        """Whether answers go on without a split that has never brought an event."""
+        return bool(self._unheard())
+
+    def pass_unheard(self, instant: int) -> None:
+        """Wait no longer for what silent splits that are yet unheard may bring of before the instant, as far as that is
+        answered."""
+        for split in self._unheard():
+            split.watermark = max(split.watermark, min(instant, self._early))
+        self._settled = False
 
     def _keep_horizon(self) -> None:
         if self.idle.horizon is not None and self._early > BEGINNING:

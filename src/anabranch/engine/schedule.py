@@ -135,7 +135,7 @@ class Schedule:
         open_from = self.open_from(query)
         if query.instants is None:
             first = min((s.first_event_time for s in streams if s.first_event_time is not None), default=None)
-            if first is None or first >= open_from or first > min(stream.open_from for stream in streams):
+            if first is None or first >= open_from:
                 return None  # the first instant depends on the first event, and is never corrected
             start(query, first)
         assert query.instants is not None
@@ -161,15 +161,16 @@ class Schedule:
             return query.drained_end(clock, last_event_times)
         return query.natural_end(clock)
 
-    def set_widths(self) -> None:
-        """Let each stream know the widest window over it, to notice when its time jumps past that."""
+    def note_readers(self) -> None:
+        """Let each stream know the widest window over it, to notice when its time jumps past that, and whether all that
+        read it can be corrected."""
         for name, stream in self.around.streams.items():
-            windows = [
-                one for query in self.queries.values() for one in query.windows if query.stream_name(one) == name
-            ]
+            readers = [one for one in self.queries.values() if name in one.stream_names() or not one.windows]
+            windows = [one for query in readers for one in query.windows if query.stream_name(one) == name]
             widths = [None if one.width is None else add_duration(0, one.width) for one in windows]
             known = [width for width in widths if width is not None]
-            stream.set_widest(max(known) if known and len(known) == len(widths) else None)
+            widest = max(known) if known and len(known) == len(widths) else None
+            stream.set_readers(widest, all(query.can_be_corrected for query in readers))
 
     def emptied_at(self, stream: StreamBuffer) -> int | None:
         """The instant from which on time alone changes nothing: every window over the stream is empty, if no event

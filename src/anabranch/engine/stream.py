@@ -43,6 +43,8 @@ Origin = Literal["source", "named", "query"]
 """Who brings a stream's events: a source; nobody knows yet, for only queries have named it; or a query, INTO it."""
 
 _TIME = "q"  # microseconds, as arrays have them
+MOST_FOR_UNHEARD = 1_000_000
+"""How many events are held at most for the sake of silent splits that have never brought one."""
 _FEW = 200  # insertions into the middle of a list cost less than a sort up to about here
 
 
@@ -154,9 +156,10 @@ class StreamBuffer:
         """How often time has jumped past the widest window, and the last jump: from when, to when."""
         return self._progress.jumps, self._progress.last_jump
 
-    def set_widest(self, width: int | None) -> None:
-        """Say how wide the widest window over the stream is."""
-        self._progress.widest = width
+    def set_readers(self, widest: int | None, can_be_corrected: bool) -> None:
+        """Say how wide the widest window over the stream is, and whether all queries that read it can be corrected."""
+        self._progress.widest = widest
+        self._progress.waits_for_unheard = can_be_corrected
 
     @property
     def clock(self) -> int | None:
@@ -401,6 +404,9 @@ class StreamBuffer:
         """Say which splits exist. One without events holds the watermark back; a removed one no longer counts, and a
         silent one does not hold answers back."""
         self._progress.set_splits(names, silent)
+        if len(self) > MOST_FOR_UNHEARD and self._progress.has_unheard:
+            self._settle()
+            self._progress.pass_unheard(self._times[-MOST_FOR_UNHEARD])
 
     def advance(self, instant: int) -> None:
         """No event at or before the instant will come any more."""

@@ -239,13 +239,57 @@ def test_a_silent_split_holds_no_answer_back_and_loses_nothing() -> None:
     assert (status(rows)["events"], status(rows).get("late", 0)) == (5, 0)
 
 
-def test_a_split_that_never_spoke_begins_where_the_answers_are() -> None:
-    worker = Worker(idle_job())
-    splits, silent = {"s": ["0", "1"]}, {"s": ["1"]}
-    worker.batch([*packed("s", [event(0.5, 1), event(3, 2)], "0"), control(splits=splits, silent=silent)])
-    rows = worker.batch([*packed("s", [event(0.8, 4), event(4, 5)], "1"), control(splits=splits)])
-    assert status(rows)["late"] == 1
+SPLITS, SILENT = {"s": ["0", "1"]}, {"s": ["1"]}
+
+
+def after_an_outage_from_the_start(worker: Worker) -> list[CellRow]:
+    """Split 1 has never brought an event while split 0 went on; then it wakes with older ones, in order."""
+    begun = packed("s", [event(0.5, 1), event(3, 2)], "0")
+    assert told(worker.batch([*begun, control(splits=SPLITS, silent=SILENT)])) == [(1, 1), (2, 1)]
+    return worker.batch([*packed("s", [event(0.8, 4), event(4, 5)], "1"), control(splits=SPLITS)])
+
+
+def test_a_split_that_never_spoke_loses_nothing_to_silence() -> None:
+    rows = after_an_outage_from_the_start(Worker(idle_job()))
+    assert (status(rows)["late"], status(rows)["corrected"]) == (0, 1)
+    assert told(rows) == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert status(rows)["streams"]["s"]["watermark"] == 3 * MINUTE
+
+
+def test_a_split_that_never_spoke_is_waited_for_as_far_as_the_horizon() -> None:
+    rows = after_an_outage_from_the_start(Worker(idle_job(policy="correct:PT1M")))
+    assert (status(rows)["late"], told(rows)) == (1, [])
+
+
+def test_a_split_that_never_spoke_costs_no_more_than_some_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.engine.stream.MOST_FOR_UNHEARD", 10)
+    worker = Worker(idle_job())
+    for minute in range(1, 60):
+        events = [event(minute + second / 60, minute) for second in range(5)]
+        rows = worker.batch([*packed("s", events, "0"), control(splits=SPLITS, silent=SILENT)])
+        assert status(rows)["streams"]["s"]["held"] <= 30
+    rows = worker.batch([*packed("s", [event(58.5, 4), event(59.9, 5)], "1"), control(splits=SPLITS)])
+    assert status(rows)["late"] == 0
+
+
+def test_a_split_that_stays_empty_does_not_stop_a_query_that_cannot_be_corrected() -> None:
+    made = count("made").replace("count(a) AS n", "a").replace("EVERY PT1M", "EVERY PT1M INTO t")
+    worker = Worker(idle_job(made, count(stream="t")))
+    begun = worker.batch([*packed("s", [event(0.5, 1), event(4, 2)], "0"), control(splits=SPLITS, silent=SILENT)])
+    assert [parts.query for parts in answers_of(begun)][:1] == ["made"]
+    rows = worker.batch([*packed("s", [event(0.8, 4), event(5, 5)], "1"), control(splits=SPLITS)])
+    assert status(rows)["late"] == 1, "what was made of the answers stays as it is"
+
+
+@pytest.mark.parametrize("lateness", [None, "PT5M"])
+def test_a_query_that_begins_with_the_first_event_begins_in_silence(lateness: str | None) -> None:
+    late_by = None if lateness is None else parse_duration(lateness)
+    worker = Worker(idle_job(count().replace("STARTING AT 1970-01-01T00:01:00Z ", ""), lateness=late_by))
+    worker.batch([*packed("s", [event(1, 1), event(2, 2)], "0"), control(splits=SPLITS)])
+    rows = worker.batch([control(splits=SPLITS, idle={"s": 10 * MINUTE})])
+    assert told(rows)[:1] == [(1, 1)]
+    more = worker.batch([*packed("s", [event(3, 3)], "0"), control(splits=SPLITS)])
+    assert status(more)["late"] == 0
 
 
 def test_answers_go_on_without_a_silent_stream_as_far_as_its_fellows() -> None:
