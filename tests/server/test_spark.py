@@ -69,6 +69,33 @@ def test_two_sessions_share_one_spark_and_queries_come_while_they_run(tmp_path: 
     in_its_own_process(two_sessions, tmp_path)
 
 
+def java() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children(recursive=True) if "java" in child.name()]
+
+
+def java_dies(folder: Path) -> None:
+    with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
+        session = hub.create("a")
+        session.add_stream("rides")
+        session.register(COUNTED)
+        session.push("rides", minutes(3))
+        until(lambda: session.query("counted").last_seq >= 1, 90)
+        [died] = java()
+        died.kill()
+        until(lambda: session.error is not None, 60)
+        assert session.error is not None
+        assert "was killed by signal 9" in session.error["message"]
+        assert session.error["hint"].endswith(f"its log is {folder / 'spark' / 'spark.log'}")
+        session.push("rides", minutes(3, start=3))
+        session.start()
+        until(lambda: session.query("counted").last_seq >= 4, 120)
+        assert [one["rows"] for one in session.results("counted")] == [[[n]] for n in range(1, 6)]
+
+
+def test_a_session_goes_on_with_a_java_process_of_its_own_after_one_died(tmp_path: Path) -> None:
+    in_its_own_process(java_dies, tmp_path)
+
+
 def ends_at_once(folder: Path) -> None:
     hub = Hub(folder, "spark", spark=SparkSettings("local[2]"))
     hub.start()
@@ -77,7 +104,8 @@ def ends_at_once(folder: Path) -> None:
     assert hub._spark is not None
     with pytest.raises(EngineError, match="stopping"):
         hub._spark.get()
-    assert [child for child in psutil.Process().children(recursive=True) if "java" in child.name()] == []
+    assert java() == []
+    assert not (folder / "spark" / "scratch").exists()
 
 
 def test_a_server_that_ends_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:

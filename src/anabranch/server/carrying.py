@@ -10,6 +10,7 @@ nothing. An error ends the run and stays with the session until somebody changes
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -91,6 +92,7 @@ class SharedSpark:
             if self._running is not None:
                 session.stop(self._running)
                 self._running = None
+            shutil.rmtree(self._folder / "scratch", ignore_errors=True)
 
 
 class Carrier:

@@ -110,7 +110,7 @@ class SparkRun:
             if self._error is not None or not running.is_dead:
                 raise
             if not should_stop():
-                raise running.death(self._folder.log) from None
+                raise running.death() from None
 
     def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
         with self._mourning(running, should_stop):

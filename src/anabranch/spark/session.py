@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -115,11 +116,12 @@ def _with_retries(master: str) -> str:
 
 @dataclass(slots=True)
 class RunningSpark:
-    """`scratch` is there for as long as the session is."""
+    """`scratch` is there for as long as the session is; `log` has what the Java process says."""
 
     session: SparkSession
     jvm_pid: int | None
     scratch: Path
+    log: Path
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -134,14 +136,18 @@ class RunningSpark:
     def has_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
-    def death(self, log: Path) -> EngineError:
+    def death(self) -> EngineError:
         """What is said of a Java process that has ended."""
-        code = None if self.process is None else self.process.poll()
-        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        return EngineError(
-            f"Spark's Java process {how}; what was committed stays\n"
-            f"hint: with --checkpoint the same command goes on; memory may have run out; its log is {log}"
-        )
+        return _death(None if self.process is None else self.process.poll(), self.log)
+
+
+def _death(code: int | None, log: Path) -> EngineError:
+    how = "has ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    return EngineError(
+        f"Spark's Java process {how}; what was committed stays\n"
+        "hint: a session that is started again goes on, as does the same command with --checkpoint; memory may have "
+        f"run out; its log is {log}"
+    )
 
 
 def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
@@ -159,14 +165,18 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
         environment["SPARK_HOME"] = str(_home(scratch))
     _hush_py4j()
     before = set(children_of(os.getpid()))
+    gateway: Any = None
     try:
         with private_umask(), log.open("ab") as talk, _environment(**environment):
             gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
         with _own_interrupts():
             context = SparkContext(gateway=gateway, conf=conf)
-    except BaseException:  # also one who was interrupted leaves no process behind
+    except BaseException as error:  # also one who was interrupted leaves no process behind
+        death = _death_at_start(error, getattr(gateway, "proc", None), log)
         end_processes(set(children_of(os.getpid())) - before)
         _forget_gateway()
+        if death is not None:
+            raise death from None
         raise
     _say_nothing(context)
     _beside(lambda: context.parallelize([0], 1).count())  # starts the cell's workers
@@ -174,7 +184,18 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
     _beside(lambda: session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow())  # and the readers'
     _know_no_other_sources(context)
     process = getattr(gateway, "proc", None)
-    return RunningSpark(session, None if process is None else process.pid, scratch, process)
+    return RunningSpark(session, None if process is None else process.pid, scratch, log, process)
+
+
+def _death_at_start(error: BaseException, process: subprocess.Popen[bytes] | None, log: Path) -> EngineError | None:
+    """What is said when the Java process has ended while Spark was starting; None when it has not."""
+    if isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED":
+        return _death(None, log)
+    if process is None or not isinstance(error, Exception):
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        return _death(process.wait(_DYING), log)
+    return None
 
 
 def _hush_py4j() -> None:
@@ -200,6 +221,9 @@ def _forget_gateway() -> None:
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
+    # Of a Java process that died, Spark would hand this one to every batch of the next.
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
 
 
 def _beside(job: Callable[[], object]) -> None:
