@@ -40,7 +40,7 @@ def test_records_that_are_no_events_are_counted_and_can_be_fetched(served: Serve
         "/sessions/s/streams/rides/events",
         content='{"no": "event"}\nrubbish\n' + json.dumps(bike(1, "2022-10-14T14:45:00Z")),
     )
-    assert answer.json() == {"accepted": 1, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 2}
+    assert answer.json() == {"accepted": 1, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 2, "received": 0}
     assert until(lambda: served.http.get("/sessions/s/streams/rides").json()["malformed"] == 2)
     letters = served.http.get("/sessions/s/streams/rides/malformed")
     assert letters.headers["content-type"].startswith("application/x-ndjson")
@@ -92,10 +92,24 @@ def test_a_producer_that_was_away_sends_what_it_held_back_and_loses_nothing(serv
     assert served.http.get("/sessions/s/streams/rides").json()["late"] == 0
 
 
+def test_a_push_into_a_stream_that_a_query_loads_promises_nothing(served: Served) -> None:
+    load = "LOAD STREAM FROM '/elsewhere.ndjson' AS e AT e.at INTO rides MERGE (b:Bike {id: e.bike})\n"
+    served.make(load + COUNTED.replace("WITHIN PT1H", "WITHIN PT1H ON STREAM rides"), None)
+    records = [{"at": f"2022-10-14T14:{minute}:00Z", "bike": minute} for minute in (45, 46, 47, 45)]
+    said = served.push([*records, {"bike": 9}])
+    assert said == {"accepted": 0, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 0, "received": 5}
+
+    def became() -> tuple[int, ...]:
+        stream = served.http.get("/sessions/s/streams/rides").json()
+        return tuple(stream[kind] for kind in ("events", "late", "malformed"))
+
+    until(lambda: became() == (3, 1, 1))
+
+
 def test_a_push_says_what_will_be_seen(serve: Callable[..., Served]) -> None:
     served = serve()
     served.make(COUNTED, None)
-    nothing = {"accepted": 0, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 0}
+    nothing = {"accepted": 0, "late": 0, "ahead": 0, "in_doubt": 0, "malformed": 0, "received": 0}
     assert served.push(minutes(5)) == {**nothing, "accepted": 5}
     assert served.push([bike(90, "2022-10-14T14:40:00Z"), *minutes(1, start=5)]) == {
         **nothing,

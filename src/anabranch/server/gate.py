@@ -26,13 +26,14 @@ from anabranch.sources.base import Decode
 class Pushed:
     """What becomes of pushed records: events that are taken in (those of earlier pushes too that these confirm), that
     come too late, whose clock is too far ahead, that wait for others to confirm their clock; and records that are no
-    events."""
+    events. `received` are records that only the run can read, so that it is not known yet."""
 
     accepted: int
     late: int = 0
     ahead: int = 0
     in_doubt: int = 0
     malformed: int = 0
+    received: int = 0
 
 
 class Gate:

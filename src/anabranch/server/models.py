@@ -142,6 +142,9 @@ class PushedModel(BaseModel):
     ahead: int = Field(0, description="Events whose clock is too far ahead to be believed.")
     in_doubt: int = Field(0, description="Events that wait until others confirm their clock.")
     malformed: int = Field(0, description="Records that are no events.")
+    received: int = Field(
+        0, description="Records of which only the run will know what becomes: LOAD STREAM reads them."
+    )
 
 
 class GraphModel(BaseModel):

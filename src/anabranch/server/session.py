@@ -341,7 +341,7 @@ class LiveSession:
         if stored.stopped:
             raise ServerError(REFUSED, f"stream `{name}` was stopped")
         found = uploads.records(records, content_type, at, name) if isinstance(records, bytes) else as_records(records)
-        if stored.meant in self._holds.loaded():
+        if (stored.meant or stored.name) in self._holds.loaded():
             read = ReadRecords(found, None)
         else:
             read = ReadRecords(found, *read_events(found, AsEvent(name)))

@@ -4,7 +4,7 @@ A stream has an address, or is pushed through REST into a spool of the session's
 (sockets, brokers, web services) have receivers that live as long as the session is not stopped, whatever restarts the
 run meanwhile.
 
-Invariant: what `push` has accepted is on disk; a stream that was stopped stays so and ends, for queries, where it was.
+Invariant: what `push` has taken is on disk; a stream that was stopped stays so and ends, for queries, where it was.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Feeds:
         with self._pushing[stored.name]:
             spool = self.spool(stored.name)
             if read.events is None:
-                return Pushed(spool.append(read.records))
+                return Pushed(0, received=spool.append(read.records))
             gate = Gate(as_lateness(stored.lateness), ahead, spool.cursor)
             gate.follow(run.newest, run.watermark)
             said = gate.passing(read.events, int(time.time() * 1_000_000))
