@@ -6,6 +6,7 @@ A process has one Spark at most, and that of the tests may be the session of oth
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.server.conftest import COUNTED, minutes, until
 from anabranch.cli.demo_auctions import Auctions, furnish
 from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
+from anabranch.server.limits import Limits
 from anabranch.server.session import LiveSession
 from anabranch.spark.session import SparkSettings
 from anabranch.ui.presets import PRESETS, prepared
@@ -94,6 +96,50 @@ def java_dies(folder: Path) -> None:
 
 def test_a_session_goes_on_with_a_java_process_of_its_own_after_one_died(tmp_path: Path) -> None:
     in_its_own_process(java_dies, tmp_path)
+
+
+ENDLESS = """
+REGISTER QUERY endless STARTING AT 2022-10-14T14:45 {
+  MATCH (b:Bike) WITHIN PT1H
+  EMIT size([x IN range(1, 100000) WHERE any(y IN range(1, 100000) WHERE x = -y)]) AS n SNAPSHOT EVERY PT1M
+}
+"""
+
+
+def endless(folder: Path) -> None:
+    with Hub(folder, "spark", Limits(steps=10**15), spark=SparkSettings("local[2]")) as hub:
+        session = hub.create("s")
+        session.add_stream("rides")
+        session.register(COUNTED)
+        session.register(ENDLESS)
+        session.push("rides", minutes(3))
+        until(computes, 120)
+        session.delete_query("endless")
+        until(lambda: not computes(), 15)
+        until(lambda: session.query("counted").last_seq >= 1, 60)
+        session.register(ENDLESS)
+        until(computes, 120)
+        hub.delete("s")
+        until(lambda: not computes(), 15)
+
+
+def computes() -> bool:
+    """Whether one Python worker has a processor for itself, for longer than a short evaluation needs."""
+    workers = [one for one in psutil.Process().children(recursive=True) if "python" in one.name()]
+    before = {one.pid: _seconds(one) for one in workers}
+    time.sleep(4)
+    return any(_seconds(one) - before[one.pid] > 2 for one in workers)
+
+
+def _seconds(process: psutil.Process) -> float:
+    try:
+        return float(process.cpu_times().user)
+    except psutil.Error:
+        return 0.0
+
+
+def test_a_query_or_a_session_whose_evaluation_would_not_end_is_deleted_and_its_worker_ends(tmp_path: Path) -> None:
+    in_its_own_process(endless, tmp_path)
 
 
 def ends_at_once(folder: Path) -> None:
