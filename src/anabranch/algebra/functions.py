@@ -171,7 +171,7 @@ CONNECTIVITY: frozenset[str] = frozenset({"connected", "component", "componentsi
 OPERATORS: frozenset[str] = frozenset(
     {
         *("add", "subtract", "multiply", "divide", "modulo", "power", "negate", "plus"),
-        *("in", "starts_with", "ends_with", "contains", "matches", "merge_maps", "node_id"),
+        *("in", "starts_with", "ends_with", "contains", "matches", "merge_maps", "node_id", "node_id_or_null"),
     }
 )
 """Names of `Call` that are operators of the language, not functions a user can name."""

@@ -171,10 +171,10 @@ def _succeeds(reading: ex.Expression, parameters: Mapping[str, Value]) -> bool:
     return True
 
 
-def marked(expression: ex.Expression, marks: dict[int, str]) -> ex.Expression:
-    """The expression with columns in the place of its subqueries and of its readings of the clock."""
+def marked(expression: ex.Expression, marks: Mapping[int, ex.Expression]) -> ex.Expression:
+    """The expression with others in the place of its subqueries and of its readings of the clock."""
     if id(expression) in marks:
-        return ex.Variable(marks[id(expression)], span=expression.span)
+        return replace(marks[id(expression)], span=expression.span)
     changed: dict[str, Any] = {}
     for one in fields(expression):
         value = getattr(expression, one.name)
@@ -184,10 +184,46 @@ def marked(expression: ex.Expression, marks: dict[int, str]) -> ex.Expression:
     return replace(expression, **changed) if changed else expression
 
 
-def _marked(value: object, marks: dict[int, str]) -> object:
+def _marked(value: object, marks: Mapping[int, ex.Expression]) -> object:
     if isinstance(value, ex.Expression):
         return marked(value, marks)
     if isinstance(value, tuple) and not is_dataclass(value):
         new = tuple(_marked(one, marks) for one in value)
         return new if any(one is not other for one, other in zip(new, value, strict=True)) else value
     return value
+
+
+# --- connectivity -----------------------------------------------------------------------------------------------------
+
+
+def subjects_of(asked: ex.Connected | ex.Component, is_asked: bool = True) -> tuple[ex.Expression, ...]:
+    """The nodes that a question about connectivity is about. Where nothing is asked yet, a variable that is no node is
+    null instead of an error."""
+    subjects = (asked.left, asked.right) if isinstance(asked, ex.Connected) else (asked.subject,)
+    if asked.links.of_triples:
+        return subjects
+    return tuple(
+        ex.Call(
+            "node_id_or_null" if isinstance(one, ex.Variable) and not is_asked else "node_id", (one,), span=asked.span
+        )
+        for one in subjects
+    )
+
+
+def is_always_asked(asked: ex.Connected | ex.Component, expression: ex.Expression) -> bool:
+    """Whether an expression asks a question, of which it is the whole or a part, for each row."""
+    match expression:
+        case ex.Not(operand):
+            return is_always_asked(asked, operand)
+        case ex.Compare(_, left, right):
+            return is_always_asked(asked, left) or is_always_asked(asked, right)
+    return expression is asked
+
+
+def guarded(asked: ex.Connected | ex.Component, answer: ex.Expression) -> ex.Expression:
+    """The answer to a question about connectivity, which is found for all rows, and an error where a row asks it about
+    what is no node: behind OR or CASE not every row does."""
+    if asked.links.of_triples:
+        return answer
+    fails = ex.IsNull(ex.ListOf(subjects_of(asked)))  # never true
+    return ex.Case(((fails, ex.Constant(None)),), answer)

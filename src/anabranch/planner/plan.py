@@ -42,9 +42,12 @@ from anabranch.planner.building import (
 from anabranch.planner.conditions import (
     clock_readings,
     equalities,
+    guarded,
+    is_always_asked,
     marked,
     number_bounds,
     require_pure,
+    subjects_of,
     subqueries,
 )
 from anabranch.planner.connections import Asked, Index, linked_of, linked_spec
@@ -299,28 +302,31 @@ class Planner:
         """The rows with a column for each subquery of the expressions, and for each reading of the clock, and the
         expressions that read these columns."""
         spec, expressions = self._timed(spec, expressions)
-        marks: dict[int, str] = {}
+        marks: dict[int, ex.Expression] = {}
         for expression in expressions:
             for one in subqueries(expression):
                 self.marks += 1
                 name = f" mark {self.marks}"
-                marks[id(one)] = name
+                marks[id(one)] = ex.Variable(name)
                 match one:
                     case ex.Exists():
                         spec = self._mark(spec, one, name)
                     case ex.CollectRows():
                         spec = self._collect(spec, one, name)
                     case ex.Connected() | ex.Component():
-                        spec = self._watch(spec, one, name)
+                        is_asked = is_always_asked(one, expression)
+                        spec = self._watch(spec, one, name, is_asked)
+                        if not is_asked:
+                            marks[id(one)] = guarded(one, ex.Variable(name))
         return spec, [marked(expression, marks) for expression in expressions] if marks else list(expressions)
 
     def _timed(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, Sequence[ex.Expression]]:
         """The rows with what the clock says at each instant, and the expressions that read that."""
-        marks: dict[int, str] = {}
+        marks: dict[int, ex.Expression] = {}
         names: dict[ex.Expression, str] = {}
         for expression in expressions:
             for reading in clock_readings(expression, self.choices.parameters):
-                marks[id(reading)] = names.setdefault(reading, f"{CLOCK}{self.marks + len(names)}")
+                marks[id(reading)] = ex.Variable(names.setdefault(reading, f"{CLOCK}{self.marks + len(names)}"))
         if not names:
             return spec, expressions
         self.marks += len(names)
@@ -366,13 +372,10 @@ class Planner:
 
         return Spec("MarkJoin", make, (*outer.columns, name), (outer, found))
 
-    def _watch(self, outer: Spec, asked: ex.Connected | ex.Component, name: str) -> Spec:
-        """The rows with what an index of connectivity says of their nodes."""
+    def _watch(self, outer: Spec, asked: ex.Connected | ex.Component, name: str, is_asked: bool) -> Spec:
+        """The rows with what an index of connectivity says of their nodes; `is_asked`: for each of the rows."""
         links = asked.links
-        subjects: tuple[ex.Expression, ...]
-        subjects = (asked.left, asked.right) if isinstance(asked, ex.Connected) else (asked.subject,)
-        if not links.of_triples:
-            subjects = tuple(ex.Call("node_id", (one,), span=asked.span) for one in subjects)
+        subjects = subjects_of(asked, is_asked)
         linked = self.links.get(links)
         if linked is None:
             choices = self.choices

@@ -189,3 +189,29 @@ def test_a_component_is_called_by_one_of_its_nodes_and_keeps_its_name_while_it_s
             names.setdefault(frozenset(nodes), set()).add(name)
     assert len(names) > 3
     assert all(len(found) == 1 for found in names.values())
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id(x) = 1 OR connected(v, x)",
+        "CASE WHEN id(x) = 1 THEN true ELSE connected(v, x) END",
+        "CASE WHEN id(x) = 1 THEN true ELSE componentSize(v) > 1 END",
+        "connected(x, v) OR id(x) = 1",
+    ],
+)
+def test_a_question_about_no_node_fails_only_where_it_is_asked(condition: str) -> None:
+    text = f"""REGISTER QUERY guarded STARTING AT '1970-01-01T00:00:00Z'
+    {{ MATCH (x:P) WITHIN PT10S UNWIND [x, 7] AS v WITH x, v WHERE {condition}
+      EMIT id(x) AS x, v = 7 AS number SNAPSHOT EVERY PT3S }}"""
+    found = []
+    for force in ("auto", "recompute"):
+        session = Session.local(["s"], running=Running(force=force))  # type: ignore[arg-type]
+        query = session.register(text)
+        for number in (1, 2):
+            session.push("s", [Event(number * SECOND, (Node(number, frozenset({"P"})),))])
+        session.finish()
+        assert session.failures() == []
+        found.append([sorted(one.rows) for one in query.poll()])
+        assert query.skipped > 0
+    assert found[0] == found[1]

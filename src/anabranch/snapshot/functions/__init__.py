@@ -34,6 +34,7 @@ FUNCTIONS: Mapping[str, Function] = {
     # elements, paths and maps
     "id": graph.element_id,
     "node_id": graph.node_id,
+    "node_id_or_null": graph.node_id_or_null,
     "elementid": graph.element_id_text,
     "labels": graph.labels,
     "type": graph.relationship_type,

@@ -36,6 +36,10 @@ def node_id(value: Value) -> Value:
     raise wrong_kind(f"connectivity of {kind_of(value)}", "only nodes are connected")
 
 
+def node_id_or_null(value: Value) -> Value:
+    return value.id if isinstance(value, Node) else None
+
+
 @strict
 def element_id_text(value: Value) -> Value:
     return str(element_id(value))
