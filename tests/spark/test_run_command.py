@@ -55,8 +55,9 @@ def test_a_query_without_a_stream_is_answered_once_and_the_run_ends(tmp_path: Pa
     )
     out, err = asked.communicate()
     assert asked.returncode == 0, err
-    (line,) = out.splitlines()
-    assert len(json.loads(line)["rows"]) == 2
+    told = [json.loads(line) for line in out.splitlines()]
+    assert len(told) == 2
+    assert len({one["at"] for one in told}) == 1
 
 
 def test_a_jump_of_time_is_said_as_without_spark(tmp_path: Path) -> None:
