@@ -171,6 +171,9 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
             gateway = launch_gateway(conf, {"stdout": talk, "stderr": talk})  # type: ignore[no-untyped-call]
         with _own_interrupts():
             context = SparkContext(gateway=gateway, conf=conf)
+        _say_nothing(context)
+        _beside(lambda: context.parallelize([0], 1).count())  # starts the cell's workers
+        session = SparkSession(context)
     except BaseException as error:  # also one who was interrupted leaves no process behind
         death = _death_at_start(error, getattr(gateway, "proc", None), log)
         end_processes(set(children_of(os.getpid())) - before)
@@ -178,9 +181,6 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
         if death is not None:
             raise death from None
         raise
-    _say_nothing(context)
-    _beside(lambda: context.parallelize([0], 1).count())  # starts the cell's workers
-    session = SparkSession(context)
     _beside(lambda: session.range(1, numPartitions=1).mapInArrow(_same, "id long").toArrow())  # and the readers'
     _know_no_other_sources(context)
     process = getattr(gateway, "proc", None)

@@ -61,8 +61,21 @@ class RefusingContext:
         raise ConnectionRefusedError(111, "Connection refused")
 
 
+class BrokenContext:
+    """A context whose other side has gone as soon as it was made."""
+
+    _active_spark_context = None
+
+    def __init__(self, **options: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize("context", [RefusingContext, BrokenContext])
 def test_a_java_process_that_is_killed_while_spark_starts_is_told_as_such(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: Any
 ) -> None:
     def launch(*arguments: Any) -> SimpleNamespace:
         process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -70,7 +83,7 @@ def test_a_java_process_that_is_killed_while_spark_starts_is_told_as_such(
         return SimpleNamespace(proc=process)
 
     with pytest.raises(EngineError, match="Java process was killed by signal 9; what was committed stays\nhint: "):
-        start_with(monkeypatch, tmp_path, launch, RefusingContext)
+        start_with(monkeypatch, tmp_path, launch, context)
 
 
 def test_a_java_process_that_ends_before_it_answers_is_told_as_such(
