@@ -16,6 +16,7 @@ import pytest
 from tests.server.conftest import COUNTED, minutes, until
 
 from anabranch.cli.demo_auctions import Auctions, furnish
+from anabranch.engine.timing import StreamTiming
 from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
 from anabranch.server.limits import Limits
@@ -34,7 +35,8 @@ def in_its_own_process(story: Callable[[Path], None], folder: Path) -> None:
 
 
 def two_sessions(folder: Path) -> None:
-    with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
+    timing = StreamTiming()  # without silence: on a slow machine it would bring answers by the clock
+    with Hub(folder, "spark", spark=SparkSettings("local[2]"), timing=timing) as hub:
         sessions = [hub.create(name) for name in ("a", "b")]
         for session in sessions:
             session.add_stream("rides")
@@ -56,7 +58,7 @@ def two_sessions(folder: Path) -> None:
         assert [one["rows"] for one in first.results("counted")] == [[[n]] for n in range(1, 8)]
         until(lambda: first.query("again").last_seq >= 0, 60)
         hub.delete("a")
-    with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
+    with Hub(folder, "spark", spark=SparkSettings("local[2]"), timing=timing) as hub:
         hub.warm_up()
         assert [one.name for one in hub.sessions()] == ["b", "alone"]
         session = hub.session("b")
