@@ -100,7 +100,8 @@ class Flow:
             inputs = [found[one] for one in step.inputs]
             if check is not None:
                 check()
-            if self._began and inputs and not any(map(len, inputs)):
+            # A leaf is asked at each tick; its inputs only say what it searches for.
+            if self._began and not isinstance(step.part, Leaf) and not any(map(len, inputs)):
                 found.append(Batch.empty(step.spec.width))
             elif self.watch is not None or not step.through:
                 found.append(self._whole(step, tick, inputs))
