@@ -129,6 +129,47 @@ def draw_unwound(random: Random, number: int = 0) -> Case:
     )
 
 
+_ON_TRAILS = (
+    "ALL(e IN relationships(p) WHERE e.{key} {sign} {value})",
+    "ALL(e IN relationships(p) WHERE e.{key} {sign} a.{key}) AND length(p) < 3",
+    "NONE(e IN relationships(p) WHERE e.{key} {sign} {value}) AND b.{key} IS NOT NULL",
+    "ALL(e IN relationships(p) WHERE e.{key} {sign} {value} OR type(e) = 'R')",
+)
+
+
+def draw_trails(random: Random, number: int = 0) -> Case:
+    """A case by chance whose queries ask something of all relationships of a path of several lengths."""
+    queries = []
+    for index in range(2):
+        key, sign = random.choice("xy"), random.choice(("=", "<>", "<", ">="))
+        where = random.choice(_ON_TRAILS).format(key=key, sign=sign, value=random.randint(0, 2))
+        trail = f"{random.choice(('', ':R', ':R|S'))}*{random.choice(('', '0..', '1..2', '2..3', '..3'))}"
+        head = random.choice((">", ""))
+        text = f"MATCH p = (a:A)-[{trail}]-{head}(b) WITHIN {random.choice(_WIDTHS)} WHERE {where}"
+        emitted = random.choice(("id(a) AS a, id(b) AS b, length(p) AS n", "count(*) AS n", "DISTINCT id(b) AS b"))
+        output = random.choice(("SNAPSHOT", "ON ENTERING", "ON EXIT"))
+        queries.append(
+            f"REGISTER QUERY q{index} STARTING AT 2022-10-14T12:00 {{ {text} EMIT {emitted} {output} EVERY PT1M }}"
+        )
+    return Case(
+        Path(f"trails-{number}.case"), options={"streams": "s"}, query="\n".join(queries), streams={"s": _few(random)}
+    )
+
+
+def _few(random: Random) -> list[Event]:
+    """Events of few nodes and relationships, so that trails stay few."""
+    events = []
+    for at in range(random.randint(2, 5)):
+        nodes = tuple(Node(one, ("A",) if one % 2 else ("B",), _properties(random)) for one in range(5))
+        edges = {}
+        for number in random.sample(range(8), 2):
+            source, target = random.choices(range(5), k=2)
+            properties: dict[str, Value] = {key: random.randint(0, 2) for key in ("x", "y")}
+            edges[number] = Relationship(f"r{number}", _TYPES[number % 2], source, target, properties)
+        events.append(Event(_START + at * _MINUTE, nodes, tuple(edges.values())))
+    return events
+
+
 def permuted(case: Case, random: Random) -> Case:
     """The case with the events of each instant in another order."""
     streams = {}
