@@ -226,11 +226,12 @@ def filtered(group: Group, condition: tuple[str, ex.Expression]) -> Group:
 
 
 def with_exists(group: Group, inside: Group, wanted: bool) -> Group:
-    """Variables that only the inside has get names of their own: pyoxigraph lets other groups bind them."""
+    """Variables that the rows outside need not have get names of their own: pyoxigraph lets other groups bind them."""
     assert isinstance(inside.plan, tr.GraphPattern)
+    certain = certain_columns(group.plan)
 
     def own(one: tr.Place) -> tr.Place:
-        return tr.Var(f"own{one.name}") if isinstance(one, tr.Var) and one.name not in group.plan.columns else one
+        return tr.Var(f"own{one.name}") if isinstance(one, tr.Var) and one.name not in certain else one
 
     renamed = basic([tr.TriplePattern(*map(own, pattern.places)) for pattern in inside.plan.patterns])
     seed = op.Argument(group.plan.columns)
