@@ -29,11 +29,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
-from anabranch.engine.timing import IdlePolicy
+from anabranch.engine.timing import IdlePolicy, check_horizon
 from anabranch.errors import EngineError
 from anabranch.model.instants import subtract_duration
 from anabranch.model.temporal import Duration
-from anabranch.model.windows import require_positive
 
 BEGINNING = -(2**63)
 END = 2**63 - 1
@@ -58,13 +57,7 @@ class LatePolicy:
     def __post_init__(self) -> None:
         if self.policy not in LATE_POLICIES:
             raise EngineError(f"no policy `{self.policy}` for late events; there are {', '.join(LATE_POLICIES)}")
-        if self.horizon is not None:
-            if not self.corrects:
-                raise EngineError("a horizon says how far back corrections go; it needs the policy `correct`")
-            try:
-                require_positive(self.horizon, "the horizon of corrections")
-            except ValueError as error:
-                raise EngineError(str(error)) from None
+        check_horizon(self.horizon, self.corrects)
 
     def __str__(self) -> str:
         return self.policy if self.horizon is None else f"{self.policy} within {self.horizon}"

@@ -26,6 +26,18 @@ IdlePolicyName = Literal["correct", "wait", "advance"]
 IDLE_POLICIES: tuple[str, ...] = get_args(IdlePolicyName)
 
 
+def check_horizon(horizon: Duration | None, corrects: bool) -> None:
+    """Refuse a horizon of corrections that is not positive, or that a policy without corrections has."""
+    if horizon is None:
+        return
+    if not corrects:
+        raise EngineError("a horizon says how far back corrections go; it needs the policy `correct`")
+    try:
+        require_positive(horizon, "the horizon of corrections")
+    except ValueError as error:
+        raise EngineError(str(error)) from None
+
+
 @dataclass(frozen=True, slots=True)
 class IdlePolicy:
     """What silence does to a stream. With a horizon, answers that lie further back are no longer corrected, events of
@@ -37,13 +49,7 @@ class IdlePolicy:
     def __post_init__(self) -> None:
         if self.policy not in IDLE_POLICIES:
             raise EngineError(f"no policy `{self.policy}` for idle streams; there are {', '.join(IDLE_POLICIES)}")
-        if self.horizon is not None:
-            if not self.corrects:
-                raise EngineError("a horizon says how far back corrections go; it needs the policy `correct`")
-            try:
-                require_positive(self.horizon, "the horizon of corrections")
-            except ValueError as error:
-                raise EngineError(str(error)) from None
+        check_horizon(self.horizon, self.corrects)
 
     def __str__(self) -> str:
         return self.policy if self.horizon is None else f"{self.policy}:{self.horizon}"
