@@ -84,14 +84,16 @@ def test_an_example_leaves_a_query_of_its_name_alone_until_start_is_pressed(demo
     expect(demo.locator(".ab-welcome")).to_be_visible()
 
 
-def chosen(page: Page, note: str) -> None:
+def figure_6(page: Page) -> None:
+    """The example whose rows come and go every second, with rows of its own in the table."""
     page.get_by_role("button", name="Examples").click()
-    page.get_by_role("menuitem").filter(has_text=note).click()
+    page.get_by_role("menuitem").filter(has_text="Figure 6").click()
+    expect(page.locator("#panel-answers .ab-table thead")).to_contain_text("sum")
     expect(page.locator(ROWS).first).to_be_visible()
 
 
 def test_a_row_that_is_leaving_says_why_it_left(demo: Page) -> None:
-    chosen(demo, "Figure 6")  # rows come and go every second
+    figure_6(demo)
     demo.wait_for_selector(f"{ROWS}.leaving", state="attached")
     demo.evaluate(
         f"""() => new Promise((done) => {{
@@ -114,7 +116,7 @@ def test_a_row_that_is_leaving_says_why_it_left(demo: Page) -> None:
 
 
 def test_every_click_on_a_row_answers_while_the_stream_runs(demo: Page) -> None:
-    chosen(demo, "Figure 6")
+    figure_6(demo)
     dialog = demo.get_by_role("dialog")
     for number in range(6):
         demo.wait_for_function(f"document.querySelectorAll('{ROWS}').length > 5")
@@ -126,7 +128,7 @@ def test_every_click_on_a_row_answers_while_the_stream_runs(demo: Page) -> None:
 
 
 def test_why_not_takes_what_the_table_shows_and_never_denies_a_row_of_it(demo: Page) -> None:
-    chosen(demo, "Figure 6")
+    figure_6(demo)
     demo.get_by_role("button", name="Pause", exact=True).first.click()
     expect(demo.locator(".ab-pill.paused")).to_be_visible()
     demo.wait_for_timeout(1500)

@@ -173,8 +173,7 @@ class Dialogs:
         field = ui.input(placeholder="anything").props(f'dense outlined aria-label="{name.replace(chr(34), "")}"')
         prefixes = self._desk.prefixes()
         shown = list(dict.fromkeys(plain(value, prefixes) for value in seen if value is not None))[:_MOST_CHOICES]
-        field.props["list"] = f"ab-values-{field.id}"
-        with tag("datalist", id=f"ab-values-{field.id}"):
+        with tag("datalist", id=f"{field.html_id}-datalist"):  # where NiceGUI's input looks for its choices
             for one in shown:
                 tag("option", value=one)
         return field
