@@ -40,6 +40,7 @@ class Maker:
             conflicts=own.conflicts,
             now=own.now,
             file_name=own.file_name,
+            on_error=own.on_error,
             begins_at=None,
             starting_at=None,
         )
@@ -73,6 +74,7 @@ def makers(recording: Recording) -> dict[str, Maker]:
         recording.now,
         recording.query_text,
         recording.file_name,
+        on_error=recording.on_error,
     )
     texts = languages.registrations(recording.query_text, file_name=recording.file_name)
     found = [Maker(one, replace(own, source_name=one.name)) for one in texts]

@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.query import QueryOptions
-from anabranch.engine.running import Running
+from anabranch.engine.running import OnError, Running
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -49,6 +49,7 @@ class Recording:
     only_stream: str | None = None
     file_name: str = "<query>"
     makers: tuple[QueryOptions, ...] = ()
+    on_error: OnError | None = None  # None: as `running` has it
 
     @classmethod
     def of(cls, options: QueryOptions, events: Mapping[str, Sequence[Event]], **more: Any) -> Recording:
@@ -62,5 +63,6 @@ class Recording:
             conflicts=options.conflicts,
             now=options.now,
             file_name=options.file_name,
+            on_error=options.on_error,
             **more,
         )

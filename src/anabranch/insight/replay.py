@@ -37,6 +37,7 @@ from anabranch.model.union import WindowContent
 from anabranch.planner.queries import QueryPlan
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.snapshot import CompiledPlan, Context, compile_plan
+from anabranch.snapshot.context import SkippedRows
 from anabranch.syntax import languages
 
 MOST_INSTANTS = 5_000
@@ -67,6 +68,7 @@ class Replay:
             recording.query_text,
             recording.file_name,
             self.registration.name,
+            on_error=recording.on_error,
         )
         self.query = ContinuousQuery(self.registration, options, 0)
         self.around = Surroundings(
@@ -195,6 +197,12 @@ class Replay:
     def views(self, moment: Moment) -> dict[Window, View]:
         return self.query.views_at(moment.at, self.around)
 
+    @property
+    def _skipped(self) -> SkippedRows | None:
+        """Where failing rows are counted; None where they end the query, as the engine has it."""
+        on_error = self.recording.on_error or self.recording.running.on_error
+        return self.query.skipped if on_error == "skip" else None
+
     # --- rows by operators on changes ---
 
     @cached_property
@@ -217,7 +225,8 @@ class Replay:
 
     def flow(self) -> QueryFlow:
         """New operators for the query, which have seen nothing."""
-        return QueryFlow(self.planned, self.query.options, self.around.contents.encoded, listed=False)
+        encoded = self.around.contents.encoded
+        return QueryFlow(self.planned, self.query.options, encoded, listed=False, skipped=self._skipped)
 
     def advance(self, flow: QueryFlow, moment: Moment, views: Views, settled: bool = True) -> None:
         """Bring operators to what windows show, at an instant or on the way to it."""
@@ -275,6 +284,7 @@ class Replay:
             plugin=self.around.plugin,
             parameters=self.recording.parameters,
             clock=moment.at,
+            skipped=self._skipped,
             random=Random(f"{self.query.name}/{moment.index}"),
         )
 

@@ -161,11 +161,16 @@ def test_a_query_that_fails_is_followed_until_then() -> None:
     REGISTER QUERY share STARTING AT 1970-01-01T00:00:01Z {
       MATCH (a:A) WITHIN PT9S EMIT 6 / (count(*) - 2) AS share SNAPSHOT EVERY PT1S
     }"""
-    recording = Recording(text, events={"s": [Event(at * SECOND, (Node(at, ("A",)),)) for at in range(1, 5)]})
+    events = [Event(at * SECOND, (Node(at, ("A",)),)) for at in range(1, 5)]
+    recording = Recording(text, events={"s": events}, on_error="fail")
     steps = Steps(recording)
     assert "division by zero" in steps.note
     assert [message.kind for message in steps.messages].count("compute result") == 1
     assert "division by zero" in Steps(replace(recording, begins_at=3 * SECOND)).note
+    skipping = Steps(replace(recording, on_error="skip"))
+    assert not skipping.note
+    results = [skipping.state(message.number).result for message in skipping.messages if _is_result(message.kind)]
+    assert [one.rows for one in results] == [((-6,),), (), ((6,),), ((3,),)]
 
 
 @pytest.mark.parametrize("running", [Running(), Running(force="recompute")])
