@@ -93,7 +93,7 @@ class Everything:
 @pytest.fixture(autouse=True)
 def rows_of_values_are_a_bag(monkeypatch: pytest.MonkeyPatch) -> None:
     """VALUES come in the query's order; here they stand for what a window holds."""
-    monkeypatch.setattr("anabranch.snapshot.operators.keeps_order", lambda plan: False)
+    monkeypatch.setattr("anabranch.algebra.walk._order_of", lambda plan: 0)
 
 
 def judged(everything: Everything, operator: DeltaOperator, keys: tuple[str, ...], annotates: bool, seed: int) -> None:
