@@ -79,13 +79,18 @@ class Maintained:
         if (looks == batch.rows).all():
             return batch
         sums: Counter[tuple[int, ...]] = Counter()
-        shown: dict[tuple[tuple[int, ...], bool], tuple[int, ...]] = {}
+        shown: dict[tuple[tuple[int, ...], bool], list[tuple[int, ...]]] = {}
         for look, row, weight in zip(
             map(tuple, looks.tolist()), map(tuple, batch.rows.tolist()), batch.weights.tolist(), strict=True
         ):
             sums[look] += weight
-            shown.setdefault((look, weight > 0), row)
-        left = [(shown[look, weight > 0], weight) for look, weight in sums.items() if weight]
+            shown.setdefault((look, weight > 0), []).extend([row] * abs(weight))
+        left = [
+            (row, 1 if weight > 0 else -1)
+            for look, weight in sums.items()
+            if weight
+            for row in shown[look, weight > 0][-abs(weight) :]
+        ]
         return Batch.of([row for row, _ in left], [weight for _, weight in left], batch.rows.shape[1])
 
     # --- all rows ---

@@ -153,7 +153,7 @@ def test_a_run_that_has_ended_has_nothing_more_to_do(house: House, job: Job) -> 
 @pytest.mark.parametrize("batches", [0, 1, 5, 11])
 def test_a_run_that_was_stopped_goes_on_where_it_was(house: House, job: Job, batches: int) -> None:
     first, _ = house.run(job, Stop(batches))
-    assert len(first.batches) == batches
+    assert len(first.batches) <= batches  # a batch that takes long asks in between whether it shall stop
     second, _ = house.run(job)
     assert first.batches.keys().isdisjoint(second.batches)
     assert first.text + second.text == expected()
