@@ -211,7 +211,7 @@ def test_stepping_forward_and_back_gives_the_same_state(page: Page, address: str
     page.get_by_role("button", name="First message").click()
     expect(current).to_have_text("1")
     expect(page.get_by_role("button", name="Previous message")).to_be_disabled()
-    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Play", exact=True).click()
     expect(current).to_have_text(re.compile("[3-9]"))
     page.get_by_role("button", name="Pause", exact=True).last.click()
 
