@@ -260,7 +260,7 @@ def test_why_not_tells_which_part_of_the_pattern_is_missing(page: Page, address:
     figure_6(page, address)
     expect(page.locator(ROWS).first).to_be_visible()
     page.get_by_role("button", name="Why not?").click()
-    page.get_by_role("textbox", name="title").fill("a thing that nobody sells")
+    page.get_by_role("combobox", name="title").fill("a thing that nobody sells")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.get_by_role("dialog").locator(".ab-elements li.bad").first).to_contain_text("?title")
 
