@@ -20,16 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.engine.query import QueryOptions
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.telling import Observers, Progress
 from anabranch.sinks.base import Sink, Told
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.files import FileSource
 from anabranch.spark import session as spark_session
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
-from anabranch.spark.letters import LetterFiles
 from anabranch.spark.run import SparkRun
 from anabranch.spark.session import RunningSpark, SparkSettings
-from anabranch.spark.telling import Observers, Progress
 from anabranch.syntax import languages
 
 NODE = pa.struct([("id", pa.int64()), ("labels", pa.list_(pa.string())), ("properties", pa.string())])

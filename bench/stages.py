@@ -20,13 +20,13 @@ from sparkling import job_over
 from anabranch.engine.feeds import EncodedStream
 from anabranch.engine.flows import QueryFlow
 from anabranch.formats import chunks
+from anabranch.runner import cell as cells
+from anabranch.runner.batch_planner import Planner
+from anabranch.runner.cell import Cell
+from anabranch.runner.packing import pack_piece
+from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources.base import Limit
-from anabranch.spark import cell as cells
-from anabranch.spark.cell import Cell
-from anabranch.spark.packing import pack_piece
-from anabranch.spark.planner import Planner
-from anabranch.spark.rows import CELL, Packed
-from anabranch.spark.settings import SourceSettings
 
 STAGES = ("scan", "open", "encode", "match", "output", "state", "rest")
 

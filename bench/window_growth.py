@@ -20,12 +20,12 @@ from anabranch.engine.query import QueryOptions
 from anabranch.formats import chunks
 from anabranch.formats.parquet import read_parquet
 from anabranch.model.event import Event
+from anabranch.runner import cell as cells
+from anabranch.runner.cell import Cell
+from anabranch.runner.job import Job
+from anabranch.runner.rows import Packed
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.spark import cell as cells
-from anabranch.spark.cell import Cell
-from anabranch.spark.job import Job
-from anabranch.spark.rows import Packed
 
 QUERY = """
 REGISTER QUERY all STARTING AT 2023-12-31T23:59:59Z

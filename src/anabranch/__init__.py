@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from anabranch.api import Finished, run
     from anabranch.engine.answers import Answer
     from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.engine.progress import LatePolicy
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from anabranch.plain import evaluate
     from anabranch.sinks.memory import MemoryTable
     from anabranch.sources.graphs import load_graph
-    from anabranch.spark.api import Finished, run
     from anabranch.syntax.languages import QueryText
 
 __all__ = [
@@ -106,13 +106,13 @@ _HOMES = {
     "Session": "anabranch.engine.session",
     "Table": "anabranch.formats.tables",
     "Event": "anabranch.model.event",
-    "Finished": "anabranch.spark.api",
+    "Finished": "anabranch.api",
     "LatePolicy": "anabranch.engine.progress",
     "AheadBound": "anabranch.engine.timing",
     "IdlePolicy": "anabranch.engine.timing",
     "Running": "anabranch.engine.running",
     "MemoryTable": "anabranch.sinks.memory",
-    "run": "anabranch.spark.api",
+    "run": "anabranch.api",
     "PropertyGraph": "anabranch.model.graph",
     "Node": "anabranch.model.values",
     "Path": "anabranch.model.values",

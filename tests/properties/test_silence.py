@@ -19,10 +19,10 @@ from anabranch.engine.timing import IdlePolicy, StreamTiming
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.model.values import Node, Relationship
+from anabranch.runner.job import Job
+from anabranch.runner.rows import CellRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.spark.job import Job
-from anabranch.spark.rows import CellRow
 from anabranch.testing.case_file import Case
 
 SECOND = 1_000_000

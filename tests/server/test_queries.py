@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.server.conftest import BUSY, COUNTED, Served, bike, minutes, until
 
-from anabranch.spark import inprocess
-from anabranch.spark.cell import Cell
-from anabranch.spark.rows import CellRow, Packed
+from anabranch.runner import inprocess
+from anabranch.runner.cell import Cell
+from anabranch.runner.rows import CellRow, Packed
 
 LANGUAGES = {
     "seraph": BUSY,

@@ -10,9 +10,9 @@ from tests.support.push import serving
 from tests.support.spark_runs import Runner, job_for
 from tests.support.watched import Watched
 
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.receiving import Receivers
 from anabranch.sinks.files import LinesFile
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.receiving import Receivers
 
 QUERY = """
     PREFIX ebay: <http://developer.ebay.com/DevZone/finding/CallRef/findItemsByKeywords.html#>

@@ -15,9 +15,9 @@ from tests.support.spark_runs import Runner, job_for
 from tests.support.watched import Watched
 
 from anabranch.errors import StreamError
+from anabranch.runner.job import Job
 from anabranch.sinks.files import LinesFile
 from anabranch.sources.kafka import KafkaSource
-from anabranch.spark.job import Job
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 

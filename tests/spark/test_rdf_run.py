@@ -14,11 +14,11 @@ from tests.support.watched import Watched
 
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import TripleGraph
+from anabranch.runner.job import Job
 from anabranch.sinks.files import LinesFile
 from anabranch.sources.files import FileSource
 from anabranch.sources.following import FollowedFiles
 from anabranch.sources.static import GraphFile
-from anabranch.spark.job import Job
 
 EX = "http://ex/"
 TOLLS = f"{EX}tolls"

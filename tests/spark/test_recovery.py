@@ -13,8 +13,8 @@ from tests.support.spark_runs import Runner, job_for
 from anabranch.errors import EngineError
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
+from anabranch.runner.job import Job
 from anabranch.sinks.base import Sink, Told
-from anabranch.spark.job import Job
 
 QUERY = """
 REGISTER QUERY links STARTING AT 1970-01-01T00:01:00Z

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from anabranch.spark.folder import FORMAT
+from anabranch.runner.folder import FORMAT
 
 ROOT = Path(__file__).parents[2]
 BIKES = ("examples/bikes/student_trick.seraph", "--stream", "rides=examples/bikes/events.ndjson")

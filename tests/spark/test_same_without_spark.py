@@ -6,9 +6,9 @@ from tests.spark.test_recovery import QUERY, events
 from tests.support.spark_runs import Lines, Runner, job_for
 
 import anabranch
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.inprocess import InProcessRun
-from anabranch.spark.letters import LetterFiles
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.inprocess import InProcessRun
+from anabranch.runner.letters import LetterFiles
 
 
 def test_answers_are_the_same_bytes_and_become_tables_of_spark(runner: Runner) -> None:

@@ -33,15 +33,15 @@ from anabranch.formats.ndjson import write_ndjson
 from anabranch.formats.parquet import write_parquet
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job
+from anabranch.runner.receiving import Receivers
 from anabranch.sinks.files import LinesFile
 from anabranch.sources.base import Limit
 from anabranch.sources.files import FileSource
 from anabranch.sources.following import FollowedFiles
 from anabranch.sources.open import open_source
 from anabranch.sources.wanted import open_stream, wanted_streams
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
-from anabranch.spark.receiving import Receivers
 from anabranch.syntax.languages import QueryText
 
 SECOND = 1_000_000

@@ -14,12 +14,12 @@ from anabranch.engine.query import QueryOptions
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks
 from anabranch.model.event import Event
+from anabranch.runner import cell as cells
+from anabranch.runner.cell import Cell
+from anabranch.runner.job import Job
+from anabranch.runner.rows import CellRow, Packed
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.spark import cell as cells
-from anabranch.spark.cell import Cell
-from anabranch.spark.job import Job
-from anabranch.spark.rows import CellRow, Packed
 from anabranch.syntax import languages
 from anabranch.testing.case_file import Case
 

@@ -10,15 +10,15 @@ from urllib.parse import quote
 from anabranch.engine.query import QueryOptions
 from anabranch.formats.ndjson import write_ndjson
 from anabranch.model.event import Event
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.telling import Observers
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.files import FileSource
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
-from anabranch.spark.letters import LetterFiles
 from anabranch.spark.run import SparkRun
 from anabranch.spark.session import RunningSpark
-from anabranch.spark.telling import Observers
 from anabranch.syntax import languages
 
 

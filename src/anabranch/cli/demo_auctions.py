@@ -32,17 +32,17 @@ from anabranch.errors import QueryError
 from anabranch.model.spelling import Terms
 from anabranch.model.terms import Literal
 from anabranch.model.values import Value
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.inprocess import InProcessRun
+from anabranch.runner.job import Job, make_job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.telling import Observers, Progress
 from anabranch.sinks.base import Sink, Told
 from anabranch.sinks.console import Console
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.examples import examples
 from anabranch.sources.open import open_source
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.inprocess import InProcessRun
 from anabranch.spark.java import require_java
-from anabranch.spark.job import Job, make_job
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.telling import Observers, Progress
 from anabranch.syntax import languages
 
 if TYPE_CHECKING:

@@ -20,19 +20,19 @@ from anabranch.cli.summary import Summary, first_words
 from anabranch.cli.values import clock
 from anabranch.cli.writers import TableWriter, answer_of
 from anabranch.formats import answers as answer_formats
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job, make_job, may_correct
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.metrics import MetricsServer
+from anabranch.runner.receiving import Receivers
+from anabranch.runner.telling import Observers, skip_errors
 from anabranch.sinks.base import Ledger, Sink, Told
 from anabranch.sinks.console import Console
 from anabranch.sinks.open import open_sink
 from anabranch.sources.base import OpenedStream
 from anabranch.sources.wanted import open_stream
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job, make_job, may_correct
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.metrics import MetricsServer
-from anabranch.spark.receiving import Receivers
 from anabranch.spark.run import SparkRun
 from anabranch.spark.session import SparkSettings
-from anabranch.spark.telling import Observers, skip_errors
 
 
 class TableSink(Sink):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from anabranch.spark.processes import children_of, end_processes
+from anabranch.runner.processes import children_of, end_processes
 
 INTERRUPTED = 130
 

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColu
 from rich.progress import Progress as RichProgress
 
 from anabranch.cli.values import clock
+from anabranch.runner.telling import Progress
 from anabranch.sources.base import OpenedStream
-from anabranch.spark.telling import Progress
 
 _REFRESH = 1.0
 _FARTHEST = 2**62

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.algebra.operators import Registration
+from anabranch.api import run
 from anabranch.engine.running import Running
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.answers import AnswerParts
@@ -29,9 +30,8 @@ from anabranch.model.spelling import Terms
 from anabranch.model.terms import Iri
 from anabranch.model.values import Value
 from anabranch.notebook.asking import Line
+from anabranch.runner.telling import Observers, Progress
 from anabranch.sinks.memory import MemoryTable
-from anabranch.spark.api import run
-from anabranch.spark.telling import Observers, Progress
 from anabranch.syntax import languages
 from anabranch.syntax.languages import QueryText
 

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from anabranch.errors import AnabranchError, EngineError
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.telling import Observers
 from anabranch.server.catalogue import Wish
 from anabranch.server.problems import error_dict
 from anabranch.sinks.base import Sink
 from anabranch.sources.private import private_folder
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.telling import Observers
 
 if TYPE_CHECKING:  # the local engine must not load pyspark
     from anabranch.spark.session import RunningSpark, SparkSettings
@@ -253,7 +253,7 @@ class Carrier:
         if self._folder.finished(load.job.fingerprint):  # by a run before a change that changed nothing, or a restart
             return
         if self._spark is None:
-            from anabranch.spark.inprocess import InProcessRun
+            from anabranch.runner.inprocess import InProcessRun
 
             InProcessRun(load.job, self._folder, load.sinks, load.letters, load.observers).run(should_stop)
             return

@@ -5,9 +5,9 @@ Invariant: each metric is described once, before its samples; reading never wait
 
 from __future__ import annotations
 
+from anabranch.runner.metrics import exposition as of_run
+from anabranch.runner.metrics import quoted
 from anabranch.server.hub import Hub
-from anabranch.spark.metrics import exposition as of_run
-from anabranch.spark.metrics import quoted
 
 
 def exposition(hub: Hub) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 from anabranch.engine import checkpoint
 from anabranch.engine.timing import StreamTiming, spelled
 from anabranch.errors import QueryError, StreamError
+from anabranch.runner.telling import Progress
 from anabranch.server.catalogue import StoredStream
 from anabranch.server.lags import Lags
 from anabranch.server.streams import Feeds, LineCounts, Rates, RunMarks, StreamInfo, letter_file, timing_of
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import Source
-from anabranch.spark.telling import Progress
 
 TOTALS = ("events", "rows", "malformed", "late", "ahead", "corrected", "instants", "evaluations", "skipped")
 

@@ -21,8 +21,8 @@ from anabranch.insight.chained import makers_of, streams_named
 from anabranch.insight.recording import Recording
 from anabranch.model.event import Event
 from anabranch.model.instants import add_duration
+from anabranch.runner.job import Job
 from anabranch.sources.base import Offset, OpenedStream
-from anabranch.spark.job import Job
 
 _MOST = 2_000
 OUT_OF_REACH = 2**62

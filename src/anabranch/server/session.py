@@ -35,6 +35,9 @@ from anabranch.insight.shapes import OperatorGraph, OperatorLoad
 from anabranch.model.instants import format_instant
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job, make_job
+from anabranch.runner.telling import Observers, Progress
 from anabranch.server import checking, uploads
 from anabranch.server.carrying import Carrier, Load, SharedSpark
 from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, StoredTiming, Wish
@@ -71,9 +74,6 @@ from anabranch.sources.address import parse_address
 from anabranch.sources.base import AsEvent
 from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.wanted import meant, open_stream, streams_read
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job, make_job
-from anabranch.spark.telling import Observers, Progress
 
 SessionState: TypeAlias = Literal["running", "paused", "stopped", "failed"]
 LetterKind: TypeAlias = Literal["late", "ahead", "malformed"]

@@ -26,6 +26,9 @@ from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming, fixed_
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.rows import CellRow
 from anabranch.server.catalogue import StoredStream, StoredTiming
 from anabranch.server.gate import Gate, Pushed
 from anabranch.server.problems import NOT_FOUND, REFUSED, ServerError
@@ -39,9 +42,6 @@ from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.receivers.base import Receiver
 from anabranch.sources.receivers.open import open_receiver
 from anabranch.sources.spool import Spool, SpoolSource
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.rows import CellRow
 
 PUSH = "push:"
 _RATE_OVER = 5.0  # seconds

@@ -24,7 +24,7 @@ _PLANS = {
 }
 # Spark's own code for Arrow needs pandas.
 _READS = ("pyspark.worker", "pandas", "anabranch.spark.source")
-_EVALUATES = (*_READS, "anabranch.spark.cell", "anabranch.spark.processor")
+_EVALUATES = (*_READS, "anabranch.runner.cell", "anabranch.spark.processor")
 
 
 def load(kind: str, is_reader: bool) -> None:

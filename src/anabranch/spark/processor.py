@@ -16,7 +16,7 @@ from pyspark import SparkFiles
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from anabranch.spark.rows import TOLD_COLUMNS, Packed, told_values
+from anabranch.runner.rows import TOLD_COLUMNS, Packed, told_values
 
 _PART = 1 << 20
 _TOLD = Row(*TOLD_COLUMNS)
@@ -111,8 +111,8 @@ class CellProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         # Spark makes a processor on the driver too, to ask for its state variables: only a worker needs the engine.
-        from anabranch.spark.cell import Cell
-        from anabranch.spark.job import load_job
+        from anabranch.runner.cell import Cell
+        from anabranch.runner.job import load_job
 
         packed = [Packed(*(row[name] for name in _PACKED)) for row in rows]
         job = load_job(SparkFiles.get(self._job_file), self._digest)

@@ -24,19 +24,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from anabranch.errors import AnabranchError, EngineError, InternalError, QueryError, StreamError
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job, save_job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.refreshing import refresh_settings
+from anabranch.runner.rows import TOLD_SCHEMA, told_rows
+from anabranch.runner.source_settings import OPTION, SourceSettings
+from anabranch.runner.telling import Observers, Progress, Telling
 from anabranch.sinks.base import Sink
 from anabranch.sources.base import Limit
 from anabranch.spark import session as spark_session
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job, save_job
-from anabranch.spark.letters import LetterFiles
 from anabranch.spark.processor import CellProcessor
-from anabranch.spark.refreshing import refresh_settings
-from anabranch.spark.rows import TOLD_SCHEMA, told_rows
 from anabranch.spark.session import RunningSpark, SparkSettings
-from anabranch.spark.settings import OPTION, SourceSettings
 from anabranch.spark.source import FORMAT, AnabranchSource
-from anabranch.spark.telling import Observers, Progress, Telling
 
 _POLL = 0.05  # seconds between two looks at a running query
 _STARTS = 5  # in a row that bring no batch, for reasons that are not ours

@@ -28,9 +28,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from anabranch.errors import EngineError
+from anabranch.runner.processes import children_of, end_processes
 from anabranch.sources.private import private_umask
 from anabranch.spark.java import require_java
-from anabranch.spark.processes import children_of, end_processes
 
 _PATIENCE = 20.0  # seconds for a JVM to end by itself
 _DYING = 2.0  # seconds from a broken connection to the end of the process behind it

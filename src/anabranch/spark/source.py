@@ -18,11 +18,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from anabranch.runner.batch_planner import Planner
+from anabranch.runner.refreshing import Refresher
+from anabranch.runner.rows import CELL, PACKED_SCHEMA, Packed
+from anabranch.runner.source_settings import OPTION, SourceSettings
 from anabranch.sources.base import Offset, Piece
-from anabranch.spark.planner import Planner
-from anabranch.spark.refreshing import Refresher
-from anabranch.spark.rows import CELL, PACKED_SCHEMA, Packed
-from anabranch.spark.settings import OPTION, SourceSettings
 
 FORMAT = "anabranch"
 
@@ -84,7 +84,7 @@ class StreamsReader(DataSourceStreamReader):
         if isinstance(partition.value, bytes):
             yield _batch([Packed(CELL, "control", partition.value)])
             return
-        from anabranch.spark.packing import pack_piece
+        from anabranch.runner.packing import pack_piece
 
         for piece in partition.value:
             for row in pack_piece(self._settings, piece):

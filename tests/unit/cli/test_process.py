@@ -18,7 +18,7 @@ import typer
 from anabranch.cli import failures
 from anabranch.cli.console import open_terminal
 from anabranch.errors import EngineError, EvaluationError, InternalError, QueryError, StreamError
-from anabranch.spark.processes import children_of
+from anabranch.runner.processes import children_of
 
 from .conftest import Invoke
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.runner.folder import RunFolder
 from anabranch.server.hub import Hub
 from anabranch.sinks.ledger import FileLedger
 from anabranch.sources.private import private_file, private_folder, private_umask
 from anabranch.sources.spool import Spool
-from anabranch.spark.folder import RunFolder
 
 
 @pytest.fixture(autouse=True)

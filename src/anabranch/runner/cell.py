@@ -40,10 +40,10 @@ from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
 from anabranch.model.link_stream import LinkStream
-from anabranch.spark.job import Job, has_wall_clock, is_live
-from anabranch.spark.linked import LinkedRows, unwrapped
-from anabranch.spark.refreshing import load_copy
-from anabranch.spark.rows import CellRow, Packed
+from anabranch.runner.job import Job, has_wall_clock, is_live
+from anabranch.runner.linked import LinkedRows, unwrapped
+from anabranch.runner.refreshing import load_copy
+from anabranch.runner.rows import CellRow, Packed
 
 FORMAT = 4
 _SMALL = 64 << 10  # bytes: chunks below it are put together with what follows

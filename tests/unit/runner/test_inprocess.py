@@ -16,25 +16,25 @@ from typing import Any
 import pytest
 from tests.support.spark_runs import Lines, job_for, queries_of
 
+from anabranch.api import run
 from anabranch.engine.running import Running
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError
 from anabranch.formats.ndjson import write_ndjson
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
+from anabranch.runner import inprocess, local_state
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.inprocess import InProcessRun
+from anabranch.runner.job import Job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.telling import Observers
 from anabranch.sinks.base import Sink, Told
 from anabranch.sinks.files import LinesFile
 from anabranch.sinks.memory import MemoryTable
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.files import FileSource
 from anabranch.sources.spool import Spool, SpoolSource
-from anabranch.spark import inprocess, local_state
-from anabranch.spark.api import run
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.inprocess import InProcessRun
-from anabranch.spark.job import Job
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.telling import Observers
 
 SECOND = 1_000_000
 QUERY = """
@@ -222,7 +222,7 @@ def test_a_process_that_is_killed_leaves_what_another_goes_on_with(house: House,
     program = f"""
         import os, signal
         from pathlib import Path
-        from tests.unit.spark.test_inprocess import House, QUERY, events
+        from tests.unit.runner.test_inprocess import House, QUERY, events
         from tests.support.spark_runs import job_for
         from anabranch.sinks.base import Sink
         from anabranch.sinks.files import LinesFile
@@ -352,7 +352,7 @@ def test_a_checkpoint_of_spark_s_is_refused(house: House, job: Job) -> None:
 
 def test_nothing_of_spark_is_loaded() -> None:
     program = (
-        "import sys; import anabranch.spark.inprocess, anabranch.spark.receiving; "
+        "import sys; import anabranch.runner.inprocess, anabranch.runner.receiving; "
         "sys.exit(any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

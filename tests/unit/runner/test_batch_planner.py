@@ -12,8 +12,8 @@ import pytest
 from anabranch.engine.timing import IdlePolicy, StreamTiming
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
+from anabranch.runner.batch_planner import Planner
 from anabranch.sources.base import Decode, Decoding, Limit, Offset, OpenedStream, Piece, Source
-from anabranch.spark.planner import Planner
 
 
 @dataclass

@@ -9,8 +9,8 @@ from urllib.request import urlopen
 import pytest
 
 from anabranch.errors import EngineError
-from anabranch.spark.metrics import MetricsServer, exposition
-from anabranch.spark.telling import Progress
+from anabranch.runner.metrics import MetricsServer, exposition
+from anabranch.runner.telling import Progress
 
 STATUS = {
     "events": 12,

@@ -14,9 +14,9 @@ from tests.support.spark_runs import job_for
 
 from anabranch.errors import EngineError
 from anabranch.model.temporal import parse_duration
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job
 from anabranch.sources.generators import GeneratorSource
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
 
 QUERY = "REGISTER QUERY q STARTING AT 2024-01-01T00:00 { MATCH (a) WITHIN PT1M EMIT count(a) AS n SNAPSHOT EVERY PT1M }"
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from anabranch.engine.timing import StreamTiming
+from anabranch.runner.refreshing import Refresher, copies
 from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
-from anabranch.spark.refreshing import Refresher, copies
 
 Control = dict[str, Any]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from anabranch.engine.timing import StreamTiming
 from anabranch.model.link_stream import LinkStream
+from anabranch.runner.refreshing import RefreshSettings
 from anabranch.sources.base import Limit, OpenedStream
-from anabranch.spark.refreshing import RefreshSettings
 
 OPTION = "job.secret"
 """The option of Spark's source that holds the settings. Spark shows no option whose name says that it is secret: the

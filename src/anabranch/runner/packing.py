@@ -12,10 +12,10 @@ from anabranch.formats.chunks import ChunkWriter
 from anabranch.formats.chunks import head as head_of
 from anabranch.formats.rdf.tables import Reduced
 from anabranch.model.event import Event
+from anabranch.runner.linked import LinkedRows
+from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources.base import Piece
-from anabranch.spark.linked import LinkedRows
-from anabranch.spark.rows import CELL, Packed
-from anabranch.spark.settings import SourceSettings
 
 _LETTERS_PER_ROW = 1000
 

@@ -18,17 +18,17 @@ from anabranch.engine.query import QueryOptions
 from anabranch.errors import StreamError
 from anabranch.formats.rdf import tables
 from anabranch.model.temporal import Duration
+from anabranch.runner import cell as cells
+from anabranch.runner.batch_planner import Planner
+from anabranch.runner.cell import Cell
+from anabranch.runner.job import Job
+from anabranch.runner.linked import LinkedRows
+from anabranch.runner.packing import pack_piece
+from anabranch.runner.rows import CELL, CellRow, Packed
+from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources import linking
 from anabranch.sources.base import Decoding, Limit, OpenedStream
 from anabranch.sources.files import FileSource
-from anabranch.spark import cell as cells
-from anabranch.spark.cell import Cell
-from anabranch.spark.job import Job
-from anabranch.spark.linked import LinkedRows
-from anabranch.spark.packing import pack_piece
-from anabranch.spark.planner import Planner
-from anabranch.spark.rows import CELL, CellRow, Packed
-from anabranch.spark.settings import SourceSettings
 from anabranch.syntax import languages
 
 STREAM = "http://s"

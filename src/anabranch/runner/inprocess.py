@@ -17,19 +17,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from anabranch.errors import Cancelled, QueryError
+from anabranch.runner.batch_planner import Planner
+from anabranch.runner.cell import Cache, Cell
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.job import Job
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.local_state import LocalState
+from anabranch.runner.packing import pack_piece
+from anabranch.runner.refreshing import Refresher, refresh_settings
+from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.source_settings import SourceSettings
+from anabranch.runner.telling import Observers, Progress, Telling
 from anabranch.sinks.base import Sink
 from anabranch.sources.base import Limit, Offset
-from anabranch.spark.cell import Cache, Cell
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.job import Job
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.local_state import LocalState
-from anabranch.spark.packing import pack_piece
-from anabranch.spark.planner import Planner
-from anabranch.spark.refreshing import Refresher, refresh_settings
-from anabranch.spark.rows import CELL, Packed
-from anabranch.spark.settings import SourceSettings
-from anabranch.spark.telling import Observers, Progress, Telling
 
 PATIENCE = 0.5  # seconds that a batch may take before whoever wants it to stop is heard
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anabranch.formats.deadletter import file_for
+from anabranch.runner.rows import CellRow
 from anabranch.sinks.base import Ledger, Told
 from anabranch.sinks.files import LinesFile
-from anabranch.spark.rows import CellRow
 
 
 class LetterFiles:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from anabranch.errors import StreamError
+from anabranch.runner.folder import RunFolder
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import Source
 from anabranch.sources.open import open_source
 from anabranch.sources.receivers.base import Receiver
 from anabranch.sources.receivers.open import open_receiver
 from anabranch.sources.spool import Spool, SpoolSource
-from anabranch.spark.folder import RunFolder
 
 
 class Receivers:

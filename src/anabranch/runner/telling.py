@@ -15,9 +15,9 @@ from typing import Any
 
 from anabranch.engine import checkpoint
 from anabranch.errors import QueryError
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.rows import CellRow
 from anabranch.sinks.base import Ledger, Sink, Told
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.rows import CellRow
 
 
 @dataclass(slots=True)

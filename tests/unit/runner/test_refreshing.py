@@ -18,13 +18,13 @@ from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import TripleGraph
+from anabranch.runner import cell as cells
+from anabranch.runner.batch_planner import Planner
+from anabranch.runner.job import Job, load_job, save_job
+from anabranch.runner.refreshing import Noted, Refresher, RefreshSettings, copies, load_copy, refresh_settings
 from anabranch.sources.base import Decoding, Limit, OpenedStream
 from anabranch.sources.generators import GeneratorSource
 from anabranch.sources.static import GraphFile
-from anabranch.spark import cell as cells
-from anabranch.spark.job import Job, load_job, save_job
-from anabranch.spark.planner import Planner
-from anabranch.spark.refreshing import Noted, Refresher, RefreshSettings, copies, load_copy, refresh_settings
 
 EX = "http://ex/"
 SECOND = 1_000_000

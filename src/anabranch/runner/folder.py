@@ -27,12 +27,12 @@ from typing import Any, Literal, TextIO
 from urllib.parse import quote
 
 from anabranch.errors import EngineError
+from anabranch.runner.job import Job
+from anabranch.runner.local_state import local_offsets
 from anabranch.sinks.durable import replacing
 from anabranch.sinks.ledger import FileLedger
 from anabranch.sources.base import Offset
 from anabranch.sources.private import FILE, private_file, private_folder
-from anabranch.spark.job import Job
-from anabranch.spark.local_state import local_offsets
 
 Engine = Literal["spark", "local"]
 

@@ -6,8 +6,8 @@ import socket
 import time
 from pathlib import Path
 
-from anabranch.spark.folder import RunFolder
-from anabranch.spark.receiving import Receivers
+from anabranch.runner.folder import RunFolder
+from anabranch.runner.receiving import Receivers
 
 
 def test_a_peer_that_does_not_answer_is_told_of_once_for_each_reason(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from anabranch.errors import EngineError
-from anabranch.spark.telling import Progress
+from anabranch.runner.telling import Progress
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

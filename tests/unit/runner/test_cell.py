@@ -20,11 +20,11 @@ from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
+from anabranch.runner import cell as cells
+from anabranch.runner.job import Job
+from anabranch.runner.rows import CellRow, Packed
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.spark import cell as cells
-from anabranch.spark.job import Job
-from anabranch.spark.rows import CellRow, Packed
 from anabranch.testing.case_file import Case
 
 MINUTE = 60_000_000
@@ -204,7 +204,7 @@ def test_a_late_event_corrects_the_answers_that_it_changes_also_after_a_rebuild(
 
 def test_dead_letters_pass_through_in_the_batch_that_brought_them() -> None:
     worker = Worker(job())
-    from anabranch.spark.rows import Packed
+    from anabranch.runner.rows import Packed
 
     rows = worker.batch([Packed("0", "malformed", b'{"line": 1}\n', "s", count=1), control()])
     assert [(row.query, row.rows, row.data) for row in rows if row.kind == "malformed"] == [("s", 1, b'{"line": 1}\n')]

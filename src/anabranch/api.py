@@ -28,16 +28,16 @@ from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.triples import TripleGraph
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
+from anabranch.runner.folder import Engine, RunFolder
+from anabranch.runner.inprocess import InProcessRun
+from anabranch.runner.job import make_job, may_correct
+from anabranch.runner.letters import LetterFiles
+from anabranch.runner.receiving import Receivers
+from anabranch.runner.telling import Observers
 from anabranch.sinks.base import Sink
 from anabranch.sinks.open import open_sink
 from anabranch.sources.static import graph_files
 from anabranch.sources.wanted import open_stream, wanted_streams
-from anabranch.spark.folder import Engine, RunFolder
-from anabranch.spark.inprocess import InProcessRun
-from anabranch.spark.job import make_job, may_correct
-from anabranch.spark.letters import LetterFiles
-from anabranch.spark.receiving import Receivers
-from anabranch.spark.telling import Observers
 from anabranch.syntax import languages
 from anabranch.syntax.languages import QueryText
 
