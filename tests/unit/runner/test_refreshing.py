@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.cells import Worker, answers_of, control, packed
 from tests.support.spark_runs import job_for
-from tests.unit.spark.test_planner import Clock, Listed
+from tests.unit.runner.test_batch_planner import Clock, Listed
 
 from anabranch.errors import EngineError, StreamError
 from anabranch.model.event import Event
