@@ -50,14 +50,12 @@ class RowByRow(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         from anabranch.engine.engine import Engine
-        from anabranch.engine.session import recompile
         from anabranch.model.event import Event
         from anabranch.model.values import Node, Relationship
 
         engine = Engine()
         engine.declare_stream("events")
-        for options in queries_of(self._text):
-            engine.register(recompile(options), options)
+        engine.register_all(queries_of(self._text))
         by_instant: dict[int, tuple[list[Any], list[Any]]] = {}
         for frame in rows:
             for at, kind, type_, source, target, labels, properties in frame.drop(columns=["cell"]).itertuples(

@@ -105,11 +105,11 @@ def _measured(hub: Any, port: int, clients: int, per_second: int, seconds: float
 
 def _told(number: int) -> Any:
     from anabranch.formats.answers import to_typed
-    from anabranch.sinks.base import Told
+    from anabranch.sinks.base import RenderedAnswer
 
     row = (time.time(), "an item of the auction", number % 97)
     typed = to_typed("q", number, "snapshot", "", 0, number, ["x", "title", "bid"], [row])
-    return Told("q", number, number, 1, typed=typed)
+    return RenderedAnswer("q", number, number, 1, typed=typed)
 
 
 def _stuck(port: int) -> socket.socket:

@@ -19,12 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.compiled import compile_queries
+from anabranch.engine.query import CompiledQuery, QueryOptions
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
-from anabranch.runner.telling import Observers, Progress
-from anabranch.sinks.base import Sink, Told
+from anabranch.runner.options import RunOptions
+from anabranch.runner.outlet import Observers, RunProgress
+from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.files import FileSource
 from anabranch.spark import session as spark_session
@@ -100,7 +102,7 @@ class Kept(Sink):
     def __init__(self) -> None:
         self.text = b""
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         self.text += b"".join(told.json for told in answers)
 
 
@@ -111,9 +113,8 @@ class Done:
     status: dict[str, Any]
 
 
-def queries_of(text: str) -> tuple[QueryOptions, ...]:
-    names = [one.name for one in languages.registrations(text)]
-    return tuple(QueryOptions(text=text, source_name=name) for name in names)
+def queries_of(text: str) -> tuple[CompiledQuery, ...]:
+    return compile_queries([languages.script(text)], QueryOptions())
 
 
 def job_over(text: str, events: Path, stream: str = "events") -> Job:
@@ -123,22 +124,22 @@ def job_over(text: str, events: Path, stream: str = "events") -> Job:
 
 
 def run_job(
-    text: str, events: Path, records_per_batch: int | None = None, stream: str = "events", as_links: bool = True
+    text: str, events: Path, batch_events: int | None = None, stream: str = "events", as_links: bool = True
 ) -> Done:
     """Run queries over a folder of events, on the shared session; `as_links` lets streams travel as links."""
-    job = replace(job_over(text, events, stream), records_per_batch=records_per_batch, reduces_links=as_links)
+    job = replace(job_over(text, events, stream), options=RunOptions(batch_events=batch_events), reduces_links=as_links)
     kept = Kept()
     seconds: dict[int, float] = {}
 
-    def note(progress: Progress) -> None:
+    def note(progress: RunProgress) -> None:
         if progress.batch >= 0:
             seconds[progress.batch] = progress.batch_seconds
 
     folder = RunFolder()
     folder.open()
     try:
-        run = SparkRun(job, folder, [kept], LetterFiles(), observers=Observers(on_progress=note))
-        run.run(running=spark())
+        run = SparkRun(job, folder, [kept], LetterFiles(), Observers(on_progress=note), running=spark())
+        run.run()
     finally:
         folder.close()
     return Done(kept.text, seconds, run.progress.status)

@@ -21,7 +21,7 @@ from anabranch.engine.feeds import EncodedStream
 from anabranch.engine.flows import QueryFlow
 from anabranch.formats import chunks
 from anabranch.runner import cell as cells
-from anabranch.runner.batch_planner import Planner
+from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cell
 from anabranch.runner.packing import pack_piece
 from anabranch.runner.rows import CELL, Packed
@@ -36,7 +36,7 @@ def measured(text: str, events: Path, stream: str) -> dict[str, float]:
     job = job_over(text, events, stream)
     watch = Stopwatch()
     settings = SourceSettings(job.streams, job.fingerprint, Limit(), None, links=job.link_streams())
-    planner = Planner(settings.streams, settings.queries, settings.limit)
+    planner = BatchPlanner(settings.streams, settings.queries, settings.limit)
     state = DictState()
     start = planner.initial()
     cells.forget_everything()
@@ -51,7 +51,7 @@ def measured(text: str, events: Path, stream: str) -> dict[str, float]:
                 break
             with watch.at("scan"):
                 rows = [row for piece in planner.pieces(start, end) for row in pack_piece(settings, piece)]
-            control = Packed(CELL, "control", cells.json.dumps(Planner.control(end)).encode())
+            control = Packed(CELL, "control", cells.json.dumps(BatchPlanner.control(end)).encode())
             with watch.at("rest"):
                 list(Cell(job, "bench", state).process([control, *rows]))
             start = end

@@ -14,9 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sparkling import run_job, write_events
+from sparkling import queries_of, run_job, write_events
 
-from anabranch.engine.query import QueryOptions
 from anabranch.formats import chunks
 from anabranch.formats.parquet import read_parquet
 from anabranch.model.event import Event
@@ -52,7 +51,7 @@ def run(smoke: bool = False) -> dict[str, Any]:
             after = events / "batches"
             write_events(after, batches * batch, PER_EVENT, 1000, batches)
             stream = _joined(events)
-            done = run_job(QUERY, stream, records_per_batch=batch)
+            done = run_job(QUERY, stream, batch_events=batch)
             seconds = [done.batch_seconds[number] for number in sorted(done.batch_seconds)][-(batches - 2) : -1]
             naive = _naive(stream, filled, batch)
             measured.append(
@@ -130,7 +129,7 @@ def _naive(stream: Path, filled: int, batch: int) -> float:
     events = [event for _, event in read_parquet(str(stream / "a.parquet")) if isinstance(event, Event)]
     after = [event for _, event in read_parquet(str(stream / "b00000.parquet")) if isinstance(event, Event)]
     source = OpenedStream(GeneratorSource("events", "graph", {"count": "0"}), Decoding("events"), "")
-    job = Job((source,), (QueryOptions(text=QUERY, source_name="all"),))
+    job = Job((source,), queries_of(QUERY))
     state = _Dictionaries()
     control = Packed("0", "control", b'{"splits": {}, "idle": {}, "closed": [], "end": false}')
     name = f"naive {Random().random()}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from anabranch.api import Finished, run
+    from anabranch.api import RunResult, run
     from anabranch.engine.answers import Answer
     from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.engine.progress import LatePolicy
@@ -64,7 +64,6 @@ __all__ = [
     "EngineError",
     "EvaluationError",
     "Event",
-    "Finished",
     "IdlePolicy",
     "InternalError",
     "Iri",
@@ -83,6 +82,7 @@ __all__ = [
     "QueryText",
     "QueryTypeError",
     "Relationship",
+    "RunResult",
     "Running",
     "Session",
     "Span",
@@ -106,7 +106,7 @@ _HOMES = {
     "Session": "anabranch.engine.session",
     "Table": "anabranch.formats.tables",
     "Event": "anabranch.model.event",
-    "Finished": "anabranch.api",
+    "RunResult": "anabranch.api",
     "LatePolicy": "anabranch.engine.progress",
     "AheadBound": "anabranch.engine.timing",
     "IdlePolicy": "anabranch.engine.timing",

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from tests.unit.engine.test_random_streams import query_texts, runs, streams
 
 from anabranch.engine.answers import Answer, row_key
+from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy, rank
 from anabranch.engine.query import QueryOptions
-from anabranch.engine.session import parameter_values, recompile
+from anabranch.engine.session import parameter_values
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax import seraph

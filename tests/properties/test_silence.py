@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.cells import Worker, answers_of, control, job_of, packed
+from tests.support.jobs import changed
 
 from anabranch.engine.answers import row_key
 from anabranch.engine.timing import IdlePolicy, StreamTiming
@@ -45,7 +45,7 @@ def job(query: str, policy: str, lateness: str | None) -> Job:
     streams = tuple(OpenedStream(GeneratorSource(name, "graph", {}), Decoding(name), "") for name in STREAMS)
     timing = StreamTiming(0, IdlePolicy.parse(policy))
     late_by = None if lateness is None else parse_duration(lateness)
-    return replace(made, streams=streams, timing=timing, ordered=False, drain=True, lateness=late_by)
+    return changed(made, streams=streams, timing=timing, ordered=False, drain=True, lateness=late_by)
 
 
 def drawn_events(random: Random) -> dict[tuple[str, str], list[Event]]:

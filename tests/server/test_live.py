@@ -16,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from anabranch.formats.answers import to_typed
 from anabranch.server.limits import Limits
-from anabranch.sinks.base import Told
+from anabranch.sinks.base import RenderedAnswer
 
 LIVE = "/sessions/s/queries/counted/results/live"
 
@@ -182,7 +182,7 @@ def _fed(served: Served, count: int, size: int) -> Iterator[None]:
     row = ("x" * size,)
     for number in range(count):
         typed = to_typed("counted", number, "snapshot", "", 0, number, ["x"], [row])
-        log.write(number, [Told("counted", number, number, 1, typed=typed)])
+        log.write(number, [RenderedAnswer("counted", number, number, 1, typed=typed)])
         yield
 
 

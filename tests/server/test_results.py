@@ -16,13 +16,13 @@ from anabranch.server.limits import Limits
 from anabranch.server.problems import ServerError
 from anabranch.server.results import FRESH, Rendering, ResultLog
 from anabranch.server.subscriptions import Subscription, Wakers
-from anabranch.sinks.base import Told
+from anabranch.sinks.base import RenderedAnswer
 
 
-def told(query: str, number: int, rows: int = 1) -> Told:
+def told(query: str, number: int, rows: int = 1) -> RenderedAnswer:
     at = 1_000_000 * number
     typed = to_typed(query, at, "snapshot", "", at - 5, at, ["n"], [(row,) for row in range(rows)])
-    return Told(query, number, at, rows, typed=typed)
+    return RenderedAnswer(query, number, at, rows, typed=typed)
 
 
 class Clock:
@@ -58,7 +58,7 @@ def test_it_is_a_list_of_the_last_results_of_each_query_over_restarts(tmp_path: 
     limits = Limits(results_kept=draw.choice([3, 10, 50]), result_bytes_kept=draw.choice([2_000, 1 << 20]))
     log = ResultLog(tmp_path / "r", limits, clock)
     given: dict[str, list[int]] = {"a": [], "b": []}
-    last: list[Told] = []
+    last: list[RenderedAnswer] = []
     for batch in range(60):
         clock.now += draw.choice([0.1, FRESH + 1])
         came = []

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.support.jobs import job_for
 from tests.support.push import serving
-from tests.support.spark_runs import Runner, job_for
+from tests.support.spark_runs import Runner
 from tests.support.watched import Watched
 
 from anabranch.runner.folder import RunFolder

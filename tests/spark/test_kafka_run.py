@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.jobs import job_for
 from tests.support.kafka_mock import KafkaMock, kafka_mock
-from tests.support.spark_runs import Runner, job_for
+from tests.support.spark_runs import Runner
 from tests.support.watched import Watched
 
 from anabranch.errors import StreamError
@@ -60,7 +61,7 @@ def produce(brokers: KafkaMock, topic: str, numbers: Sequence[int], extra: Seque
 
 def job(brokers: KafkaMock, topic: str, batch: int | None = None, **options: str) -> Job:
     source = KafkaSource("rides", brokers.bootstrap, topic, {"timeout": "60", **options})
-    return job_for(QUERY, {"rides": source}, records_per_batch=batch)
+    return job_for(QUERY, {"rides": source}, batch_events=batch)
 
 
 def counted(path: Path) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.support.spark_runs import Runner, job_for
+from tests.support.jobs import job_for
+from tests.support.spark_runs import Runner
 from tests.support.watched import Watched
 
 from anabranch.sinks.files import LinesFile
@@ -34,7 +35,7 @@ def test_links_tell_what_whole_streams_do_over_a_restart(runner: Runner, tmp_pat
     source = {STREAM: FileSource(STREAM, str(tmp_path / "in"))}
     told = []
     for reduces in (True, False):
-        job = job_for(QUERY, source, records_per_batch=6000, reduces_links=reduces)
+        job = job_for(QUERY, source, batch_events=6000, reduces_links=reduces)
         assert bool(job.link_streams()) is reduces
         out = tmp_path / f"{reduces}.ndjson"
         (tmp_path / f"run-{reduces}").mkdir()

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.spark.test_sources_run import rows_of, text_of, told_here
-from tests.support.spark_runs import Runner, job_for, queries_of
+from tests.support.jobs import job_for, queries_of
+from tests.support.spark_runs import Runner
 from tests.support.watched import Watched
 
 from anabranch.model.terms import Iri, Triple
@@ -63,7 +64,7 @@ def test_lines_of_triples_are_told_as_without_spark_and_those_set_aside_are_so_o
         given[index] = b"not\xff a triple\n" if index % 2 else given[index - 15]  # broken, or late
     path = tmp_path / "tolls.nt.tsv"
     path.write_bytes(b"".join(given))
-    asked = job(DISTRICTS, path, records_per_batch=60)
+    asked = job(DISTRICTS, path, batch_events=60)
     out = tmp_path / "out.ndjson"
     for batches in (1, 1, 1000):
         watched = Watched()
@@ -92,7 +93,7 @@ CHAIN = f"""{PREFIX}
 def test_the_stream_that_a_query_makes_survives_restarts_with_its_windows(runner: Runner, tmp_path: Path) -> None:
     path = tmp_path / "tolls.nt.tsv"
     path.write_bytes(b"".join(lines(9)))
-    asked = job(CHAIN, path, records_per_batch=50)
+    asked = job(CHAIN, path, batch_events=50)
     out = tmp_path / "out.ndjson"
     watched = None
     for batches in (2, 2, 1000):
@@ -119,7 +120,7 @@ BY_GATE = f"""
 def test_seraph_and_csparql_answer_side_by_side_over_one_stream_of_triples(runner: Runner, tmp_path: Path) -> None:
     path = tmp_path / "tolls.nt.tsv"
     path.write_bytes(b"".join(lines(5)))
-    asked = job(DISTRICTS, path, graphs={"default": city(), "city": city()}, records_per_batch=60)
+    asked = job(DISTRICTS, path, graphs={"default": city(), "city": city()}, batch_events=60)
     asked = replace(asked, queries=asked.queries + queries_of(BY_GATE))
     told, _ = runner.run(asked)
     rows = rows_of(told.text)

@@ -8,13 +8,14 @@ from random import Random
 
 import psutil
 import pytest
-from tests.support.spark_runs import Runner, job_for
+from tests.support.jobs import job_for
+from tests.support.spark_runs import Runner
 
 from anabranch.errors import EngineError
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
 from anabranch.runner.job import Job
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import RenderedAnswer, Sink
 
 QUERY = """
 REGISTER QUERY links STARTING AT 1970-01-01T00:01:00Z
@@ -35,13 +36,13 @@ def events(count: int = 1200) -> list[Event]:
 
 @pytest.fixture
 def job(runner: Runner) -> Job:
-    return job_for(QUERY, runner.write({"s": events()}, files=3), records_per_batch=100)
+    return job_for(QUERY, runner.write({"s": events()}, files=3), batch_events=100)
 
 
 @pytest.fixture(scope="module")
 def expected(running: object, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     undisturbed = Runner(running, tmp_path_factory.mktemp("undisturbed"))  # type: ignore[arg-type]
-    lines, _ = undisturbed.run(job_for(QUERY, undisturbed.write({"s": events()}, files=3), records_per_batch=100))
+    lines, _ = undisturbed.run(job_for(QUERY, undisturbed.write({"s": events()}, files=3), batch_events=100))
     assert lines.text.count(b"\n") > 100
     return lines.text
 
@@ -54,7 +55,7 @@ class Once(Sink):
         self._then = then
         self.called = False
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         if batch >= self._batch and not self.called:
             self.called = True
             self._then()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.spark.test_recovery import QUERY, events
-from tests.support.spark_runs import Lines, Runner, job_for
+from tests.support.jobs import job_for
+from tests.support.spark_runs import Lines, Runner
 
 import anabranch
 from anabranch.runner.folder import RunFolder
@@ -12,7 +13,7 @@ from anabranch.runner.letters import LetterFiles
 
 
 def test_answers_are_the_same_bytes_and_become_tables_of_spark(runner: Runner) -> None:
-    job = job_for(QUERY, runner.write({"s": events(300)}), records_per_batch=100)
+    job = job_for(QUERY, runner.write({"s": events(300)}), batch_events=100)
     on_spark, _ = runner.run(job)
     here = Lines()
     folder = RunFolder(str(runner.path / "local"))

@@ -19,8 +19,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.support.jobs import changed, job_for, queries_of
 from tests.support.push import Broker, free_port, needs_mosquitto, publish, wait_until
-from tests.support.spark_runs import Lines, Runner, job_for, queries_of
+from tests.support.spark_runs import Lines, Runner
 from tests.support.watched import Watched
 
 from anabranch.engine.answers import Answer
@@ -41,8 +42,8 @@ from anabranch.sources.base import Limit
 from anabranch.sources.files import FileSource
 from anabranch.sources.following import FollowedFiles
 from anabranch.sources.open import open_source
-from anabranch.sources.wanted import open_stream, wanted_streams
-from anabranch.syntax.languages import QueryText
+from anabranch.sources.stream_specs import open_stream, stream_specs
+from anabranch.syntax.languages import script
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -77,7 +78,7 @@ def lines_of(events: Sequence[Event]) -> list[bytes]:
 def told_here(job: Job) -> tuple[list[Answer], list[bytes]]:
     """What the engine in this process makes of a job's input: the answers, and the records that it sets aside."""
     engine = job.engine()
-    engine.reconcile(job.registrations())
+    engine.reconcile(job.queries)
     letters: list[bytes] = []
     for stream in job.streams:
         decode, source = stream.decoding.decoder(), stream.source
@@ -151,10 +152,10 @@ def test_records_of_any_shape_are_told_as_without_spark(
     (tmp_path / name).write_bytes(content)
     text = LOAD.format(file=name) + QUERY
     streams = tuple(
-        open_stream(wanted, lambda name, address, events: open_source(name, address, records_are_events=events))
-        for wanted in wanted_streams([], [QueryText(text, str(tmp_path / "query.seraph"))])
+        open_stream(spec, lambda name, address, events: open_source(name, address, records_are_events=events))
+        for spec in stream_specs([], [script(text, str(tmp_path / "query.seraph"))])
     )
-    job = Job(streams, queries_of(text), ordered=True, forms=("json", "typed"), records_per_batch=40)
+    job = changed(Job(streams, queries_of(text), ordered=True, forms=("json", "typed")), batch_events=40)
     lines, run = runner.run(job)
     assert lines.text.decode() == text_of(told_here(job)[0])
     assert run.progress.status["events"] == sum(record["kind"] == "ride" for record in RECORDS)
@@ -201,7 +202,7 @@ def test_a_broken_gzip_file_ends_the_run_with_its_name_and_a_hint(runner: Runner
     (folder / "a.ndjson").write_bytes(b"".join(lines_of(rides(1))))
     (folder / "b.ndjson.gz").write_bytes(packed[:cut] if cut < 0 else packed[:cut] + b"\xff" * 30 + packed[cut + 30 :])
     with pytest.raises(StreamError) as raised:
-        runner.run(job_for(QUERY, {"input": FileSource("input", str(folder))}, records_per_batch=31))
+        runner.run(job_for(QUERY, {"input": FileSource("input", str(folder))}, batch_events=31))
     assert str(raised.value).startswith(f"{folder}/b.ndjson.gz: not a whole gzip file: ")
     assert str(raised.value).splitlines()[-1].startswith("hint: it was cut off")
 
@@ -315,7 +316,7 @@ def test_records_set_aside_are_in_the_dead_letters_once_also_after_a_restart(run
     folder.mkdir()
     for number, first in enumerate(range(0, len(lines), 100)):
         (folder / f"{number}.ndjson").write_bytes(b"".join(lines[first : first + 100]))
-    job = job_for(QUERY, {"input": FileSource("input", str(folder))}, records_per_batch=40)
+    job = job_for(QUERY, {"input": FileSource("input", str(folder))}, batch_events=40)
     out = tmp_path / "out.ndjson"
     for batches in (2, 3, 1000):
         watched = Watched()
@@ -353,7 +354,7 @@ def test_corrections_lead_to_the_answers_of_the_sorted_stream(runner: Runner, tm
     shuffled = events[:-1]
     Random(3).shuffle(shuffled)
     shuffled.append(events[-1])
-    job = job_for(text, runner.write({"input": shuffled}, files=3), records_per_batch=30, late=LatePolicy("correct"))
+    job = job_for(text, runner.write({"input": shuffled}, files=3), batch_events=30, late=LatePolicy("correct"))
     first, _ = runner.run(job, should_stop=(watched := Watched()).reached(2), sinks=[watched])
     second, run = runner.run(job)
     told = Lines()
@@ -376,7 +377,7 @@ def test_queries_may_change_over_a_restart_and_windows_are_kept(runner: Runner, 
     before = query("kept", "PT4M") + query("gone", "PT1M") + query("other", "PT1M")
     after = query("kept", "PT4M") + query("new", "PT3M") + query("other", "PT2M")
     out = tmp_path / "out.ndjson"
-    job = job_for(before, sources, records_per_batch=60)
+    job = job_for(before, sources, batch_events=60)
     watched = Watched()
     runner.run(job, should_stop=watched.reached(3), sinks=[LinesFile(out), watched])
     kept = [row["at"] for row in rows_of(out.read_text()) if row["query"] == "kept"]

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import anabranch
-from anabranch.engine.ingestion import mappings
+from anabranch.engine.ingestion import RecordMapping
 from anabranch.errors import EvaluationError, QueryError
 from anabranch.formats.events import graph_from
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Node, Relationship
+from anabranch.syntax.languages import script
 
 from .tck_values import expected_shape, shape_of
 
@@ -103,7 +104,7 @@ def _written_graph(statements: list[str]) -> PropertyGraph:
         names = sorted(rows[0]) if rows else []
         rebind = f"WITH {', '.join(f'row.{name} AS {name}' for name in names)}" if names else "WITH row"
         text = f"LOAD STREAM FROM 'setup' AS event AT 0 UNWIND event.rows AS row {rebind} {match['writes']}"
-        event = mappings(text)[0].event_of({"rows": rows}, 0, number)
+        event = RecordMapping(script(text).ingestions[0]).event_of({"rows": rows}, 0, number)
         if event is not None:
             nodes = {**graph.nodes, **{node.id: node for node in event.nodes}}
             graph = PropertyGraph(nodes.values(), [*graph.relationships.values(), *event.relationships])

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from anabranch import Session
-from anabranch.cli.inputs import open_inputs
 from anabranch.model.event import Event
 from anabranch.model.terms import XSD_INTEGER, Literal
-from anabranch.syntax.languages import QueryText
+from anabranch.sources.base import as_event
+from anabranch.sources.open import open_source
 
 from .tck import suites_folder
 
@@ -33,11 +33,9 @@ def answered(query: Path) -> dict[int, set[frozenset[tuple[str, Any]]]]:
     text = query.read_text(encoding="utf-8")
     session = Session.local([STREAM], windows="right-open")
     registered = session.register(text, file_name=query.name)
-    inputs = open_inputs([(STREAM, str(FOLDER / "csrbench-stream.nt.tsv"))], [QueryText(text, query.name)])
-    for stream, event in inputs.merged():
-        if event is not None:
-            assert isinstance(event, Event), event
-            session.push(stream, event)
+    for event in open_source(STREAM, str(FOLDER / "csrbench-stream.nt.tsv")).read_all(as_event):
+        assert isinstance(event, Event), event
+        session.push(STREAM, event)
     session.finish()
     found = {}
     for answer in registered.poll():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.formats import answers as answer_formats
@@ -17,6 +18,7 @@ from anabranch.model.event import Event
 from anabranch.runner import cell as cells
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
+from anabranch.runner.options import RunOptions
 from anabranch.runner.rows import CellRow, Packed
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
@@ -64,7 +66,6 @@ class DictState:
 
 def job_of(case: Case, late: LatePolicy | None = None) -> Job:
     """The job that runs a case."""
-    registrations = languages.registrations(case.query, file_name=case.path.name)
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else []
     names = names or list(case.streams) or ["stream"]
     streams = tuple(OpenedStream(GeneratorSource(name, "graph", {"count": "0"}), Decoding(name), "") for name in names)
@@ -73,17 +74,12 @@ def job_of(case: Case, late: LatePolicy | None = None) -> Job:
         case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
         case.parameters,
         case.now,
-        case.query,
-        case.path.name,
     )
     return Job(
         streams,
-        tuple(replace(options, source_name=one.name) for one in registrations),
-        case.graphs,
-        lateness=case.lateness,
-        late=late or LatePolicy(),
-        until=case.until,
-        drain=case.drain,
+        compile_queries([languages.script(case.query, case.path.name)], options),
+        RunOptions(lateness=case.lateness, late=late or LatePolicy(), until=case.until, drain=case.drain),
+        graphs=case.graphs,
         ordered=True,
         forms=("typed",),
     )

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from anabranch.engine.query import QueryOptions
 from anabranch.formats.ndjson import write_ndjson
 from anabranch.model.event import Event
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
-from anabranch.runner.telling import Observers
-from anabranch.sinks.base import Ledger, Sink, Told
-from anabranch.sources.base import Decoding, OpenedStream, Source
+from anabranch.runner.outlet import Observers
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
+from anabranch.sources.base import Source
 from anabranch.sources.files import FileSource
 from anabranch.spark.run import SparkRun
 from anabranch.spark.session import RunningSpark
-from anabranch.syntax import languages
 
 
 class Lines(Sink):
@@ -28,16 +26,16 @@ class Lines(Sink):
     forms = ("json", "typed")
 
     def __init__(self) -> None:
-        self.batches: dict[int, list[Told]] = {}
+        self.batches: dict[int, list[RenderedAnswer]] = {}
 
     def open(self, ledger: Ledger) -> None:
         pass
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         self.batches[batch] = list(answers)
 
     @property
-    def told(self) -> list[Told]:
+    def told(self) -> list[RenderedAnswer]:
         return [told for _, answers in sorted(self.batches.items()) for told in answers]
 
     @property
@@ -78,19 +76,10 @@ class Runner:
         try:
             folder.check(job)
             letters = LetterFiles(str(self.path / "dead.ndjson"))
-            run = SparkRun(job, folder, [lines, *sinks], letters, observers=Observers(on_note=self.notes.append))
+            observers = Observers(on_note=self.notes.append)
+            run = SparkRun(job, folder, [lines, *sinks], letters, observers, running=self.running)
             if not folder.finished(job.fingerprint):
-                run.run(should_stop, self.running)
+                run.run(should_stop)
         finally:
             folder.close()
         return lines, run
-
-
-def queries_of(text: str, options: QueryOptions | None = None) -> tuple[QueryOptions, ...]:
-    options = replace(options or QueryOptions(), text=text)
-    return tuple(replace(options, source_name=one.name) for one in languages.registrations(text))
-
-
-def job_for(text: str, sources: Mapping[str, Source], **more: object) -> Job:
-    streams = tuple(OpenedStream(source, Decoding(name), name) for name, source in sources.items())
-    return Job(streams, queries_of(text), ordered=True, forms=("json", "typed"), **more)  # type: ignore[arg-type]

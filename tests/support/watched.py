@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import RenderedAnswer, Sink
 
 PATIENCE = 180.0  # seconds, on a busy machine
 
@@ -26,7 +26,7 @@ class Watched(Sink):
         self._after = list(after)
         self._deadline = time.monotonic() + PATIENCE
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         self.batches += 1
         self._answers.update((answer.query, answer.number) for answer in answers)
         if self._after:

@@ -27,8 +27,7 @@ from anabranch.errors import EngineError, StreamError
 
 if TYPE_CHECKING:
     from anabranch.cli.connectivity_plot import Plot
-    from anabranch.cli.inputs import Meter
-    from anabranch.cli.summary import Bar
+    from anabranch.cli.summary import Bar, Meter
     from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.formats.deadletter import DeadLetters, MalformedRecord
     from anabranch.formats.edges import EdgeChunk
@@ -304,7 +303,7 @@ def _refuse_place(plot: str | None) -> None:
 @contextmanager
 def _opened(edges: str) -> Iterator[tuple[BinaryIO, Meter]]:
     """The file of the edges, through gzip if it is that, and how much of it there is."""
-    from anabranch.cli.inputs import Meter
+    from anabranch.cli.summary import Meter
     from anabranch.sources.lines import explained, unpacked, unpacked_pipe
 
     if edges == STDIN:

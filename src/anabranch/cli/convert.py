@@ -25,7 +25,7 @@ from anabranch.errors import EngineError, MalformedEventError
 
 if TYPE_CHECKING:
     from anabranch.cli.deadletters import SetAside
-    from anabranch.cli.inputs import Meter
+    from anabranch.cli.summary import Meter
     from anabranch.formats.deadletter import MalformedRecord
     from anabranch.model.event import Event
 
@@ -71,8 +71,7 @@ def convert(
       zcat log.tsv.gz | anabranch convert - - --from tsv --to ndjson-elements
     """
     from anabranch.cli.deadletters import SetAside
-    from anabranch.cli.inputs import Meter
-    from anabranch.cli.summary import Bar
+    from anabranch.cli.summary import Bar, Meter
     from anabranch.formats.streams import checked, format_of, write_events
     from anabranch.model.mapping import Mapping
 
@@ -128,23 +127,18 @@ def _records(source: str, given: str | None, meter: Meter) -> Iterator[Event | M
 
 def _of_source(address: str, meter: Meter) -> Iterator[Event | MalformedRecord]:
     """The records of an address, read as a run reads them."""
-    from anabranch.sources.base import Limit, as_event
+    from anabranch.sources.base import Backlog, as_event
     from anabranch.sources.open import open_source
 
     source = open_source("", address)
     if not source.finite:
         raise EngineError(f"{address} never ends\nhint: give it an end, such as gen:bikes?count=1000 or until=end")
-    offset = source.begin()
-    meter.total = source.backlog(offset).total
-    try:
-        while not source.ended(offset):
-            end = source.ahead(offset, Limit())
-            for piece in source.pieces(offset, end):
-                yield from source.read(piece, as_event)
-            offset = end
-            meter.done = source.backlog(offset).done
-    finally:
-        source.close()
+    meter.total = source.backlog(source.begin()).total
+
+    def note(backlog: Backlog) -> None:
+        meter.done = backlog.done
+
+    return source.read_all(as_event, note)
 
 
 def _good(
@@ -154,7 +148,7 @@ def _good(
     count = 0
     for record in records:
         if isinstance(record, MalformedEventError):
-            letters.add_malformed("convert", record)
+            letters.add_malformed(record)
             continue
         count += 1
         if count % _TOLD_EVERY == 0:

@@ -1,6 +1,6 @@
-"""Records that were set aside during a run: malformed ones and late ones, each in a file of its stream.
+"""Malformed records that `convert` sets aside, in one file.
 
-Invariant: a file is made when the first record needs it, so a clean run leaves nothing behind.
+Invariant: the file is made when the first record needs it, so a clean conversion leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -9,42 +9,27 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.deadletter import DeadLetters, ahead, file_for, late
-from anabranch.model.event import Event
+from anabranch.formats.deadletter import DeadLetters
 
 
 class SetAside:
-    def __init__(self, path: str | None = None) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._files: dict[str, BinaryIO] = {}
-        self._letters: dict[str, DeadLetters] = {}
+        self._file: BinaryIO | None = None
+        self._letters: DeadLetters | None = None
         self.malformed = 0
-        self.late = 0
-        self.ahead = 0
 
     @property
     def paths(self) -> list[str]:
-        return list(self._files)
+        return [] if self._file is None else [self._path]
 
-    def add_malformed(self, stream: str, error: MalformedEventError) -> None:
+    def add_malformed(self, error: MalformedEventError) -> None:
         self.malformed += 1
-        self._of(stream).write(error)
-
-    def add_late(self, stream: str, event: Event) -> None:
-        self.late += 1
-        self._of(stream).write(late(event))
-
-    def add_ahead(self, stream: str, event: Event) -> None:
-        self.ahead += 1
-        self._of(stream).write(ahead(event))
-
-    def _of(self, stream: str) -> DeadLetters:
-        path = self._path or file_for(stream)
-        if path not in self._letters:
-            self._files[path] = Path(path).open("wb")  # noqa: SIM115  closed by close()
-            self._letters[path] = DeadLetters(self._files[path])
-        return self._letters[path]
+        if self._letters is None:
+            self._file = Path(self._path).open("wb")  # noqa: SIM115  closed by close()
+            self._letters = DeadLetters(self._file)
+        self._letters.write(error)
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        if self._file is not None:
+            self._file.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from anabranch.api import carrier
 from anabranch.cli.console import Terminal
 from anabranch.cli.failures import draw_error
 from anabranch.cli.serving import Place, has_browser, serve
@@ -27,21 +28,16 @@ from anabranch.cli.signals import stopping
 from anabranch.cli.values import clock, day
 from anabranch.cli.writers import answer_of, rows_table
 from anabranch.engine.answers import Answer
-from anabranch.engine.query import QueryOptions
-from anabranch.errors import QueryError
 from anabranch.model.spelling import Terms
 from anabranch.model.terms import Literal
 from anabranch.model.values import Value
-from anabranch.runner.folder import RunFolder
-from anabranch.runner.inprocess import InProcessRun
-from anabranch.runner.job import Job, make_job
-from anabranch.runner.letters import LetterFiles
-from anabranch.runner.telling import Observers, Progress
-from anabranch.sinks.base import Sink, Told
+from anabranch.runner.opening import open_run
+from anabranch.runner.options import RunOptions
+from anabranch.runner.outlet import Observers, RunProgress
+from anabranch.runner.spec import RunSpec
+from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.console import Console
-from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.examples import examples
-from anabranch.sources.open import open_source
 from anabranch.spark.java import require_java
 from anabranch.syntax import languages
 
@@ -142,19 +138,19 @@ class LiveTable(Sink):
         self._remark = remark
         self._answer: Answer | None = None
         self._answers = 0
-        self._progress = Progress()
+        self._progress = RunProgress()
         self._begun = time.monotonic()
         self._live = Live(console=terminal.out, refresh_per_second=_REFRESH, get_renderable=self._drawn)
 
     def open(self, ledger: object) -> None:
         self._live.start()
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         if answers:
             self._answers += len(answers)
             self._answer = answer_of(answers[-1])
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: RunProgress) -> None:
         self._progress = progress
 
     def close(self) -> None:
@@ -191,50 +187,22 @@ def _short(value: Value) -> Value:
 def in_terminal(asked: Auctions, terminal: Terminal) -> None:
     """Answers in the terminal: a live table, or lines of JSON into a pipe."""
     asked.check()
-    found = languages.registrations(query_text(), FILE)
+    script = languages.script(query_text(), FILE)
     remark = f"{asked.address} {_where(asked)} · Ctrl-C ends it"
     observers = Observers()
     sink: Sink = Console("json")
     if terminal.out.is_terminal:
-        table = sink = LiveTable(terminal, Terms((*found[0].prefixes, *_PREFIXES)), remark)
+        table = sink = LiveTable(terminal, Terms((*script.registrations[0].prefixes, *_PREFIXES)), remark)
         observers.on_progress = table.progress
     else:
         terminal.note(remark, style="dim")
-    folder = RunFolder(asked.data)
-    folder.open()
-    try:
-        job = _job(asked, sink)
-        folder.check(job)
-        if folder.finished(job.fingerprint):
-            terminal.note(f"nothing to do: the run in {folder.path} has answered its whole input", style="dim")
+    options = RunOptions(engine=asked.engine, checkpoint=asked.data)
+    spec = RunSpec.of([script], [(STREAM, asked.address)], options)
+    with open_run(spec, [sink], carrier(options), observers) as opened:
+        if opened.is_finished:
+            terminal.note(f"nothing to do: the run in {opened.folder.path} has answered its whole input", style="dim")
             return
-        with stopping(folder.close) as stopped:
-            failures = _carry(asked, job, folder, sink, observers, stopped)
-    finally:
-        folder.close()
-    for failure in failures:
+        with stopping(opened.folder.close) as stopped:
+            opened.carry(stopped)
+    for failure in opened.run.failures:
         draw_error(failure, terminal)
-
-
-def _carry(
-    asked: Auctions, job: Job, folder: RunFolder, sink: Sink, observers: Observers, stopped: Callable[[], bool]
-) -> Sequence[QueryError]:
-    letters = LetterFiles(str(folder.path / "dead.ndjson"))
-    if asked.engine == "local":
-        local = InProcessRun(job, folder, [sink], letters, observers)
-        local.run(stopped)
-        return local.failures
-    from anabranch.spark.run import SparkRun
-
-    carried = SparkRun(job, folder, [sink], letters, observers=observers)
-    carried.run(stopped)
-    return carried.failures
-
-
-def _job(asked: Auctions, sink: Sink) -> Job:
-    text = query_text()
-    queries = [
-        QueryOptions(text=text, file_name=FILE, source_name=one.name) for one in languages.registrations(text, FILE)
-    ]
-    stream = OpenedStream(open_source(STREAM, asked.address), Decoding(STREAM), asked.address)
-    return make_job([stream], queries, [sink])

@@ -108,13 +108,13 @@ def explained(
     from anabranch.engine.running import Running
     from anabranch.optimizer import Knowledge, optimize
     from anabranch.sources.static import graph_files
-    from anabranch.syntax.languages import QueryText, language_of
+    from anabranch.syntax.languages import language_of, script
 
     graphs: dict[str, object] = {}
     given = options.graph_paths(graph)
     if given or is_script(text, file_name):
         places = {place for _, place in given}
-        for file in graph_files(given, [QueryText(text, file_name)] if is_script(text, file_name) else []):
+        for file in graph_files(given, [script(text, file_name)] if is_script(text, file_name) else []):
             # A plan is not worth a fetch from the web, nor a refusal for want of a file.
             if places & set(file.places) or all((Path(file.folder) / one).is_file() for one in file.places):
                 graphs[file.name] = file.load()

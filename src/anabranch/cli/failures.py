@@ -5,7 +5,6 @@ Invariant: a mistake of the user never shows a traceback; a defect of ours says 
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import re
@@ -26,6 +25,7 @@ from anabranch.errors import (
     QueryError,
     StreamError,
 )
+from anabranch.sinks.durable import MAKE_ROOM, NO_ROOM
 
 OK = 0
 FAILED = 1
@@ -36,7 +36,6 @@ SET_ASIDE = 5
 
 P = ParamSpec("P")
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """Errors that only writing gives."""
 
 _HEAD = re.compile(r"^(error|warning)(\[[^\]]+\])?:", re.MULTILINE)
@@ -81,13 +80,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 def _from_system(error: OSError) -> AnabranchError:
     """An error of the operating system in the user's words: output that has no room, else input that is not there."""
     reason = error.strerror or str(error)
-    if error.errno in _NO_ROOM:
+    if error.errno in NO_ROOM:
         place = f" {error.filename}" if error.filename else ""
-        return EngineError(
-            f"cannot write{place}: {reason[:1].lower()}{reason[1:]}\n"
-            "hint: make room where the output, the dead letters and the checkpoint go; with --checkpoint the same "
-            "command goes on"
-        )
+        return EngineError(f"cannot write{place}: {reason[:1].lower()}{reason[1:]}\nhint: {MAKE_ROOM}")
     return InputError(f"{error.filename}: {reason}" if error.filename else reason)
 
 

@@ -5,11 +5,13 @@ Invariant: the exit code says what happened; the answers up to there were writte
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anabranch.cli import options
+from anabranch.cli.arguments import takes
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import FAILED, SET_ASIDE, guarded
 from anabranch.cli.options import (
@@ -29,16 +31,19 @@ from anabranch.cli.options import (
     WindowsOption,
 )
 
+if TYPE_CHECKING:
+    from anabranch.runner.options import RunOptions
 
-@guarded
-def run(
+
+@dataclass(frozen=True, slots=True)
+class RunArguments:
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Query files: REGISTER QUERY, one or more; - is stdin.")
-    ],
+    ]
     stream: Annotated[
         list[str] | None,
         typer.Option("--stream", "-s", metavar="NAME=ADDRESS", help="A stream: a path, - or a URI. Repeatable."),
-    ] = None,
+    ] = None
     graph: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,54 +52,54 @@ def run(
             metavar="NAME=FILE",
             help="A static graph, JSON or RDF; RDF without a name is what SPARQL sees by default. Repeatable.",
         ),
-    ] = None,
+    ] = None
     refresh: Annotated[
         str | None,
         typer.Option(metavar="DURATION", help="How often static graphs are looked at for changes, such as PT1M."),
-    ] = None,
+    ] = None
     vocabulary: Annotated[
         str | None,
         typer.Option(metavar="IRI", help="The namespace of names where RDF and property graphs meet."),
-    ] = None,
+    ] = None
     rules: Annotated[
         str, typer.Option(metavar="RULES", help="Rewrites: all, none, or names with commas in between.")
-    ] = "all",
+    ] = "all"
     evaluator: Annotated[
         Evaluator, typer.Option(help="Who answers SPARQL: our own algebra, or the plug-in (pyoxigraph).")
-    ] = Evaluator.own,
+    ] = Evaluator.own
     force: Annotated[
         Force, typer.Option(help="How answers are found: on changes where it can be, or by computing them anew.")
-    ] = Force.auto,
+    ] = Force.auto
     matcher: Annotated[
         Matcher, typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways.")
-    ] = Matcher.auto,
+    ] = Matcher.auto
     index: Annotated[
         Index, typer.Option(help="What answers connected() and its kin: the recency tree, or BIC where slides fit.")
-    ] = Index.recency,
+    ] = Index.recency
     max_matches: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="The most matches a pattern may keep, or tell at once."),
-    ] = None,
+    ] = None
     max_state: Annotated[
         str | None, typer.Option(metavar="SIZE", help="The most memory that one pattern may take, such as 500MB.")
-    ] = None,
+    ] = None
     verify: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Compare every N-th answer with the plain evaluator's; 0: none."),
-    ] = 0,
+    ] = 0
     on_error: Annotated[
         OnError, typer.Option(help="A row on which an expression fails: skip and count it, or end its query.")
-    ] = OnError.skip,
+    ] = OnError.skip
     max_steps: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most steps that one evaluation of a query may need.")
-    ] = 50_000_000,
+    ] = 50_000_000
     engine: Annotated[
         Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
-    ] = Engine.spark,
+    ] = Engine.spark
     output: Annotated[
         Output | None,
         typer.Option("--output", "-o", help="The answers on stdout. \\[table; none with --sink]", show_default=False),
-    ] = None,
+    ] = None
     sink: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,60 +107,104 @@ def run(
             metavar="ADDRESS",
             help="Where answers go: out.ndjson, out/, parquet:out/, kafka://, https://. Repeatable.",
         ),
-    ] = None,
+    ] = None
     checkpoint: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Where the run keeps what it needs to go on after a crash."),
-    ] = None,
-    windows: WindowsOption = Windows.trailing,
+    ] = None
+    windows: WindowsOption = Windows.trailing
     conflicts: Annotated[
         Conflicts, typer.Option(help="Events that disagree about an element: the newest value, or an empty window.")
-    ] = Conflicts.latest,
+    ] = Conflicts.latest
     lateness: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How far out of order events may come, such as PT5S.")
-    ] = None,
+    ] = None
     late: Annotated[
         str,
         typer.Option(
             metavar="POLICY", help="Events later than that: drop them, or correct (correct:PT1H) the answers."
         ),
-    ] = "drop",
+    ] = "drop"
     idle_timeout: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION", help=f"A live stream silent for so long is idle. [{options.LIVE_IDLE_TIMEOUT}]"
         ),
-    ] = None,
-    idle: options.Idle = "correct",
-    ahead: options.Ahead = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch files and directories for what comes.")] = False,
-    kafka_broker: KafkaBroker = None,
-    param: Params = None,
+    ] = None
+    idle: options.Idle = "correct"
+    ahead: options.Ahead = None
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch files and directories for what comes.")] = False
+    kafka_broker: KafkaBroker = None
+    param: Params = None
     until: Annotated[
         str | None,
         typer.Option(metavar="INSTANT", help="Evaluate up to an instant after the input's end, or until 'drained'."),
-    ] = None,
+    ] = None
     dead_letter: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where malformed and late events go. [NAME.dead.ndjson]")
-    ] = None,
-    query: Annotated[
-        list[str] | None, typer.Option("--query", metavar="NAME", help="Only this query. Repeatable.")
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 when events were set aside.")] = False,
+    ] = None
+    query: Annotated[list[str] | None, typer.Option("--query", metavar="NAME", help="Only this query. Repeatable.")] = (
+        None
+    )
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 when events were set aside.")] = False
     batch_events: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="At most so many records per stream and batch.")
-    ] = None,
-    master: Annotated[str, typer.Option(metavar="URL", help="The Spark master.")] = "local[*]",
+    ] = None
+    master: Annotated[str, typer.Option(metavar="URL", help="The Spark master.")] = "local[*]"
     conf: Annotated[
         list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A Spark property. Repeatable.")
-    ] = None,
+    ] = None
     metrics_port: Annotated[
         int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Figures for Prometheus on this port.")
-    ] = None,
-    summary: Annotated[SummaryForm, typer.Option(help="The summary on stderr.")] = SummaryForm.text,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no status line.")] = False,
-    color: Color = None,
-) -> None:
+    ] = None
+    summary: Annotated[SummaryForm, typer.Option(help="The summary on stderr.")] = SummaryForm.text
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no status line.")] = False
+    color: Color = None
+
+    def options(self) -> RunOptions:
+        """The options of the run that is asked for."""
+        from anabranch.engine.running import Running
+        from anabranch.engine.session import parameter_values
+        from anabranch.model.mapping import Mapping as ModelMapping
+        from anabranch.runner.options import RunOptions
+
+        until, drain = options.until(self.until)
+        return RunOptions(
+            windows=self.windows.value,
+            conflicts=self.conflicts.value,
+            evaluator=self.evaluator.value,
+            parameters=parameter_values(options.parameters(self.param)),
+            mapping=ModelMapping(options.vocabulary(self.vocabulary)),
+            rules=options.rules(self.rules),
+            running=Running(
+                self.force.value,
+                self.matcher.value,
+                self.max_matches,
+                options.size(self.max_state, "--max-state"),
+                self.verify,
+                self.index.value,
+                self.on_error.value,
+                self.max_steps,
+            ),
+            lateness=options.lateness(self.lateness),
+            late=options.late_policy(self.late),
+            timing=options.timing(self.idle_timeout, self.idle, self.ahead),
+            until=until,
+            drain=drain,
+            refresh=options.interval(self.refresh, "--refresh"),
+            follow=self.follow,
+            batch_events=self.batch_events,
+            checkpoint=self.checkpoint,
+            dead_letter=self.dead_letter,
+            engine=self.engine.value,
+            master=self.master,
+            conf=options.pairs(self.conf, "--conf"),
+        )
+
+
+@guarded
+@takes(RunArguments)
+def run(arguments: RunArguments) -> None:
     """Run continuous queries over streams of events and print their answers.
 
     Query files are Seraph (.seraph), C-SPARQL (.csparql), LUPOS (.lupos) or RSP-QL (.rspql); several may run together
@@ -172,82 +221,34 @@ def run(
 
       anabranch run trick.seraph -s rides=events/ --engine local -o json --until drained | jq .row
     """
-    from anabranch.cli.asked import Asked
-    from anabranch.cli.inputs import streams_of
+    from anabranch.cli.carry import carry
     from anabranch.cli.texts import chosen
-    from anabranch.engine.running import Running
-    from anabranch.model.mapping import Mapping as ModelMapping
-    from anabranch.sources.static import graph_files
-    from anabranch.syntax.languages import QueryText, language_of
+    from anabranch.runner.spec import RunSpec
+    from anabranch.syntax.languages import QueryText, script
 
-    terminal = open_terminal(color)
-    options.set_broker(kafka_broker)
-    bounds = options.until(until)
-    texts = chosen([QueryText(options.read_text(file), file) for file in files], query or ())
-    options.refuse_parameters(param, [language_of(*text) for text in texts])
-    streams = options.named_paths(stream, "--stream")
-    sinks = sink or []
-    graph_files_ = graph_files(options.graph_paths(graph), texts)
-    asked = Asked(
-        texts=texts,
-        streams=streams,
-        wanted=streams_of(streams, texts),
-        graph_files=graph_files_,
-        graphs={one.name: one.load() for one in graph_files_},
-        parameters=options.parameters(param),
-        windows=windows.value,
-        conflicts=conflicts.value,
-        lateness=options.lateness(lateness),
-        late=options.late_policy(late),
-        until=bounds[0],
-        drain=bounds[1],
-        dead_letter=dead_letter,
-        output=output.value if output is not None else "none" if sinks else "table",
-        quiet=quiet,
-        mapping=ModelMapping(options.vocabulary(vocabulary)),
-        rules=options.rules(rules),
-        evaluator=evaluator.value,
-        running=Running(
-            force.value,
-            matcher.value,
-            max_matches,
-            options.size(max_state, "--max-state"),
-            verify,
-            index.value,
-            on_error.value,
-            max_steps,
-        ),
-        refresh=options.interval(refresh, "--refresh"),
-        checkpoint=checkpoint,
-        follow=follow,
-        timing=options.timing(idle_timeout, idle, ahead),
-        sinks=sinks,
-        events_per_batch=batch_events,
-        master=master,
-        conf=options.pairs(conf, "--conf"),
-        metrics_port=metrics_port,
-    )
-    asked.check()
-    if engine is Engine.local:
-        from anabranch.cli.run_local import run_local
-
-        given = {"--checkpoint": checkpoint, "--sink": sink, "--follow": follow, "--metrics-port": metrics_port}
-        for name, value in given.items():
-            if value:
-                raise typer.BadParameter("needs Spark; leave out --engine local", param_hint=name)
-        code, done, failed = run_local(asked, terminal)
-    else:
-        from anabranch.cli.run_spark import run_spark
-
-        code, done, failed = run_spark(asked, terminal)
-    if summary is SummaryForm.json:
+    terminal = open_terminal(arguments.color)
+    options.set_broker(arguments.kafka_broker)
+    texts = chosen([QueryText(options.read_text(file), file) for file in arguments.files], arguments.query or ())
+    scripts = [script(*text) for text in texts]
+    options.refuse_parameters(arguments.param, [one.language for each in scripts for one in each.registrations])
+    streams = options.named_paths(arguments.stream, "--stream")
+    if sum(address == options.STDIN for _, address in streams) > 1:
+        raise typer.BadParameter("only one stream can come from stdin", param_hint="--stream")
+    spec = RunSpec.of(scripts, streams, arguments.options(), options.graph_paths(arguments.graph))
+    if spec.lacks_stream:
+        message = "the query reads a stream; name its file, for example --stream rides=events.ndjson"
+        raise typer.BadParameter(message, param_hint="--stream")
+    carried = carry(spec, arguments, terminal)
+    done = carried.summary
+    if arguments.summary is SummaryForm.json:
         terminal.note(done.to_json())
-    elif summary is SummaryForm.text and not quiet:
+    elif arguments.summary is SummaryForm.text and not arguments.quiet:
         if terminal.out.is_terminal and done.rows:
             terminal.note("")
         terminal.note(done.text())
-    if not code and (failed or done.differing):
+    code = carried.code
+    if not code and (carried.failed or done.differing):
         code = FAILED
-    if not code and strict and (done.malformed or done.late or done.ahead):
+    if not code and arguments.strict and (done.malformed or done.late or done.ahead):
         code = SET_ASIDE
     raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""The line that says how a run on Spark stands: once a second, on a terminal only.
+"""The line that says how a run stands: once a second, on a terminal only.
 
 Invariant: it goes to stderr, steps aside for whatever else is printed, and is gone when the run ends.
 """
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColu
 from rich.progress import Progress as RichProgress
 
 from anabranch.cli.values import clock
-from anabranch.runner.telling import Progress
+from anabranch.runner.outlet import RunProgress
 from anabranch.sources.base import OpenedStream
 
 _REFRESH = 1.0
@@ -23,7 +23,8 @@ _FARTHEST = 2**62
 
 
 class StatusLine:
-    def __init__(self, console: Console, shown: bool) -> None:
+    def __init__(self, console: Console, shown: bool, beginning: str = "starting") -> None:
+        self._beginning = beginning
         self._console = console
         self._shown = shown and console.is_terminal
         self._streams: Sequence[OpenedStream] = ()
@@ -31,7 +32,7 @@ class StatusLine:
         self._bar: RichProgress | None = None
         self._visible = False
         self._drawn = 0.0
-        self._progress = Progress()
+        self._progress = RunProgress()
         self._before = (0, time.monotonic())
         self._rate = 0.0
 
@@ -40,7 +41,7 @@ class StatusLine:
         self._before = (0, time.monotonic())
         self.tick()
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: RunProgress) -> None:
         self._progress = progress
 
     def tick(self) -> None:
@@ -80,7 +81,7 @@ class StatusLine:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._bar.add_task("run", total=None, said="starting Spark")
+        self._bar.add_task("run", total=None, said=self._beginning)
         return self._bar
 
     def _backlog(self) -> tuple[int, int | None]:
@@ -100,7 +101,7 @@ class StatusLine:
     def _said(self, now: float) -> str:
         status = self._progress.status
         if not status:
-            return "starting Spark"
+            return self._beginning
         events = status.get("events", 0)
         before, then = self._before
         if now > then and events != before:

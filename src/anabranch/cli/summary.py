@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from anabranch.cli.inputs import Meter
 from anabranch.errors import QueryError, line_and_column
 from anabranch.model.instants import format_instant
 
@@ -93,6 +92,14 @@ def first_words(errors: Iterable[QueryError | None]) -> str:
 
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@dataclass(slots=True)
+class Meter:
+    """How much of the input has been read; a total of None means that nobody knows."""
+
+    total: int | None = 0
+    done: int = 0
 
 
 class Bar:

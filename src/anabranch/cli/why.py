@@ -19,6 +19,7 @@ from anabranch.cli.options import Color, Conflicts, Params, Windows, WindowsOpti
 if TYPE_CHECKING:
     from anabranch.insight.recording import Recording
     from anabranch.insight.shapes import Element, Why, WhyNot
+    from anabranch.sources.base import Source
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file with a continuous query; - is stdin.")]
 Streams = Annotated[
@@ -125,35 +126,43 @@ def _recording(
     windows: Windows,
     conflicts: Conflicts,
 ) -> Recording:
-    from anabranch.cli.inputs import open_inputs
     from anabranch.engine.session import parameter_values
     from anabranch.engine.stream import StreamBuffer
     from anabranch.formats.events import any_graph_from
     from anabranch.insight.recording import Recording
     from anabranch.model.event import Event
+    from anabranch.sources.address import parse_address
+    from anabranch.sources.open import open_source
     from anabranch.sources.static import graph_files
-    from anabranch.syntax.languages import QueryText
+    from anabranch.sources.stream_specs import open_stream, stream_specs
+    from anabranch.syntax import languages
 
-    text = QueryText(options.read_text(file), file)
-    inputs = open_inputs(options.named_paths(stream, "--stream"), [text])
-    if inputs.live:
+    script = languages.script(options.read_text(file), file)
+
+    def finite_source(name: str, address: str, records_are_events: bool) -> Source:
+        if not parse_address(address).is_pushed:
+            source = open_source(name, address, records_are_events=records_are_events)
+            if source.finite:
+                return source
         raise typer.BadParameter("only a stream that ends can be looked back on", param_hint="--stream")
+
     length = options.lateness(lateness)
     events: dict[str, list[Event]] = {}
     refused = 0
-    for one in inputs.streams:
-        accepts = StreamBuffer(one.name, length)
-        kept = events[one.name] = []
-        for record in one.records:
+    for spec in stream_specs(options.named_paths(stream, "--stream"), [script]):
+        opened = open_stream(spec, finite_source)
+        accepts = StreamBuffer(spec.name, length)
+        kept = events[spec.name] = []
+        for record in opened.source.read_all(opened.decoding.decoder()):
             if isinstance(record, Event) and accepts.push(record):
                 kept.append(record)
             else:
                 refused += 1
     if refused:
         terminal.note(f"{refused:,} malformed or late records were left out", style="yellow")
-    files = graph_files(options.graph_paths(graph), [text])
+    files = graph_files(options.graph_paths(graph), [script])
     return Recording(
-        text.text,
+        script.text,
         query or "",
         parameter_values(options.parameters(param)),
         events,

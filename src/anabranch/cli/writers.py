@@ -1,4 +1,4 @@
-"""Answers as tables, JSON lines, CSV or in the formats of RDF, written as soon as they are known.
+"""Answers as tables for people, and the rows of plain queries in every form.
 
 Invariant: what is written was flushed when `write` returns. JSON and CSV lose no row and no column; a table may fold.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
 from rich import box
 from rich.console import Console
@@ -22,17 +22,16 @@ from anabranch.cli.console import printable
 from anabranch.cli.values import cell, clock, csv_cell, day, number_text, window
 from anabranch.engine.answers import Answer, Correction
 from anabranch.formats import answers as answer_formats
-from anabranch.formats.rdf.results import render
 from anabranch.formats.tables import Table
 from anabranch.model.spelling import Terms
 from anabranch.model.values import Value
-from anabranch.sinks.base import Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.forms import RdfForm, check_form
 
 _OP_STYLES = {"entering": "green", "exiting": "red", "snapshot": "blue"}
 
 
-def answer_of(told: Told) -> Answer:
+def answer_of(told: RenderedAnswer) -> Answer:
     parts = answer_formats.from_typed(told.typed)
     return Answer.told(
         parts.query,
@@ -45,86 +44,27 @@ def answer_of(told: Told) -> Answer:
     )
 
 
-class Writer(Protocol):
-    def write(self, answer: Answer) -> None: ...
+class TableSink(Sink):
+    """Answers as tables for a person. A batch that was drawn to its end is not drawn again."""
 
+    forms = ("typed",)
 
-def make_writer(
-    form: str,
-    console: Console,
-    policy: str,
-    columns: Sequence[Sequence[str]],
-    corrections: bool = False,
-    prefixes: Mapping[str, str] | None = None,
-) -> Writer:
-    """The writer of a form; `columns` are those of every query that will be told, `corrections` whether some may."""
-    match form:
-        case "json":
-            return JsonWriter()
-        case "csv":
-            return CsvWriter(columns, corrections)
-        case "none":
-            return SilentWriter()
-        case "table":
-            return TableWriter(console, policy, prefixes or {})
-        case _:
-            return RdfWriter(form, columns, prefixes or {})
+    def __init__(self, console: Console, windows: str, aside: Callable[[], None], prefixes: Mapping[str, str]) -> None:
+        self._writer = TableWriter(console, windows, prefixes)
+        self._aside = aside
+        self._ledger: Ledger | None = None
 
+    def open(self, ledger: Ledger) -> None:
+        self._ledger = ledger
 
-class SilentWriter:
-    """For runs whose summary is all that is wanted."""
-
-    def write(self, answer: Answer) -> None:
-        pass
-
-
-class JsonWriter:
-    """One object per row and line."""
-
-    def write(self, answer: Answer) -> None:
-        for row in answer.row_dicts():
-            print(json.dumps(row, ensure_ascii=False), flush=False)
-        sys.stdout.flush()
-
-
-class CsvWriter:
-    """One header, then one line per row. Several queries share the header: the columns of all of them.
-
-    Where corrections may come, a column says what a row is: as told (empty), retracted or corrected.
-    """
-
-    def __init__(self, columns: Sequence[Sequence[str]], corrections: bool = False) -> None:
-        self._corrections = corrections
-        self._several = len(columns) > 1
-        self._columns = list(dict.fromkeys(name for names in columns for name in names))
-        self._csv = csv.writer(sys.stdout, lineterminator="\n")
-        head = ["query"] if self._several else []
-        correction = ["correction"] if corrections else []
-        self._csv.writerow([*head, "at", "op", *correction, "win_start", "win_end", *self._columns])
-        sys.stdout.flush()
-
-    def write(self, answer: Answer) -> None:
-        head = [answer.query] if self._several else []
-        head += [str(answer.at), answer.op]
-        head += [answer.correction] if self._corrections else []
-        head += [str(answer.win_start), str(answer.win_end)]
-        for row in answer.dicts():
-            values = (csv_cell(row[name]) if name in row else "" for name in self._columns)
-            self._csv.writerow([*head, *values])
-        sys.stdout.flush()
-
-
-class RdfWriter:
-    """The result formats of SPARQL and the graph formats of RDF: one document an answer."""
-
-    def __init__(self, form: str, columns: Sequence[Sequence[str]], prefixes: Mapping[str, str]) -> None:
-        self._form = RdfForm(form, prefixes)
-        check_form(self._form, columns)
-
-    def write(self, answer: Answer) -> None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(render(self._form.name, answer.parts(), dict(self._form.prefixes)))
-        sys.stdout.buffer.flush()
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
+        assert self._ledger is not None
+        if not answers or self._ledger.get("table") == batch:
+            return
+        self._aside()
+        for one in answers:
+            self._writer.write(answer_of(one))
+        self._ledger.put("table", batch)
 
 
 class TableWriter:

@@ -22,8 +22,8 @@ from anabranch.engine.checkpoint import Json, Recompile
 from anabranch.engine.checks import unknown_name
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
-from anabranch.engine.query import ContinuousQuery, QueryOptions, QueryWarning
-from anabranch.engine.reconcile import Reconciled, Wanted
+from anabranch.engine.query import CompiledQuery, ContinuousQuery, QueryOptions, QueryWarning
+from anabranch.engine.reconcile import Reconciled
 from anabranch.engine.running import Running
 from anabranch.engine.schedule import Ending, Schedule, start
 from anabranch.engine.stream import Origin, StreamBuffer
@@ -250,12 +250,16 @@ class Engine:
 
     def register(self, registration: Registration, options: QueryOptions | None = None) -> ContinuousQuery:
         """Add a query; on running streams it starts from what the buffers hold. Refusals are QueryErrors."""
-        return self.register_all([(registration, options or QueryOptions())])[0]
+        return self.register_all([CompiledQuery(registration, options or QueryOptions())])[0]
 
-    def register_all(self, registrations: Wanted) -> list[ContinuousQuery]:
+    def check(self, queries: Sequence[CompiledQuery]) -> None:
+        """Refuse, by a QueryError, queries that could not be added together to those that are there."""
+        reconcile.check_additions(self._links(), queries, self, self.fixed_streams)
+
+    def register_all(self, queries: Sequence[CompiledQuery]) -> list[ContinuousQuery]:
         """Add queries that may read each other's streams, in whatever order; when one is refused, none is added."""
-        reconcile.check_additions(self._links(), registrations, self, self.fixed_streams)
-        added = [self._add(registration, options) for registration, options in registrations]
+        self.check(queries)
+        added = [self._add(registration, options) for registration, options in queries]
         self._changed()
         return added
 
@@ -266,15 +270,15 @@ class Engine:
         self._schedule.note_readers()
         self._schedule.let_go(self.late)
 
-    def reconcile(self, registrations: Wanted) -> Reconciled:
+    def reconcile(self, queries: Sequence[CompiledQuery]) -> Reconciled:
         """Make the registered queries those of the list, in its order. One that is there with the same name, meaning,
         policies and parameters stays where it is; others are dropped; new and changed ones start from what the
         buffers hold. When one is refused, nothing changes."""
-        change = reconcile.compare(self._queries, registrations, self, self.fixed_streams)
+        change = reconcile.compare(self._queries, queries, self, self.fixed_streams)
         kept = {name: self._queries[name] for name in change.kept}
         self._queries.clear()
         self._registered = 0
-        for registration, options in registrations:
+        for registration, options in queries:
             query = kept.get(registration.name)
             if query is None:
                 self._add(registration, options)

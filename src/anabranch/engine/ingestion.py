@@ -22,7 +22,6 @@ from anabranch.model.graph import EMPTY_GRAPH
 from anabranch.model.temporal import DateTime, LocalDateTime
 from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.snapshot import Context, compile_expression, compile_plan
-from anabranch.syntax import languages
 
 _TIME_FIELDS = ("at", "time", "timestamp", "event_time")
 
@@ -121,11 +120,6 @@ class RecordMapping:
                 return instant_from_json(str(at), "AT")
             case _:
                 return instant_from_json(at, "AT")
-
-
-def mappings(text: str, file_name: str = "<query>") -> tuple[RecordMapping, ...]:
-    """The LOAD STREAM statements of a text."""
-    return tuple(RecordMapping(ingestion) for ingestion in languages.ingestions(text, file_name))
 
 
 # --- steps ---

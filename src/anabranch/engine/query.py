@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from anabranch.algebra.operators import Order, Registration, Source, Static, Window
 from anabranch.algebra.walk import (
@@ -72,6 +72,13 @@ class QueryOptions:
     source_name: str = ""
     evaluator: Evaluator = "own"
     on_error: OnError | None = None  # None: as the engine has it
+
+
+class CompiledQuery(NamedTuple):
+    """A query that was parsed and checked, and the options under which it is registered."""
+
+    registration: Registration
+    options: QueryOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,8 @@ from anabranch.engine.chains import Link
 from anabranch.engine.checkpoint import identity
 from anabranch.engine.checks import check_registration
 from anabranch.engine.progress import LatePolicy
-from anabranch.engine.query import ContinuousQuery, QueryOptions
+from anabranch.engine.query import CompiledQuery, ContinuousQuery, QueryOptions
 from anabranch.engine.stream import StreamBuffer
-
-Wanted = Sequence[tuple[Registration, QueryOptions]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,9 @@ class _Soon:
         return self.engine.stream(name)
 
 
-def check_additions(links: Iterable[Link], wanted: Wanted, engine: Living, fixed_streams: bool) -> None:
+def check_additions(
+    links: Iterable[Link], wanted: Sequence[CompiledQuery], engine: Living, fixed_streams: bool
+) -> None:
     """Refuse queries that cannot be added to those that are there. Refusals are QueryErrors."""
     present = tuple(links)
     soon = (*present, *(_link(registration, engine) for registration, _ in wanted))
@@ -89,7 +89,9 @@ def check_additions(links: Iterable[Link], wanted: Wanted, engine: Living, fixed
         names.append(registration.name)
 
 
-def compare(queries: Mapping[str, ContinuousQuery], wanted: Wanted, engine: Living, fixed_streams: bool) -> Reconciled:
+def compare(
+    queries: Mapping[str, ContinuousQuery], wanted: Sequence[CompiledQuery], engine: Living, fixed_streams: bool
+) -> Reconciled:
     """What must happen so that the wanted queries are there. Refusals are QueryErrors, before anything happens."""
     kept: list[str] = []
     new: list[str] = []

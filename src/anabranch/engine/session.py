@@ -11,7 +11,7 @@ Invariant: a session adds texts, names and conveniences to the engine, and no me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
+from anabranch.engine.compiled import compile_queries, recompile
 from anabranch.engine.engine import Engine, Pushed
 from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
-from anabranch.engine.query import QueryOptions, QueryWarning
+from anabranch.engine.query import CompiledQuery, QueryOptions, QueryWarning
 from anabranch.engine.running import Running
 from anabranch.engine.timing import AheadBound
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
@@ -209,15 +210,14 @@ class Session:
         file_name: str = "<query>",
     ) -> Query:
         """Register the one query of a text. `name` replaces its own; `now` is what STARTING AT NOW means."""
-        found = languages.registrations(text, file_name=file_name)
+        script = languages.script(text, file_name)
+        found = compile_queries([script], self._options(parameters, windows, now))
         if len(found) != 1:
             message = f"expected one REGISTER QUERY and found {len(found)}"
             hint = "register_all() takes texts with several" if found else "begin with REGISTER QUERY"
             raise QueryError([Diagnostic("SER-216", message, hint=hint)], text, file_name)
-        registration = found[0] if name is None else replace(found[0], name=name)
-        options = self._options(found[0], text, parameters, windows, now, file_name)
-        self._engine.register(registration, options)
-        return Query(self._engine, registration.name)
+        registration, options = found[0]
+        return self._registered([CompiledQuery(replace(registration, name=name or registration.name), options)])[0]
 
     def register_all(
         self,
@@ -243,31 +243,22 @@ class Session:
 
         They are registered together: a query may read a stream that a later one makes.
         """
-        wanted = []
-        for text, file_name in texts:
-            for registration in languages.registrations(text, file_name=file_name):
-                wanted.append((registration, self._options(registration, text, parameters, windows, now, file_name)))
-        self._engine.register_all(wanted)
-        return [Query(self._engine, registration.name) for registration, _ in wanted]
+        scripts = [languages.script(*text) for text in texts]
+        return self._registered(compile_queries(scripts, self._options(parameters, windows, now)))
+
+    def _registered(self, queries: Sequence[CompiledQuery]) -> list[Query]:
+        self._engine.register_all(queries)
+        return [Query(self._engine, one.registration.name) for one in queries]
 
     def _options(
-        self,
-        registration: Registration,
-        text: str,
-        parameters: Mapping[str, Value] | None,
-        windows: WindowPolicy | None,
-        now: InstantLike | None,
-        file_name: str,
+        self, parameters: Mapping[str, Value] | None, windows: WindowPolicy | None, now: InstantLike | None
     ) -> QueryOptions:
         return QueryOptions(
             windows=windows or self._windows,
             conflicts=self._conflicts,
             parameters=parameter_values(parameters or {}),
             now=None if now is None else micros(now),
-            text=text,
-            file_name=file_name,
-            source_name=registration.name,
-            evaluator=self._evaluator if registration.language != "seraph" else "own",
+            evaluator=self._evaluator,
             on_error=self._engine.running.on_error,
         )
 
@@ -422,14 +413,6 @@ class Session:
             raise EngineError("this is the checkpoint of an engine, not of a session")
         engine = Engine.from_state(state["engine"], recompile, Oxigraph(), rule_names(state["rules"]))
         return cls(engine, state["windows"], state["conflicts"], state["evaluator"])
-
-
-def recompile(options: QueryOptions) -> Registration:
-    """The registration of a query's text, under its name there."""
-    for registration in languages.registrations(options.text, file_name=options.file_name):
-        if registration.name == options.source_name:
-            return registration
-    raise EngineError(f"the checkpoint's text has no query `{options.source_name}`")
 
 
 def micros(instant: InstantLike) -> int:

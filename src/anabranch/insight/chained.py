@@ -7,43 +7,18 @@ made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows
 from anabranch.engine.chains import event_of
+from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import QueryOptions
-from anabranch.engine.session import recompile
+from anabranch.engine.query import CompiledQuery, QueryOptions
 from anabranch.insight.recording import Recording
 from anabranch.model.event import Event
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.syntax import languages
-
-
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """A query that makes a stream, as it was registered."""
-
-    registration: Registration
-    options: QueryOptions
-
-    def recording(self, of: Recording) -> Recording:
-        """The same streams, seen by this query from its beginning on."""
-        own = self.options
-        return replace(
-            of,
-            query_text=own.text,
-            query_name=self.registration.name,
-            parameters=own.parameters,
-            windows=own.windows,
-            conflicts=own.conflicts,
-            now=own.now,
-            file_name=own.file_name,
-            on_error=own.on_error,
-            begins_at=None,
-            starting_at=None,
-        )
 
 
 def streams_named(registration: Registration) -> set[str]:
@@ -51,10 +26,28 @@ def streams_named(registration: Registration) -> set[str]:
     return {one.stream.name for one in windows(registration.plan) if one.stream.name is not None}
 
 
-def makers_of(registration: Registration, others: Sequence[tuple[Registration, QueryOptions]]) -> list[Maker]:
+def recording_of(maker: CompiledQuery, recording: Recording) -> Recording:
+    """The same streams, seen by a query that makes one of them, from its beginning on."""
+    own = maker.options
+    return replace(
+        recording,
+        query_text=own.text,
+        query_name=maker.registration.name,
+        parameters=own.parameters,
+        windows=own.windows,
+        conflicts=own.conflicts,
+        now=own.now,
+        file_name=own.file_name,
+        on_error=own.on_error,
+        begins_at=None,
+        starting_at=None,
+    )
+
+
+def makers_of(registration: Registration, others: Sequence[CompiledQuery]) -> list[CompiledQuery]:
     """Those of some queries that make what a query reads, and what these read, the nearest first."""
-    by_stream = {one.into: Maker(one, options) for one, options in others if one.into is not None}
-    found: list[Maker] = []
+    by_stream = {one.registration.into: one for one in others if one.registration.into is not None}
+    found: list[CompiledQuery] = []
     waiting = [registration]
     while waiting:
         for name in sorted(streams_named(waiting.pop(0))):
@@ -65,7 +58,7 @@ def makers_of(registration: Registration, others: Sequence[tuple[Registration, Q
     return found
 
 
-def makers(recording: Recording) -> dict[str, Maker]:
+def makers(recording: Recording) -> dict[str, CompiledQuery]:
     """By stream, the query that makes it, of those that the recording does not bring."""
     own = QueryOptions(
         recording.windows,
@@ -77,8 +70,8 @@ def makers(recording: Recording) -> dict[str, Maker]:
         on_error=recording.on_error,
     )
     texts = languages.registrations(recording.query_text, file_name=recording.file_name)
-    found = [Maker(one, replace(own, source_name=one.name)) for one in texts]
-    found += [Maker(recompile(one), one) for one in recording.makers if one.text != recording.query_text]
+    found = [CompiledQuery(one, replace(own, source_name=one.name)) for one in texts]
+    found += [CompiledQuery(recompile(one), one) for one in recording.makers if one.text != recording.query_text]
     return {
         one.registration.into: one
         for one in found
@@ -87,11 +80,11 @@ def makers(recording: Recording) -> dict[str, Maker]:
 
 
 def made_events(
-    recording: Recording, stream: str, made: Mapping[str, Maker], events: Mapping[str, Sequence[Event]]
+    recording: Recording, stream: str, made: Mapping[str, CompiledQuery], events: Mapping[str, Sequence[Event]]
 ) -> list[Event]:
     """What a stream's maker makes of events in the order of time."""
     maker = made[stream]
-    others = makers_of(maker.registration, [(one.registration, one.options) for one in made.values()])
+    others = makers_of(maker.registration, list(made.values()))
     engine = Engine(
         fixed_streams=bool(events),
         mapping=recording.mapping,
@@ -103,7 +96,7 @@ def made_events(
         engine.declare_stream(name)
     for name, graph in recording.graphs.items():
         engine.add_static_graph(name, graph)
-    engine.register_all([(one.registration, one.options) for one in (maker, *others)])
+    engine.register_all([maker, *others])
     for name, some in events.items():
         engine.push(name, some)
     engine.finish(recording.ends_at)

@@ -20,13 +20,13 @@ from anabranch.engine.answers import Row
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.flows import QueryFlow, WindowViews, whole
 from anabranch.engine.progress import END, LatePolicy
-from anabranch.engine.query import ContinuousQuery, QueryOptions
+from anabranch.engine.query import CompiledQuery, ContinuousQuery, QueryOptions
 from anabranch.engine.schedule import start
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraph, Surroundings
 from anabranch.engine.views import View, widest_bounds
 from anabranch.errors import EngineError
-from anabranch.insight.chained import Maker, made_events, makers
+from anabranch.insight.chained import made_events, makers, recording_of
 from anabranch.insight.elements import Things, Unit
 from anabranch.insight.recording import Recording
 from anabranch.model.compare import row_order_key
@@ -103,12 +103,12 @@ class Replay:
         events = [arriving.admit(one)[1] for one in self.recording.events.get(name, ())]
         return sorted(events, key=lambda one: one.event_time)
 
-    def _made(self, name: str, made: Mapping[str, Maker], until: int | None) -> StreamBuffer:
+    def _made(self, name: str, made: Mapping[str, CompiledQuery], until: int | None) -> StreamBuffer:
         """A stream that another query makes; it goes as far as that query does."""
         recording = self.recording
         events = made_events(recording, name, made, {one: self._taken_in(one) for one in recording.events})
         stream = self._filled(name, events, until)
-        stream.made_until = Replay(made[name].recording(recording)).reaches
+        stream.made_until = Replay(recording_of(made[name], recording)).reaches
         return stream
 
     # --- instants ---

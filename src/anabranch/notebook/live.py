@@ -30,7 +30,7 @@ from anabranch.model.spelling import Terms
 from anabranch.model.terms import Iri
 from anabranch.model.values import Value
 from anabranch.notebook.asking import Line
-from anabranch.runner.telling import Observers, Progress
+from anabranch.runner.outlet import Observers, RunProgress
 from anabranch.sinks.memory import MemoryTable
 from anabranch.syntax import languages
 from anabranch.syntax.languages import QueryText
@@ -56,7 +56,7 @@ class LiveQuery:
         self._terms = Terms(self._registration.prefixes)
         self._stop = threading.Event()
         self._error: BaseException | None = None
-        self._progress = Progress()
+        self._progress = RunProgress()
         self._thread = threading.Thread(target=self._run, name=f"query {self.name}", daemon=True)
         self.failures: tuple[QueryError, ...] = ()
 
@@ -111,7 +111,7 @@ class LiveQuery:
         except BaseException as error:
             self._error = error
 
-    def _moved(self, progress: Progress) -> None:
+    def _moved(self, progress: RunProgress) -> None:
         self._progress = progress
         streams = progress.status.get("streams", {}).values()
         until = self._line.until

@@ -16,6 +16,7 @@ from typing import Any
 
 from anabranch.engine.timing import StreamTiming
 from anabranch.runner.refreshing import Refresher, copies
+from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources.base import Limit, Offset, OpenedStream, Piece
 
 Control = dict[str, Any]
@@ -23,7 +24,7 @@ Control = dict[str, Any]
 _IDLE_STEP = 1_000_000  # microseconds: how often a silent stream moves on
 
 
-class Planner:
+class BatchPlanner:
     def __init__(
         self,
         streams: Sequence[OpenedStream],
@@ -45,6 +46,18 @@ class Planner:
         self._clocks = {name: list(said) for name, said in (clocks or {}).items() if name in self._sources}
         self._seen: dict[tuple[str, str], float] = {}
         self._begun_at = clock()
+
+    @classmethod
+    def of(cls, settings: SourceSettings) -> BatchPlanner:
+        refresher = None if settings.refresh is None else Refresher(settings.refresh)
+        return cls(
+            settings.streams,
+            settings.queries,
+            settings.limit,
+            settings.timings,
+            refresher=refresher,
+            clocks=settings.clocks,
+        )
 
     @staticmethod
     def initial() -> Offset:

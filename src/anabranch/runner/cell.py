@@ -30,7 +30,6 @@ from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine, Pushed
 from anabranch.engine.progress import rank
 from anabranch.engine.query import ContinuousQuery, QueryOptions
-from anabranch.engine.session import recompile
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError, QueryError
@@ -197,13 +196,13 @@ class Cell:
         state = _unpack(living.parts[_ENGINE])
         state["queries"] = [_unpack(living.parts[_QUERY + name]) for name in state["queries"]]
         is_whole = self._forget_dropped_streams(state)
-        living.engine.load(state, recompile)
+        living.engine.load(state, self._job.recompile)
         living.engine.failures()  # told when they happened
         living.token = head["token"]
         living.ancestors = head["ancestors"]
         living.queries = head["queries"] if is_whole else "some"
         living.next_chunk = head["next_chunk"]
-        if self._job.refresh is not None:  # else the job's own graphs are those to be seen
+        if self._job.options.refresh is not None:  # else the job's own graphs are those to be seen
             _see(living, head["graphs"])
         living.clocks = head.get("clocks", {})
         living.numbers = head["numbers"]
@@ -260,7 +259,7 @@ class Cell:
         if living.queries == self._job.fingerprint:
             return
         began = living.queries
-        found = living.engine.reconcile(self._job.registrations())
+        found = living.engine.reconcile(self._job.queries)
         living.queries = self._job.fingerprint
         if began:
             yield _status({"new": found.new, "dropped": found.dropped, "kept": found.kept})
@@ -293,7 +292,7 @@ class Cell:
                 yield from self._settle_doubts(living, name, is_over=True)
                 engine.close_stream(name)
         if control["end"]:
-            engine.finish(self._job.until, self._job.drain, control.get("now") or 0)
+            engine.finish(self._job.options.until, self._job.options.drain, control.get("now") or 0)
         elif all(map(is_live, self._job.streams)):
             engine.answer_alone(control.get("now") or 0)
         yield from self._tell(living, bool(control["end"]), set(control["idle"]))
@@ -376,7 +375,7 @@ class Cell:
         computed = sum(query.evaluations for query in queries)
         _count(living, evaluations=computed - living.computed)
         living.computed = computed
-        if self._job.running.verify:
+        if self._job.options.running.verify:
             verified, differing = sum(one.verified for one in queries), sum(one.differing for one in queries)
             _count(living, verified=verified - living.verified[0], differing=differing - living.verified[1])
             living.verified = (verified, differing)

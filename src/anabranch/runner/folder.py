@@ -23,18 +23,17 @@ import tempfile
 import time
 from collections.abc import Set
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 from urllib.parse import quote
 
 from anabranch.errors import EngineError
 from anabranch.runner.job import Job
 from anabranch.runner.local_state import local_offsets
+from anabranch.runner.options import EngineName
 from anabranch.sinks.durable import replacing
 from anabranch.sinks.ledger import FileLedger
 from anabranch.sources.base import Offset
 from anabranch.sources.private import FILE, private_file, private_folder
-
-Engine = Literal["spark", "local"]
 
 FORMAT = 2
 _BY_STREAM = ("streams", "ingestion")  # options that say something of each stream
@@ -121,7 +120,7 @@ class RunFolder:
 
     def check(self, job: Job) -> None:
         """Refuse a folder of another job; note the options of a first run."""
-        options = json.loads(json.dumps(job.options()))
+        options = json.loads(json.dumps(job.settings()))
         file = self.path / "anabranch.json"
         if not file.exists():
             if self.spark.exists():
@@ -156,7 +155,7 @@ class RunFolder:
         with replacing(file, FILE) as new:
             new.write(json.dumps({"format": FORMAT, "options": options}, indent=1).encode())
 
-    def refuse_other_engine(self, engine: Engine) -> None:
+    def refuse_other_engine(self, engine: EngineName) -> None:
         """A checkpoint of Spark's and one of a run without it cannot go on from each other."""
         other = self.local if engine == "spark" else self.spark
         if other.exists():

@@ -1,6 +1,6 @@
 """One run of a job in this process: the same batches, cell and sinks as on Spark, and no Java.
 
-    Planner.ahead -> pack_piece -> Cell.process -> sinks -> commit
+    BatchPlanner.ahead -> pack_piece -> Cell.process -> sinks -> commit
 
 The planner, the packing and the cell are those that Spark carries; here one thread carries them, a batch after the
 other, with the state in SQLite (`local_state`).
@@ -14,29 +14,31 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
-from anabranch.errors import Cancelled, QueryError
-from anabranch.runner.batch_planner import Planner
+from anabranch.errors import Cancelled
+from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cache, Cell
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.local_state import LocalState
+from anabranch.runner.outlet import Observers
 from anabranch.runner.packing import pack_piece
-from anabranch.runner.refreshing import Refresher, refresh_settings
 from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.run import Run
 from anabranch.runner.source_settings import SourceSettings
-from anabranch.runner.telling import Observers, Progress, Telling
 from anabranch.sinks.base import Sink
-from anabranch.sources.base import Limit, Offset
+from anabranch.sources.base import Offset
 
 PATIENCE = 0.5  # seconds that a batch may take before whoever wants it to stop is heard
 
 
-class InProcessRun:
-    """The face of `SparkRun`. `pace` is how long, in seconds, a look for something new is put off after one that found
-    nothing, and the least time from one batch to the next where the input is live."""
+class InProcessRun(Run):
+    """A run whose batches go through this process, one after the other. `pace` is how long, in seconds, a look for
+    something new is put off after one that found nothing, and the least time between two batches of live input."""
+
+    engine = "local"
 
     def __init__(
         self,
@@ -47,54 +49,24 @@ class InProcessRun:
         observers: Observers | None = None,
         pace: float = 0.02,
     ) -> None:
-        self._job = job
-        self._folder = folder
-        self._telling = Telling(sinks, letters, observers)
+        super().__init__(job, folder, sinks, letters, observers)
         self._pace = pace
         self._cache: Cache = {}
 
-    @property
-    def progress(self) -> Progress:
-        return self._telling.progress
-
-    @property
-    def failures(self) -> list[QueryError]:
-        return self._telling.failures
-
-    def run(self, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Run to the end of the input, or until told to stop: between two batches, or in one that takes long, which is
-        then as if it had not begun. The folder is open."""
-        self._folder.refuse_other_engine("local")
-        with self._telling.opened(self._folder.ledger()):
-            state = LocalState(self._folder.local, durable=not self._folder.temporary)
-            try:
-                settings = self._settings()
-                planner = self._planner(settings)
-                try:
-                    with suppress(_Interrupted):
-                        self._go_on(state, planner, settings, should_stop)
-                finally:
-                    planner.close()
-            finally:
-                state.close()
-
-    def _settings(self) -> SourceSettings:
-        job = self._job
-        limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
-        refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
-        return SourceSettings(job.streams, job.fingerprint, limit, job.timings(), refresh, clocks=job.clocks)
-
-    def _planner(self, said: SourceSettings) -> Planner:
-        refresher = None if said.refresh is None else Refresher(said.refresh)
-        return Planner(said.streams, said.queries, said.limit, said.timings, refresher=refresher, clocks=said.clocks)
+    def _carry(self, should_stop: Callable[[], bool]) -> None:
+        """Stops between two batches, or in one that takes long, which is then as if it had not begun."""
+        with closing(LocalState(self._folder.local, durable=not self._folder.temporary)) as state:
+            settings = self._source_settings()
+            with closing(BatchPlanner.of(settings)) as planner, suppress(_Interrupted):
+                self._go_on(state, planner, settings, should_stop)
 
     def _go_on(
-        self, state: LocalState, planner: Planner, settings: SourceSettings, should_stop: Callable[[], bool]
+        self, state: LocalState, planner: BatchPlanner, settings: SourceSettings, should_stop: Callable[[], bool]
     ) -> None:
         standing = state.standing()
         number, start, planned = standing.number, standing.answered or planner.initial(), standing.planned
         self.progress.batch = number - 1
-        while not self._telling.is_over and not should_stop():
+        while not self._outlet.is_over and not should_stop():
             begun = time.monotonic()
             end = planned or planner.ahead(start)
             if end == start:
@@ -108,7 +80,7 @@ class InProcessRun:
             self.progress.batch_seconds = time.monotonic() - begun
             self.progress.offset = end
             self.progress.state_bytes = state.size
-            self._telling.observers.on_progress(self.progress)
+            self._outlet.observers.on_progress(self.progress)
             number, start, planned = number + 1, end, None
             if not self._job.ordered:
                 time.sleep(max(0.0, begun + self._pace - time.monotonic()))
@@ -116,20 +88,20 @@ class InProcessRun:
     def _batch(
         self,
         state: LocalState,
-        planner: Planner,
+        planner: BatchPlanner,
         settings: SourceSettings,
         number: int,
         bounds: tuple[Offset, Offset],
         patience: _Patience,
     ) -> None:
-        rows = [Packed(CELL, "control", json.dumps(Planner.control(bounds[1])).encode())]
+        rows = [Packed(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
         for piece in planner.pieces(*bounds):
             for row in pack_piece(settings, piece):
                 rows.append(row)
                 patience.check()
         with state.batch(number):
             cell = Cell(self._job, CELL, state, self._cache, patience.check)
-            self._telling.take(list(cell.process(rows)), number)
+            self._outlet.take(list(cell.process(rows)), number)
 
 
 class _Interrupted(Cancelled):

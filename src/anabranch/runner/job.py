@@ -16,22 +16,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from anabranch.algebra.operators import Registration
+from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine, LatePolicy
-from anabranch.engine.plans import ALL_RULES
-from anabranch.engine.query import QueryOptions
-from anabranch.engine.running import Running
-from anabranch.engine.session import recompile
+from anabranch.engine.query import CompiledQuery, QueryOptions
 from anabranch.engine.timing import StreamTiming
 from anabranch.errors import EngineError
 from anabranch.formats.values import to_typed_json
 from anabranch.model.link_stream import LinkStream
-from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
 from anabranch.planner.link_streams import link_streams
 from anabranch.plugins.oxigraph import Oxigraph
+from anabranch.runner.options import RunOptions, StreamOptions
 from anabranch.sinks.base import Form, Sink
 from anabranch.sources.base import OpenedStream
 from anabranch.sources.generators import GeneratorSource
@@ -42,85 +39,91 @@ from anabranch.sources.static import AnyGraph, GraphFile
 @dataclass(frozen=True, slots=True)
 class Job:
     streams: tuple[OpenedStream, ...]
-    queries: tuple[QueryOptions, ...]
+    queries: tuple[CompiledQuery, ...]
+    options: RunOptions = field(default_factory=RunOptions)
+    stream_options: Mapping[str, StreamOptions] = field(default_factory=dict)  # of streams that have their own
     graphs: Mapping[str, AnyGraph] = field(default_factory=dict)
-    lateness: Duration | None = None
-    own_lateness: Mapping[str, Duration] = field(default_factory=dict)  # of streams that have one of their own
-    late: LatePolicy = field(default_factory=LatePolicy)
-    until: int | None = None
-    drain: bool = False
-    ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
-    forms: tuple[Form, ...] = ("json",)
-    records_per_batch: int | None = None
-    clocks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Where somebody has said that streams stand: the number of the word, and the instant."""
-    timing: StreamTiming = field(default_factory=StreamTiming)
-    own_timing: Mapping[str, StreamTiming] = field(default_factory=dict)  # of streams that have one of their own
-    csv_columns: tuple[tuple[str, ...], ...] = ()
-    mapping: ModelMapping = field(default_factory=ModelMapping)
-    rules: tuple[str, ...] = ALL_RULES
-    running: Running = field(default_factory=Running)
     graph_files: tuple[GraphFile, ...] = ()
-    refresh: int | None = None  # microseconds between two looks at the static graphs' files
+    forms: tuple[Form, ...] = ("json",)
+    ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
     reduces_links: bool = True  # else all of a stream travels, though queries ask for links alone
+    fingerprint: str = field(init=False)
+    """A digest of the queries: it changes when a query is added, dropped or changed."""
 
-    @property
-    def fingerprint(self) -> str:
-        """What the queries are: it changes when a query is added, dropped or changed."""
-        said: list[object] = [self.until, self.drain]
-        for one in self.queries:
+    def __post_init__(self) -> None:
+        said: list[object] = [self.options.until, self.options.drain]
+        for registration, one in self.queries:
             parameters = {key: to_typed_json(value) for key, value in one.parameters.items()}
-            said.append([repr(recompile(one)), one.windows, one.conflicts, one.evaluator, parameters])
-        return _digest(json.dumps(said, sort_keys=True))
+            said.append([repr(registration), one.windows, one.conflicts, one.evaluator, parameters])
+        object.__setattr__(self, "fingerprint", _digest(json.dumps(said, sort_keys=True)))
 
     def link_streams(self) -> dict[str, LinkStream]:
         """The streams of which queries ask for links alone, which therefore travel as links."""
-        if not self.reduces_links or any(one.evaluator != "own" for one in self.queries):
+        if not self.reduces_links or any(one.options.evaluator != "own" for one in self.queries):
             return {}
-        asked = [(recompile(one), one.windows) for one in self.queries]
-        return link_streams(asked, lambda name: self.own_lateness.get(name) or self.lateness)
+        return link_streams([(one.registration, one.options.windows) for one in self.queries], self.lateness_of)
 
-    def options(self) -> dict[str, object]:
-        """What a checkpoint belongs to besides queries: a restart must say the same."""
+    def settings(self) -> dict[str, object]:
+        """The options that a checkpoint belongs to besides queries: a restart must give the same."""
+        options = self.options
+        mapped = {one.name: one.decoding.ingestion for one in self.streams if one.decoding.ingestion is not None}
         return {
             "streams": {stream.name: stream.address for stream in self.streams},
-            "ingestion": {one.name: _digest(one.decoding.meaning()) for one in self.streams if one.decoding.text},
-            "lateness": None if self.lateness is None else str(self.lateness),
-            "late": str(self.late),
-            "mapping": [self.mapping.vocabulary, self.mapping.resources],
+            "ingestion": {name: _digest(repr(ingestion)) for name, ingestion in mapped.items()},
+            "lateness": None if options.lateness is None else str(options.lateness),
+            "late": str(options.late),
+            "mapping": [options.mapping.vocabulary, options.mapping.resources],
         }
 
+    def options_of(self, stream: str) -> StreamOptions:
+        return self.stream_options.get(stream, StreamOptions())
+
+    def lateness_of(self, stream: str) -> Duration | None:
+        return self.options_of(stream).lateness or self.options.lateness
+
     def timing_of(self, stream: str) -> StreamTiming:
-        return self.own_timing.get(stream, self.timing)
+        return self.options_of(stream).timing or self.options.timing
 
     def timings(self) -> dict[str, StreamTiming]:
         return {stream.name: self.timing_of(stream.name) for stream in self.streams}
 
+    def clocks(self) -> dict[str, tuple[int, int]]:
+        return {name: one.clock for name, one in self.stream_options.items() if one.clock is not None}
+
     def csv_form(self) -> tuple[list[str], bool, bool]:
         """What CSV lines must know: the columns of all queries, whether these are several, whether corrections come."""
-        columns = list(dict.fromkeys(name for names in self.csv_columns for name in names))
-        return columns, len(self.csv_columns) > 1, may_correct(self.late, self.streams, self.timings())
+        columns = list(dict.fromkeys(name for one in self.queries for name in one.registration.columns))
+        return columns, len(self.queries) > 1, may_correct(self.options.late, self.streams, self.timings())
 
-    def registrations(self) -> list[tuple[Registration, QueryOptions]]:
-        return [(recompile(one), one) for one in self.queries]
+    def recompile(self, options: QueryOptions) -> Registration:
+        """The registration of a query that a checkpoint knows by its text: the job's own, where it has it."""
+        for registration, known in self.queries:
+            if (known.text, known.file_name, known.source_name) == (
+                options.text,
+                options.file_name,
+                options.source_name,
+            ):
+                return registration
+        return recompile(options)
 
     def engine(self) -> Engine:
         """A new engine for the job, with its streams and graphs and no query yet."""
+        options = self.options
         engine = Engine(
-            self.lateness,
+            options.lateness,
             fixed_streams=True,
-            late=self.late,
-            mapping=self.mapping,
+            late=options.late,
+            mapping=options.mapping,
             plugin=Oxigraph(),
-            rules=self.rules,
-            running=self.running,
+            rules=options.rules,
+            running=options.running,
             clock=time.perf_counter_ns,
         )
         for stream in self.streams:
             timing = self.timing_of(stream.name)
             idle = timing.idle if is_live(stream) and timing.idle_timeout is not None else None
-            engine.declare_stream(stream.name, self.own_lateness.get(stream.name), idle, timing.ahead)
-        engine.plan_end(self.until, self.drain)
+            engine.declare_stream(stream.name, self.options_of(stream.name).lateness, idle, timing.ahead)
+        engine.plan_end(options.until, options.drain)
         self.set_graphs(engine)
         return engine
 
@@ -129,18 +132,9 @@ class Job:
             engine.add_static_graph(name, graph)
 
 
-def make_job(
-    streams: Sequence[OpenedStream], queries: Sequence[QueryOptions], sinks: Sequence[Sink], **settings: Any
-) -> Job:
-    """The job of queries over streams, with what its sinks need of the answers; `settings` are other fields of Job."""
-    return Job(
-        tuple(streams),
-        tuple(queries),
-        ordered=keep_order(streams),
-        forms=tuple(dict.fromkeys(form for sink in sinks for form in sink.forms)),
-        csv_columns=tuple(recompile(one).columns for one in queries),
-        **settings,
-    )
+def forms_of(sinks: Sequence[Sink]) -> tuple[Form, ...]:
+    """The forms in which sinks want answers."""
+    return tuple(dict.fromkeys(form for sink in sinks for form in sink.forms))
 
 
 def may_correct(late: LatePolicy, streams: Sequence[OpenedStream], timings: Mapping[str, StreamTiming]) -> bool:

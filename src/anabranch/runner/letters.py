@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from anabranch.formats.deadletter import file_for
 from anabranch.runner.rows import CellRow
-from anabranch.sinks.base import Ledger, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer
 from anabranch.sinks.files import LinesFile
 
 
@@ -29,10 +29,10 @@ class LetterFiles:
         self._ledger = ledger
 
     def write_rows(self, batch: int, rows: Sequence[CellRow]) -> None:
-        by_path: dict[str, list[Told]] = {}
+        by_path: dict[str, list[RenderedAnswer]] = {}
         for row in rows:
             path = self._path or file_for(row.query)
-            by_path.setdefault(path, []).append(Told(row.query, 0, 0, row.rows, json=row.data))
+            by_path.setdefault(path, []).append(RenderedAnswer(row.query, 0, 0, row.rows, json=row.data))
         for path, letters in by_path.items():
             self._of(path).write(batch, letters)
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from anabranch.errors import EngineError
-from anabranch.runner.telling import Progress
+from anabranch.runner.outlet import RunProgress
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(progress: Progress) -> str:
+def exposition(progress: RunProgress) -> str:
     """The figures in Prometheus' text format."""
     return "".join(f"{line}\n" for line in _lines(progress))
 
@@ -25,7 +25,7 @@ def quoted(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _lines(progress: Progress) -> Iterator[str]:
+def _lines(progress: RunProgress) -> Iterator[str]:
     status = progress.status
     counters = {
         "events": "Events that were taken in.",
@@ -78,7 +78,7 @@ def _lines(progress: Progress) -> Iterator[str]:
 class MetricsServer:
     """Serves /metrics until it is closed. Port 0 takes a free one; `port` says which."""
 
-    def __init__(self, port: int, progress: Callable[[], Progress]) -> None:
+    def __init__(self, port: int, progress: Callable[[], RunProgress]) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path.split("?")[0] not in ("/metrics", "/"):

@@ -23,7 +23,7 @@ from anabranch.errors import AnabranchError, EngineError
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
-from anabranch.runner.telling import Observers
+from anabranch.runner.outlet import Observers
 from anabranch.server.catalogue import Wish
 from anabranch.server.problems import error_dict
 from anabranch.sinks.base import Sink
@@ -261,4 +261,4 @@ class Carrier:
 
         running = self._spark.get()
         self._folder.note_jvm(running.jvm_pid)
-        SparkRun(load.job, self._folder, load.sinks, load.letters, None, load.observers).run(should_stop, running)
+        SparkRun(load.job, self._folder, load.sinks, load.letters, load.observers, running=running).run(should_stop)

@@ -34,6 +34,7 @@ from anabranch.server.problems import (
 )
 from anabranch.sources.static import AnyGraph
 from anabranch.syntax import languages
+from anabranch.syntax.languages import Script
 
 T = TypeVar("T")
 
@@ -91,13 +92,13 @@ def language_of(text: str, language: str | None) -> str:
 
 
 @lru_cache(maxsize=256)
-def statements(text: str, file_name: str) -> tuple[Registration | Ingestion, ...]:
+def script(text: str, file_name: str) -> Script:
     """The statements of a text; those of texts that come again are remembered."""
-    return languages.statements(text, file_name)
+    return languages.script(text, file_name)
 
 
-def registrations(text: str, file_name: str) -> list[Registration]:
-    return [one for one in statements(text, file_name) if isinstance(one, Registration)]
+def registrations(text: str, file_name: str) -> tuple[Registration, ...]:
+    return script(text, file_name).registrations
 
 
 def diagnostics_of(error: AnabranchError, text: str) -> list[dict[str, Any]]:
@@ -120,7 +121,7 @@ def explained(
 ) -> dict[str, Any]:
     """The explanation of a text's statements: as text, as JSON, and drawn as SVG before and after the rules."""
     found = []
-    for one in statements(text, file_name):
+    for one in languages.statements(text, file_name):
         match one:
             case Ingestion():
                 found.append(explain_query(one))

@@ -12,7 +12,7 @@ from typing import Any
 from anabranch.engine import checkpoint
 from anabranch.engine.timing import StreamTiming, spelled
 from anabranch.errors import QueryError, StreamError
-from anabranch.runner.telling import Progress
+from anabranch.runner.outlet import RunProgress
 from anabranch.server.catalogue import StoredStream
 from anabranch.server.lags import Lags
 from anabranch.server.streams import Feeds, LineCounts, Rates, RunMarks, StreamInfo, letter_file, timing_of
@@ -29,12 +29,12 @@ class Figures:
         self._feeds = feeds
         self._counts = LineCounts()
         self._rates = Rates()
-        self.progress = Progress()
+        self.progress = RunProgress()
         self._lags = Lags()
         self.sources: Mapping[str, Source] = {}
         """The sources of the run by their inner names."""
 
-    def moved(self, progress: Progress) -> dict[str, int]:
+    def moved(self, progress: RunProgress) -> dict[str, int]:
         """Take note of what the run says; gives how many events each stream has brought."""
         self.progress = progress
         streams = progress.status.get("streams", {})

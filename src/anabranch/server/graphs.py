@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from anabranch.algebra.operators import DEFAULT_GRAPH
 from anabranch.algebra.walk import static_graphs
-from anabranch.server import checking, uploads
+from anabranch.server import uploads
 from anabranch.server.catalogue import Catalogue, StoredGraph
 from anabranch.server.problems import unknown
 from anabranch.server.streams import Feeds
 from anabranch.sources.private import private_file, private_folder
 from anabranch.sources.static import AnyGraph, graph_files
-from anabranch.sources.wanted import meant
-from anabranch.syntax.languages import QueryText
+from anabranch.sources.stream_specs import resolved_names
+from anabranch.syntax.languages import Script
 
 
 class Graphs:
@@ -69,13 +69,13 @@ class Graphs:
         self._loaded.pop(name or DEFAULT_GRAPH, None)
         (self._folder / stored.file).unlink(missing_ok=True)
 
-    def seen_by(self, texts: Sequence[QueryText], without: str | None = None) -> dict[str, AnyGraph]:
-        """The graphs that were given, under the names by which texts know them, and those that texts name."""
+    def seen_by(self, scripts: Sequence[Script], without: str | None = None) -> dict[str, AnyGraph]:
+        """The graphs that were given, under the names by which scripts know them, and those that scripts name."""
         given = {one.name or DEFAULT_GRAPH: self._given(one) for one in self.stored() if one.name != without}
-        plans = [one.plan for text in texts for one in checking.registrations(*text)]
-        names = meant(given, [one.name for plan in plans for one in static_graphs(plan)])
+        plans = [one.plan for script in scripts for one in script.registrations]
+        names = resolved_names(given, [one.name for plan in plans for one in static_graphs(plan)])
         found = {names[name]: graph for name, graph in given.items()}
-        for file in graph_files((), texts, self._feeds.reach):
+        for file in graph_files((), scripts, self._feeds.reach):
             if file.name not in found:
                 if file.name not in self._loaded:
                     self._loaded[file.name] = ("", file.load())

@@ -138,7 +138,7 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
     """
     unnamed = any(one.stream.name is None for one in windows_of(registration.plan))
     own, given = streams_named(registration), {one.name for one in job.streams}
-    chain = [] if own <= given else makers_of(registration, job.registrations())
+    chain = [] if own <= given else makers_of(registration, job.queries)
     asked = [registration, *(one.registration for one in chain)]
     named = own.union(*map(streams_named, asked))
     read = [one for one in job.streams if one.name in named or (unnamed and not own) or len(job.streams) == 1]
@@ -159,9 +159,9 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
         graphs=job.graphs,
         begins_at=begins_at,
         ends_at=min((at - 1 for at in reached.values() if at is not None), default=None),  # one may still come at `at`
-        rules=job.rules,
-        mapping=job.mapping,
-        running=job.running,
+        rules=job.options.rules,
+        mapping=job.options.mapping,
+        running=job.options.running,
         only_stream=read[0].name if unnamed and read else None,
         makers=tuple(one.options for one in chain),
     )

@@ -33,7 +33,7 @@ from anabranch.formats.answers import head, json_text
 from anabranch.formats.values import from_typed_json, to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sources.private import private_file
 
 FORMAT = 1
@@ -136,7 +136,7 @@ class ResultLog(Sink):
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         with self._writing:
             numbered = [(self._number(told), told) for told in answers]
             came = [
@@ -175,7 +175,7 @@ class ResultLog(Sink):
         for listener in tuple(self._listeners):
             listener()
 
-    def _number(self, told: Told) -> int:
+    def _number(self, told: RenderedAnswer) -> int:
         """Its number here. A query that was deleted and is back may be told again from a number that was given."""
         seq = told.number + self._bases.get(told.query, 0)
         gone = self._gone.get(told.query, -1)

@@ -36,8 +36,9 @@ from anabranch.model.instants import format_instant
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.runner.folder import RunFolder
-from anabranch.runner.job import Job, make_job
-from anabranch.runner.telling import Observers, Progress
+from anabranch.runner.job import Job, forms_of
+from anabranch.runner.options import RunOptions, StreamOptions
+from anabranch.runner.outlet import Observers, RunProgress
 from anabranch.server import checking, uploads
 from anabranch.server.carrying import Carrier, Load, SharedSpark
 from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, StoredTiming, Wish
@@ -68,12 +69,12 @@ from anabranch.server.streams import (
     timing_of,
 )
 from anabranch.server.subscriptions import Subscription, Wakers
-from anabranch.server.workspace import Workspace, check_name, distinct, options_of
+from anabranch.server.workspace import Workspace, check_name, options_of, scripts_of
 from anabranch.sinks.durable import replacing
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import AsEvent
 from anabranch.sources.reach import ANYWHERE, Reach
-from anabranch.sources.wanted import meant, open_stream, streams_read
+from anabranch.sources.stream_specs import open_stream, resolved_names, streams_read
 
 SessionState: TypeAlias = Literal["running", "paused", "stopped", "failed"]
 LetterKind: TypeAlias = Literal["late", "ahead", "malformed"]
@@ -261,7 +262,7 @@ class LiveSession:
             if there is None and len(stored) >= self._limits.streams:
                 raise ServerError(TOO_MANY, f"a session has at most {self._limits.streams} streams")
             names = [*(one.meant or one.name for one in stored), name]
-            known = meant(names, streams_read(self._holds.texts()))[name] if there is None else there.meant
+            known = resolved_names(names, streams_read(self._holds.scripts()))[name] if there is None else there.meant
             new = StoredStream(name if there is None else there.name, address, lateness, known, follow, timing=timing)
             others = [one for one in stored if one is not there]
             self._refuse_doubt([*others, new])
@@ -315,7 +316,7 @@ class LiveSession:
     def _forget_run(self, new: StoredStream, old: StoredStream) -> None:
         self._log.begin_anew()
         self._marks.clear()
-        self._figures.progress = Progress()
+        self._figures.progress = RunProgress()
         self._folder_forget()
         self._feeds.forget(old)
         self._catalogue.put_stream(self.name, new)
@@ -416,7 +417,7 @@ class LiveSession:
         with self._changing():
             self._graphs.one(name)
             active = self._holds.active()
-            self._holds.check(active, graphs=self._graphs.seen_by(distinct(active), without=name))
+            self._holds.check(active, graphs=self._graphs.seen_by(scripts_of(active), without=name))
             self._graphs.remove(name)
             self._carrier.changed()
 
@@ -436,7 +437,7 @@ class LiveSession:
         name = f"query.{checking.language_of(text, language)}"
 
         def work() -> dict[str, Any]:
-            return checking.explained(text, name, self._graphs.seen_by(distinct(self._holds.active())))
+            return checking.explained(text, name, self._graphs.seen_by(scripts_of(self._holds.active())))
 
         return self._within(work)
 
@@ -469,7 +470,7 @@ class LiveSession:
                 self._holds.check([*others, *new])
             new = [self._tried(one, stored.get(one.name)) for one in new]
             self._holds.resolve_streams(
-                distinct([*(one for name, one in stored.items() if name not in added), *new]), self._begun()
+                scripts_of([*(one for name, one in stored.items() if name not in added), *new]), self._begun()
             )
             for one in new:
                 self._catalogue.put_query(self.name, one)
@@ -625,15 +626,15 @@ class LiveSession:
     def operators(self, query: str) -> OperatorGraph:
         """The graph of a query's operators as it runs; its ids are those of `load`."""
         stored = self._holds.query(query)
-        names = [one.name for one in self._holds.wanted([stored])]
-        graphs = self._graphs.seen_by(distinct([stored]))
+        names = [one.name for one in self._holds.streams_of([stored])]
+        graphs = self._graphs.seen_by(scripts_of([stored]))
         recording = Recording.of(options_of(stored), dict.fromkeys(names, ()), graphs=graphs)
         return operator_graph(recording)
 
     def recording(self, query: str, events: int | None = None) -> Recording:
         """The last events that the query's streams brought, at most `events`, and all that is needed to replay them."""
         job, stored = self._job, self._holds.query(query)
-        if job is None or not any(one.source_name == query for one in job.queries):
+        if job is None or not any(one.options.source_name == query for one in job.queries):
             raise ServerError(TOO_EARLY, f"query `{query}` has not run since the server began", "start the session")
         self._marks.reach(self._log.batch, _MARKING)  # who asks has seen results of it
         most = min(events or self._limits.insight_events, self._limits.insight_events)
@@ -642,7 +643,7 @@ class LiveSession:
     # --- figures --------------------------------------------------------------------------------------------------
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> RunProgress:
         return self._figures.progress
 
     def metrics(self) -> dict[str, Any]:
@@ -669,25 +670,28 @@ class LiveSession:
         queries = self._catalogue.queries(self.name)
         streams = self._catalogue.streams(self.name)
         active = [one for one in queries if not one.paused]
-        wanted = self._holds.wanted(queries, streams)
         if not active:
             return None
         opener = self._feeds.opener(streams)
-        opened = [open_stream(one, opener) for one in wanted]
-        own = {one.meant or one.name: as_lateness(one.lateness) for one in streams}
-        job = make_job(
+        opened = tuple(open_stream(one, opener) for one in self._holds.streams_of(queries, streams))
+        own = {
+            one.meant or one.name: StreamOptions(
+                as_lateness(one.lateness), timing_of(one.timing, self._timing), one.timing.clock
+            )
+            for one in streams
+        }
+        job = Job(
             opened,
-            [options_of(one) for one in active],
-            [self._log],
-            graphs=self._graphs.seen_by(distinct(active)),
-            own_lateness={name: one for name, one in own.items() if one is not None},
-            running=Running(max_steps=self._limits.steps),
-            timing=self._timing,
-            clocks={one.meant or one.name: one.timing.clock for one in streams if one.timing.clock is not None},
-            own_timing={one.meant or one.name: timing_of(one.timing, self._timing) for one in streams},
-            records_per_batch=self._limits.batch_events,
+            tuple(map(self._holds.compiled, active)),
+            RunOptions(
+                running=Running(max_steps=self._limits.steps),
+                timing=self._timing,
+                batch_events=self._limits.batch_events,
+            ),
+            own,
+            self._graphs.seen_by(scripts_of(active)),
+            forms=forms_of([self._log]),
         )
-        job = replace(job, ordered=False)
         self._job = job
         self._figures.sources = {one.name: one.source for one in opened}
         observers = Observers(self._warned, self._failed, self._notes.append, self._moved)
@@ -705,7 +709,7 @@ class LiveSession:
         name = failure.file_name.rpartition(".")[0]
         self._catalogue.note_failure(self.name, name, error_dict(failure))
 
-    def _moved(self, progress: Progress) -> None:
+    def _moved(self, progress: RunProgress) -> None:
         events = self._figures.moved(progress)
         if progress.offset:
             self._marks.note(progress.batch, progress.offset, events, self._figures.watermarks())

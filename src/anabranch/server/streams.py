@@ -354,9 +354,9 @@ class SessionLetters(LetterFiles):
 
 
 def told_letters(row: CellRow) -> Any:
-    from anabranch.sinks.base import Told
+    from anabranch.sinks.base import RenderedAnswer
 
-    return Told(row.query, 0, 0, row.rows, json=row.data)
+    return RenderedAnswer(row.query, 0, 0, row.rows, json=row.data)
 
 
 def letter_file(folder: Path, stream: str, kind: str) -> Path:

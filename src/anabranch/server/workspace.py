@@ -16,7 +16,7 @@ from urllib.parse import quote
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query import CompiledQuery, QueryOptions
 from anabranch.engine.session import parameter_values
 from anabranch.errors import QueryError
 from anabranch.model.union import ConflictPolicy
@@ -29,8 +29,8 @@ from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, TOO_MANY, ServerError, unknown
 from anabranch.server.streams import PUSH, Feeds
 from anabranch.sources.static import AnyGraph
-from anabranch.sources.wanted import Wanted, meant, streams_read, wanted_streams
-from anabranch.syntax.languages import QueryText
+from anabranch.sources.stream_specs import StreamSpec, resolved_names, stream_specs, streams_read
+from anabranch.syntax.languages import Script
 
 _LONGEST_NAME = 200
 
@@ -60,22 +60,27 @@ class Workspace:
     def active(self) -> list[StoredQuery]:
         return [one for one in self._catalogue.queries(self._session) if not one.paused]
 
-    def texts(self) -> list[QueryText]:
-        return distinct(self._catalogue.queries(self._session))
+    def scripts(self) -> list[Script]:
+        return scripts_of(self._catalogue.queries(self._session))
 
     def loaded(self) -> set[str]:
         """The streams whose records a LOAD STREAM reads."""
-        return {one.name for one in self.wanted(self._catalogue.queries(self._session)) if not one.records_are_events}
+        return {
+            one.name for one in self.streams_of(self._catalogue.queries(self._session)) if not one.records_are_events
+        }
 
-    def wanted(self, queries: Iterable[StoredQuery], streams: Sequence[StoredStream] | None = None) -> list[Wanted]:
+    def streams_of(
+        self, queries: Iterable[StoredQuery], streams: Sequence[StoredStream] | None = None
+    ) -> list[StreamSpec]:
+        """The streams of the session, and those that queries load, as a run opens them."""
         stored = self._catalogue.streams(self._session) if streams is None else streams
         pairs = [(one.meant or one.name, one.address or f"{PUSH}{one.name}") for one in stored]
-        return wanted_streams(pairs, distinct(queries))
+        return stream_specs(pairs, scripts_of(queries))
 
-    def resolve_streams(self, texts: Sequence[QueryText], begun: Collection[str]) -> None:
+    def resolve_streams(self, scripts: Sequence[Script], begun: Collection[str]) -> None:
         """A stream that a query calls by an IRI is known by it from now on."""
         stored = [one for one in self._catalogue.streams(self._session) if (one.meant or one.name) not in begun]
-        names = meant([one.meant or one.name for one in stored], streams_read(texts))
+        names = resolved_names([one.meant or one.name for one in stored], streams_read(scripts))
         for one in stored:
             known = names[one.meant or one.name]
             if known != one.meant:
@@ -127,7 +132,7 @@ class Workspace:
     def _check_loaded(self, new: Sequence[StoredQuery]) -> None:
         """Refuse a LOAD STREAM that cannot be opened: it would end the run of all queries."""
         given = {one.address for one in self._catalogue.streams(self._session)}
-        for stream in self.wanted(new):
+        for stream in self.streams_of(new):
             for address in stream.addresses:
                 if not address.startswith(PUSH) and address not in given:
                     self._feeds.check(stream.name, address, records_are_events=stream.records_are_events)
@@ -139,19 +144,22 @@ class Workspace:
         graphs: Mapping[str, AnyGraph] | None = None,
     ) -> None:
         """Refuse a set of queries that the engine would refuse."""
-        wanted = self.wanted(active, streams)
+        read = self.streams_of(active, streams)
         engine = Engine(fixed_streams=True, plugin=Oxigraph())
-        for one in wanted:
+        for one in read:
             engine.declare_stream(one.name)
-        for name, graph in (self._graphs.seen_by(distinct(active)) if graphs is None else graphs).items():
+        for name, graph in (self._graphs.seen_by(scripts_of(active)) if graphs is None else graphs).items():
             engine.add_static_graph(name, graph)
-        found = [self.registration(one) for one in active]
-        reading = next((one for one in found if windows_of(one.plan)), None)
-        if not wanted and reading is not None:
+        found = [self.compiled(one) for one in active]
+        reading = next((one.registration for one in found if windows_of(one.registration.plan)), None)
+        if not read and reading is not None:
             raise ServerError(
                 REFUSED, f"query `{reading.name}` reads a stream, and the session has none", "add a stream first"
             )
-        engine.reconcile([(one, options_of(stored)) for one, stored in zip(found, active, strict=True)])
+        engine.check(found)
+
+    def compiled(self, stored: StoredQuery) -> CompiledQuery:
+        return CompiledQuery(self.registration(stored), options_of(stored))
 
     def registration(self, stored: StoredQuery) -> Registration:
         found = checking.registrations(stored.text, f"query.{stored.language}")
@@ -173,10 +181,10 @@ def options_of(stored: StoredQuery) -> QueryOptions:
     )
 
 
-def distinct(queries: Iterable[StoredQuery]) -> list[QueryText]:
+def scripts_of(queries: Iterable[StoredQuery]) -> list[Script]:
     """The texts of queries, each once."""
     found = {one.text: f"query.{one.language}" for one in queries}
-    return [QueryText(text, name) for text, name in found.items()]
+    return [checking.script(text, name) for text, name in found.items()]
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -18,7 +18,7 @@ Form = Literal["json", "csv", "typed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RenderedAnswer:
     """One answer as it comes out of the engine's worker, rendered there in the forms that the sinks asked for.
 
     `number` counts the answers of a query from zero: (query, number) names an answer for ever. `rows` is how many rows
@@ -50,7 +50,7 @@ class Sink(ABC):
         """Called once before the first write of a run."""
 
     @abstractmethod
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         """Write the answers of a batch, in their order. Batches come in order; the last one may come again."""
 
     def close(self) -> None:  # noqa: B027  nor hold anything open

@@ -18,13 +18,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from anabranch.errors import InternalError
-from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.durable import refusing, write_all
 from anabranch.sinks.forms import LineForm, lines_of, needed
 
 _HEADER = "console header"
 _BATCH = "console batch"
-_STDOUT = 1
 
 
 class _Note(NamedTuple):
@@ -39,23 +38,33 @@ class _Note(NamedTuple):
 
 
 class Console(Sink):
-    """Lines on a file descriptor, each batch at once. `header` is the first line of CSV."""
+    """Lines on stdout, or on a file descriptor, each batch at once. `header` is the first line of CSV."""
 
-    def __init__(self, form: LineForm = "json", header: bytes = b"", descriptor: int = _STDOUT) -> None:
+    def __init__(self, form: LineForm = "json", header: bytes = b"", descriptor: int | None = None) -> None:
         self.forms = (needed(form),)
         self._form: LineForm = form
         self._header = header
-        self._descriptor = descriptor
+        self._given = descriptor
         self._ledger: Ledger | None = None
+
+    @property
+    def _descriptor(self) -> int | None:
+        """Where lines go; None where a program has put an object without a file in stdout's place."""
+        if self._given is not None:
+            return self._given
+        try:
+            return sys.stdout.fileno()
+        except (OSError, ValueError):
+            return None
 
     def open(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        if self._descriptor == _STDOUT:
+        if self._given is None:
             sys.stdout.flush()  # what Python still holds comes before the answers
         if self._header and not self._has_header():
             self._print(_HEADER, 0, [self._header])
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         chunks = lines_of(answers, self._form)
         if not chunks:
             return
@@ -65,30 +74,37 @@ class Console(Sink):
 
     def _has_header(self) -> bool:
         """Whether stdout is the file that a run before began with its header."""
+        if self._descriptor is None:
+            return False
         here = os.fstat(self._descriptor)
         last = self._last(_HEADER)
         return last is not None and last.done and _same_file(last, here) and here.st_size >= last.end
 
     def _print(self, key: str, batch: int, chunks: Sequence[bytes]) -> None:
+        descriptor, note = self._descriptor, _Note(batch, False)
         with refusing("print the answers"):
-            here = os.fstat(self._descriptor)
-            note = _Note(batch, False)
-            if stat.S_ISREG(here.st_mode):
-                start = self._start(here, key, batch)
-                note = _Note(batch, False, here.st_dev, here.st_ino, start, start + sum(map(len, chunks)))
-            self._put(key, note)
-            write_all(self._descriptor, chunks)
-            if note.inode is not None:
-                os.fsync(self._descriptor)
+            if descriptor is None:
+                self._put(key, note)
+                sys.stdout.buffer.writelines(chunks)
+                sys.stdout.flush()
+            else:
+                here = os.fstat(descriptor)
+                if stat.S_ISREG(here.st_mode):
+                    start = self._start(descriptor, here, key, batch)
+                    note = _Note(batch, False, here.st_dev, here.st_ino, start, start + sum(map(len, chunks)))
+                self._put(key, note)
+                write_all(descriptor, chunks)
+                if note.inode is not None:
+                    os.fsync(descriptor)
         self._put(key, note._replace(done=True))
 
-    def _start(self, here: os.stat_result, key: str, batch: int) -> int:
+    def _start(self, descriptor: int, here: os.stat_result, key: str, batch: int) -> int:
         """Where the lines go in a regular file: its end, after what a cut-off print of the same batch has left."""
         last = self._last(key)
         torn = last is not None and last.batch == batch and not last.done
         if last is not None and torn and _same_file(last, here) and last.start <= here.st_size <= last.end:
-            os.ftruncate(self._descriptor, last.start)
-        return os.lseek(self._descriptor, 0, os.SEEK_END)
+            os.ftruncate(descriptor, last.start)
+        return os.lseek(descriptor, 0, os.SEEK_END)
 
     def _last(self, key: str) -> _Note | None:
         noted: Any = self._opened().get(key)

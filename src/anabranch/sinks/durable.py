@@ -6,6 +6,7 @@ is a hidden file that `sweep` knows.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,10 @@ from typing import BinaryIO
 from anabranch.errors import EngineError
 
 _BLOCK = 1 << 20
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+MAKE_ROOM = (
+    "make room where the output, the dead letters and the checkpoint go; with --checkpoint the same command goes on"
+)
 
 
 def write_all(file_number: int, chunks: Iterable[bytes]) -> None:
@@ -87,4 +92,5 @@ def refusing(doing: str) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or str(error)
-        raise EngineError(f"cannot {doing}: {reason[:1].lower()}{reason[1:]}") from error
+        hint = f"\nhint: {MAKE_ROOM}" if error.errno in NO_ROOM else ""
+        raise EngineError(f"cannot {doing}: {reason[:1].lower()}{reason[1:]}{hint}") from error

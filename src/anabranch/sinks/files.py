@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anabranch.errors import EngineError, InternalError
-from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.durable import refusing, sync_folder, write_all
 from anabranch.sinks.forms import LineForm, lines_of, needed, suffix_of
 from anabranch.sinks.parts import Parts
@@ -88,7 +88,7 @@ class LinesFile(Sink):
             self._refuse_shorter(size or 0, last.start)
             self._put(_OPENING, last.start, [] if last.start else [self._header])
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         chunks = lines_of(answers, self._form)
         if not chunks:
             return
@@ -222,7 +222,7 @@ class LinesFolder(Sink):
     def open(self, ledger: Ledger) -> None:
         self._parts.open(ledger)
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         chunks = lines_of(answers, self._form)
         if not chunks:
             return

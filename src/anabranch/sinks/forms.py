@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from anabranch.formats.answers import from_typed
-from anabranch.sinks.base import Form, Told
+from anabranch.sinks.base import Form, RenderedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def suffix_of(form: LineForm) -> str:
     return ".csv" if form == "csv" else ".ndjson"
 
 
-def lines_of(answers: Iterable[Told], form: LineForm) -> list[bytes]:
+def lines_of(answers: Iterable[RenderedAnswer], form: LineForm) -> list[bytes]:
     """The texts of the answers that have any."""
     return [text for told in answers if (text := _text(told, form))]
 
 
-def _text(told: Told, form: LineForm) -> bytes:
+def _text(told: RenderedAnswer, form: LineForm) -> bytes:
     if not isinstance(form, RdfForm):
         return told.csv if form == "csv" else told.json
     from anabranch.formats.rdf.results import render

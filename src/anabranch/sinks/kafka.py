@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import EngineError, StreamError
 from anabranch.model.instants import format_instant
-from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sources import kafka_client as client
 from anabranch.sources.address import Address
 
@@ -62,7 +62,7 @@ class KafkaSink(Sink):
         except StreamError as error:
             raise EngineError(str(error)) from None
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         if not any(answer.rows for answer in answers):
             return
         try:
@@ -74,7 +74,7 @@ class KafkaSink(Sink):
                 raise EngineError(f"the answers of batch {batch} could not be written: {error}") from None
             raise
 
-    def _write(self, batch: int, answers: Sequence[Told]) -> None:
+    def _write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         producer = self._open()
         sent = self._sent(batch)
         for answer in answers:
@@ -176,7 +176,7 @@ class KafkaSink(Sink):
             self._producer = None
 
 
-def _rows(answer: Told) -> Iterator[tuple[bytes, bytes]]:
+def _rows(answer: RenderedAnswer) -> Iterator[tuple[bytes, bytes]]:
     name = f"{answer.query}/{format_instant(answer.at)}/{answer.number}"
     if not answer.rows:
         return

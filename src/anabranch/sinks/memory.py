@@ -15,7 +15,7 @@ from anabranch.formats.tables import Table
 from anabranch.model.compare import content_key
 from anabranch.model.instants import Instant
 from anabranch.model.values import Value
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import RenderedAnswer, Sink
 
 if TYPE_CHECKING:
     import pandas
@@ -45,7 +45,7 @@ class MemoryTable(Sink):
         self._columns = {name: tuple(columns) for name, columns in (queries or {}).items()}
         self._kept: dict[str, list[tuple[int, Kept]]] = {name: [] for name in self._columns}
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         # Read before anything is touched: readers never wait for it.
         came = [(told.query, Kept(told.number, from_typed(told.typed))) for told in answers]
         with self._lock:

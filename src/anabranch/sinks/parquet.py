@@ -25,7 +25,7 @@ from anabranch.model.literals import value_of
 from anabranch.model.temporal import Date, DateTime, LocalDateTime
 from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value
-from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.parts import Parts
 
 _INSTANT = pa.timestamp("us", tz="UTC")
@@ -136,8 +136,8 @@ class ParquetFolder(Sink):
     def open(self, ledger: Ledger) -> None:
         self._parts.open(ledger)
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
-        by_query: dict[str, list[Told]] = {}
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
+        by_query: dict[str, list[RenderedAnswer]] = {}
         for told in answers:
             if told.rows:
                 by_query.setdefault(told.query, []).append(told)
@@ -147,7 +147,7 @@ class ParquetFolder(Sink):
             with self._parts.part(batch, f"query={quote(query, safe='')}") as file:
                 pq.write_table(table, file)
 
-    def _table(self, query: str, answers: Iterable[Told]) -> Any:
+    def _table(self, query: str, answers: Iterable[RenderedAnswer]) -> Any:
         parts = [(told.number, from_typed(told.typed)) for told in answers]
         columns = parts[0][1].columns
         if any(answer.columns != columns for _, answer in parts):

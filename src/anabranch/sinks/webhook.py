@@ -25,7 +25,7 @@ from anabranch.errors import EngineError, InternalError, StreamError
 from anabranch.formats.answers import from_typed, head, json_text
 from anabranch.formats.values import to_json
 from anabranch.model.masking import REFERENCE
-from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sources.secrets import revealed
 
 DEFAULT_TIMEOUT = 60.0
@@ -34,7 +34,7 @@ _MOST_READ = 64 << 10  # of a response, before its connection is given up
 _SHOWN = 200
 
 
-def body_of(told: Told) -> bytes:
+def body_of(told: RenderedAnswer) -> bytes:
     """The answer as one JSON object: its head, its number and its rows by column name."""
     answer = from_typed(told.typed)
     first = head(answer.query, answer.at, answer.op, answer.correction, answer.win_start, answer.win_end)
@@ -87,7 +87,7 @@ class Webhook(Sink):
         if self._token is not None:
             self._headers["Authorization"] = f"Bearer {_secret(self._token)}"
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         if self._ledger is None:
             raise InternalError("a sink was written to before it was opened")
         noted: Any = self._ledger.get(self._key)
@@ -103,7 +103,7 @@ class Webhook(Sink):
 
     # --- one answer ---------------------------------------------------------------------------------------------------
 
-    def _send(self, told: Told) -> None:
+    def _send(self, told: RenderedAnswer) -> None:
         """Post until it is acknowledged, refused, or the time is over."""
         body = body_of(told)
         headers = {**self._headers, "Idempotency-Key": f"{quote(told.query, safe='')}/{told.number}"}

@@ -19,7 +19,7 @@ from anabranch.formats.events import event_from_dict
 from anabranch.model.event import Event
 
 if TYPE_CHECKING:
-    from anabranch.engine.ingestion import RecordMapping
+    from anabranch.algebra.ingestion import Ingestion
     from anabranch.formats.rdf.tables import Reduced
     from anabranch.model.link_stream import LinkStream
 
@@ -90,6 +90,21 @@ class Source(ABC):
         is asked for `links` alone, as chunks of those that are needed."""
         return self.read(piece, decode)
 
+    def read_all(
+        self, decode: Decode, on_progress: Callable[[Backlog], None] = lambda backlog: None
+    ) -> Iterator[Event | MalformedRecord]:
+        """All events of a source that ends, in order, read in this process; then the source is closed."""
+        offset = self.begin()
+        try:
+            while not self.ended(offset):
+                end = self.ahead(offset, Limit())
+                for piece in self.pieces(offset, end):
+                    yield from self.read(piece, decode)
+                offset = end
+                on_progress(self.backlog(offset))
+        finally:
+            self.close()
+
     def ended(self, offset: Offset) -> bool:
         """Whether nothing lies behind the offset and nothing will."""
         return False
@@ -130,26 +145,18 @@ as_event = AsEvent()
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a stream's records are read, as data that travels: the text of its LOAD STREAM, or none for events."""
+    """How a stream's records are read, as data that travels: its LOAD STREAM, or none for events."""
 
     stream: str
-    text: str = ""
-    file_name: str = "<query>"
+    ingestion: Ingestion | None = None
 
     def decoder(self) -> Decode:
-        if not self.text:
+        if self.ingestion is None:
             return AsEvent(self.stream)
-        return self._mapping().event
+        # A planner, and a stream of events, need no evaluator.
+        from anabranch.engine.ingestion import RecordMapping
 
-    def meaning(self) -> str:
-        """What the LOAD STREAM says, whatever stands around it in its text."""
-        return repr(self._mapping().ingestion)
-
-    def _mapping(self) -> RecordMapping:
-        # A planner, and a stream of events, need no grammar.
-        from anabranch.engine.ingestion import mappings
-
-        return next(one for one in mappings(self.text, self.file_name) if one.stream == self.stream)
+        return RecordMapping(self.ingestion).event
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from anabranch.model.triples import TripleGraph
 from anabranch.sources.graphs import fingerprint, is_rdf, load_graph
 from anabranch.sources.property_graphs import read_graph
 from anabranch.sources.reach import ANYWHERE, Reach
-from anabranch.sources.wanted import meant
-from anabranch.syntax.languages import QueryText, registrations
+from anabranch.sources.stream_specs import resolved_names
+from anabranch.syntax.languages import Script
 
 AnyGraph: TypeAlias = PropertyGraph | TripleGraph
 
@@ -52,14 +52,14 @@ class GraphFile:
 
 
 def graph_files(
-    given: Iterable[tuple[str | None, str]], texts: Sequence[QueryText], reach: Reach = ANYWHERE
+    given: Iterable[tuple[str | None, str]], scripts: Sequence[Script], reach: Reach = ANYWHERE
 ) -> list[GraphFile]:
     """The static graphs of a run: those given by name (an RDF file without one is the default graph) and those that
     queries name and no user gave, which lie within `reach`."""
     asked = {
-        one.name: text
-        for text in texts
-        for registration in registrations(*text)
+        one.name: script
+        for script in scripts
+        for registration in script.registrations
         if registration.language != "seraph"
         for one in static_graphs(registration.plan)
     }
@@ -67,46 +67,21 @@ def graph_files(
     for name, place in given:
         own = name or (DEFAULT_GRAPH if is_rdf(place) else _stem(place))
         places.setdefault(own, []).append(place)
-    names = meant(places, asked)
+    names = resolved_names(places, asked)
     files = [GraphFile(names[name], tuple(found)) for name, found in places.items()]
     known = {file.name for file in files}
     files += [
-        GraphFile(name, (name,), _folder(text), reach)
-        for name, text in asked.items()
+        GraphFile(name, (name,), _folder(script), reach)
+        for name, script in asked.items()
         if name not in known and is_rdf(name)
     ]
     return files
 
 
-def _folder(text: QueryText) -> str:
+def _folder(script: Script) -> str:
     """Where a query's relative paths begin."""
-    return str(Path(text.file_name).parent) if Path(text.file_name).exists() else "."
+    return str(Path(script.file_name).parent) if Path(script.file_name).exists() else "."
 
 
 def _stem(place: str) -> str:
     return Path(place).name.split(".")[0]
-
-
-class Watch:
-    """Says which graphs have changed since they were last loaded."""
-
-    def __init__(self, files: Sequence[GraphFile]) -> None:
-        self._files = files
-        self._known = {file.name: _fingerprint(file) for file in files}
-
-    def changed(self) -> list[GraphFile]:
-        found = []
-        for file in self._files:
-            now = _fingerprint(file)
-            if now is not None and now != self._known[file.name]:
-                self._known[file.name] = now
-                found.append(file)
-        return found
-
-
-def _fingerprint(file: GraphFile) -> str | None:
-    """None while a file is away or cannot be reached: it is looked at again later."""
-    try:
-        return file.fingerprint()
-    except (StreamError, OSError):
-        return None

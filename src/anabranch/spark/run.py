@@ -23,16 +23,15 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from anabranch.errors import AnabranchError, EngineError, InternalError, QueryError, StreamError
+from anabranch.errors import AnabranchError, EngineError, InternalError, StreamError
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job, save_job
 from anabranch.runner.letters import LetterFiles
-from anabranch.runner.refreshing import refresh_settings
+from anabranch.runner.outlet import Observers
 from anabranch.runner.rows import TOLD_SCHEMA, told_rows
-from anabranch.runner.source_settings import OPTION, SourceSettings
-from anabranch.runner.telling import Observers, Progress, Telling
+from anabranch.runner.run import Run
+from anabranch.runner.source_settings import OPTION
 from anabranch.sinks.base import Sink
-from anabranch.sources.base import Limit
 from anabranch.spark import session as spark_session
 from anabranch.spark.processor import CellProcessor
 from anabranch.spark.session import RunningSpark, SparkSettings
@@ -58,47 +57,37 @@ class _Failed:
     is_ours: bool
 
 
-class SparkRun:
+class SparkRun(Run):
+    """A run that Spark carries: in a session of its own with these `settings`, or in one that is `running` already."""
+
+    engine = "spark"
+
     def __init__(
         self,
         job: Job,
         folder: RunFolder,
         sinks: Sequence[Sink],
         letters: LetterFiles,
-        settings: SparkSettings | None = None,
         observers: Observers | None = None,
+        settings: SparkSettings | None = None,
+        running: RunningSpark | None = None,
     ) -> None:
-        self._job = job
-        self._folder = folder
+        super().__init__(job, folder, sinks, letters, observers)
         self._settings = settings or SparkSettings()
-        self._telling = Telling(sinks, letters, observers)
+        self._running = running
         self._error: BaseException | None = None
 
-    @property
-    def progress(self) -> Progress:
-        return self._telling.progress
-
-    @property
-    def failures(self) -> list[QueryError]:
-        return self._telling.failures
-
-    # --- from outside ---------------------------------------------------------------------------------------------
-
-    def run(self, should_stop: Callable[[], bool] = lambda: False, running: RunningSpark | None = None) -> None:
-        """Run to the end of the input, or until told to stop, in a session of its own or in one that is running
-        already. The folder is open."""
-        self._folder.refuse_other_engine("spark")
-        # What a sink refuses is said before Spark takes its seconds to start.
-        with self._telling.opened(self._folder.ledger()):
-            if running is not None:
-                self._supervise(running, should_stop)
-                return
-            running = spark_session.start(self._settings, self._folder.scratch, self._folder.log)
-            try:
-                self._folder.note_jvm(running.jvm_pid)
-                self._supervise(running, should_stop)
-            finally:
-                spark_session.stop(running)
+    def _carry(self, should_stop: Callable[[], bool]) -> None:
+        # The sinks are open by now: what one refuses is said before Spark takes its seconds to start.
+        if self._running is not None:
+            self._supervise(self._running, should_stop)
+            return
+        running = spark_session.start(self._settings, self._folder.scratch, self._folder.log)
+        try:
+            self._folder.note_jvm(running.jvm_pid)
+            self._supervise(running, should_stop)
+        finally:
+            spark_session.stop(running)
 
     @contextmanager
     def _mourning(self, running: RunningSpark, should_stop: Callable[[], bool]) -> Iterator[None]:
@@ -114,9 +103,9 @@ class SparkRun:
 
     def _supervise(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
         with self._mourning(running, should_stop):
-            self._carry(running, should_stop)
+            self._retry(running, should_stop)
 
-    def _carry(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
+    def _retry(self, running: RunningSpark, should_stop: Callable[[], bool]) -> None:
         job_file = self._send_job(running)
         running.session.dataSource.register(AnabranchSource)
         vain = 0  # starts that brought no batch
@@ -140,7 +129,7 @@ class SparkRun:
                 if query is not None:
                     query.stop()
             self.progress.restarts += 1
-            self._telling.observers.on_note("a batch failed for reasons of Spark's; going on from the checkpoint")
+            self._outlet.observers.on_note("a batch failed for reasons of Spark's; going on from the checkpoint")
             time.sleep(_PAUSE * 2**vain)
 
     # --- the query ------------------------------------------------------------------------------------------------
@@ -154,13 +143,7 @@ class SparkRun:
         return path.name, digest
 
     def _start(self, session: SparkSession, job_file: tuple[str, str]) -> StreamingQuery:
-        job = self._job
-        limit = Limit(job.records_per_batch) if job.records_per_batch else Limit()
-        refresh = refresh_settings(job.graph_files, job.refresh, self._folder.path / "graphs")
-        tasks = 2 * session.sparkContext.defaultParallelism
-        settings = SourceSettings(
-            job.streams, job.fingerprint, limit, job.timings(), refresh, tasks, job.link_streams(), job.clocks
-        )
+        settings = self._source_settings(2 * session.sparkContext.defaultParallelism, links=True)
         packed = session.readStream.format(FORMAT).option(OPTION, settings.to_option()).load()
         told = packed.groupBy("cell").transformWithState(
             CellProcessor(*job_file, f"{self._folder.path}#{job_file[0]}"), TOLD_SCHEMA, "Update", "None"
@@ -175,7 +158,7 @@ class SparkRun:
     def _watch(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
         while not query.awaitTermination(_POLL):  # type: ignore[arg-type]  # seconds, also parts of one
             self._look_at(query)
-            if self._telling.is_over or should_stop():
+            if self._outlet.is_over or should_stop():
                 query.stop()
                 return
 
@@ -188,13 +171,13 @@ class SparkRun:
         offset = said["sources"][0]["endOffset"]
         self.progress.offset = json.loads(offset) if isinstance(offset, str) else offset or {}
         self.progress.state_bytes = sum(one["memoryUsedBytes"] for one in said["stateOperators"])
-        self._telling.observers.on_progress(self.progress)
+        self._outlet.observers.on_progress(self.progress)
 
     # --- one batch ------------------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         try:
-            self._telling.take(told_rows(frame.toArrow()), batch)
+            self._outlet.take(told_rows(frame.toArrow()), batch)
         except BaseException as error:
             if isinstance(error, AnabranchError | OSError):
                 self._error = error

@@ -18,8 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from anabranch.runner.batch_planner import Planner
-from anabranch.runner.refreshing import Refresher
+from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.rows import CELL, PACKED_SCHEMA, Packed
 from anabranch.runner.source_settings import OPTION, SourceSettings
 from anabranch.sources.base import Offset, Piece
@@ -55,20 +54,16 @@ class AnabranchSource(DataSource):
 class StreamsReader(DataSourceStreamReader):
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
-        self._planner: Planner | None = None
+        self._planner: BatchPlanner | None = None
 
     @property
-    def planner(self) -> Planner:
+    def planner(self) -> BatchPlanner:
         if self._planner is None:
-            said = self._settings
-            refresher = None if said.refresh is None else Refresher(said.refresh)
-            self._planner = Planner(
-                said.streams, said.queries, said.limit, said.timings, refresher=refresher, clocks=said.clocks
-            )
+            self._planner = BatchPlanner.of(self._settings)
         return self._planner
 
     def initialOffset(self) -> Offset:
-        return Planner.initial()
+        return BatchPlanner.initial()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         return self.planner.ahead(start)
@@ -76,7 +71,7 @@ class StreamsReader(DataSourceStreamReader):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if start == end:
             return []
-        control = json.dumps(Planner.control(end)).encode()
+        control = json.dumps(BatchPlanner.control(end)).encode()
         pieces = grouped(self.planner.pieces(start, end), self._settings.tasks)
         return [InputPartition(control), *map(InputPartition, pieces)]
 

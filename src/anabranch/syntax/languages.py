@@ -7,6 +7,7 @@ Invariant: the language of a text depends on the text and its file's name alone,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from anabranch.algebra.ingestion import Ingestion
@@ -38,6 +39,16 @@ class QueryText(NamedTuple):
 
     text: str
     file_name: str = "<query>"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A text of queries, parsed and checked once: its continuous queries and its LOAD STREAM statements."""
+
+    text: str
+    file_name: str
+    registrations: tuple[Registration, ...]
+    ingestions: tuple[Ingestion, ...]
 
 
 class Plain(NamedTuple):
@@ -72,14 +83,20 @@ def statements(text: str, file_name: str = "<query>") -> tuple[Registration | In
     return sparql.statements(text, language, file_name)
 
 
+def script(text: str, file_name: str = "<query>") -> Script:
+    """The statements of a file by their kind; only Seraph has LOAD STREAM."""
+    found = statements(text, file_name)
+    return Script(
+        text,
+        file_name,
+        tuple(one for one in found if isinstance(one, Registration)),
+        tuple(one for one in found if isinstance(one, Ingestion)),
+    )
+
+
 def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, ...]:
     """The queries of a file that are registered."""
-    return tuple(one for one in statements(text, file_name) if isinstance(one, Registration))
-
-
-def ingestions(text: str, file_name: str = "<query>") -> tuple[Ingestion, ...]:
-    """The LOAD STREAM statements of a file; only Seraph has them."""
-    return tuple(one for one in statements(text, file_name) if isinstance(one, Ingestion))
+    return script(text, file_name).registrations
 
 
 def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> Plain:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,7 @@ from typing import Any
 import pyoxigraph as ox
 import pytest
 
-from anabranch.cli import run_local
 from anabranch.engine.plans import ALL_RULES
-from anabranch.engine.session import Session
-from anabranch.sources.static import GraphFile
 
 from .conftest import ROOT, Invoke
 
@@ -201,44 +197,6 @@ def test_sparql_reads_a_property_graph_and_seraph_reads_rdf(invoke: Invoke, writ
     )
     ran = invoke("run", query, *STREAM, "-g", "urn:gates=city.json", "--vocabulary", "http://v/", "-o", "json")
     assert counts(ran.out)[:2] == [("10:05", "first", 2), ("10:05", "second", 1)], ran.err
-
-
-def test_a_changed_file_is_seen_at_the_next_look_and_one_half_written_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "city.ttl"
-    session = Session.local()
-    query = session.register(
-        f"REGISTER QUERY q AS SELECT ?d FROM STREAM <urn:s> [RANGE 5s STEP 5s] WHERE {{ ?g <{C}in> ?d }}"
-    )
-
-    def write(text: str, at: int) -> None:
-        path.write_text(text)
-        os.utime(path, ns=(at, at))
-
-    def said(second: int) -> list[str]:
-        session.advance(second * 1_000_000)
-        return [row[0].value.removeprefix(C) for answer in query.poll() for row in answer.rows]
-
-    def district(name: str) -> str:
-        return f"<{C}gate> <{C}in> <{C}{name}> ."
-
-    write(district("North"), 1)
-    file = GraphFile("default", (str(path),))
-    session.graph("default", file.load())
-    refresh = run_local.Refresh(session, [file], 0)
-    session.push("urn:s", {"at": 0})
-    assert said(5) == ["North", "North"]
-    write(district("South"), 2)
-    refresh()
-    assert said(10) == ["South"]
-    write("<http://half", 3)
-    refresh()
-    assert said(15) == ["South"]
-    write(district("East"), 4)
-    refresh()
-    assert said(20) == ["East"]
-    path.unlink()
-    refresh()
-    assert said(25) == ["East"]
 
 
 # --- forms of output --------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.engine import checkpoint
+from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine
-from anabranch.engine.session import Session, recompile
+from anabranch.engine.session import Session
 from anabranch.engine.timing import AheadBound, spelled
 from anabranch.errors import EngineError
 from anabranch.model.block import TripleBlock

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from anabranch.algebra.operators import Registration
+from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine, LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.engine.running import Running
-from anabranch.engine.session import Session, recompile
+from anabranch.engine.session import Session
 from anabranch.engine.stream import BEGINNING, END
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from anabranch.engine.ingestion import RecordMapping, mappings
+from anabranch.engine.ingestion import RecordMapping
 from anabranch.errors import MalformedEventError
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.values import Node, Relationship
+from anabranch.syntax.languages import script
 
 LISTING_4 = """
 LOAD STREAM FROM 'kafka:///bikes.stream' AS event
@@ -22,8 +23,9 @@ CREATE (b)-[:rentedAt {val_time: event.time,
 RENTAL = {"bike_id": 5, "location_id": 1, "time": "2022-10-14T14:40Z", "uid": 1234}
 
 
-def mapping(clauses: str) -> RecordMapping:
-    return mappings(f"LOAD STREAM FROM 'records' AS event {clauses}")[0]
+def mapping(text: str) -> RecordMapping:
+    text = text if "LOAD STREAM" in text else f"LOAD STREAM FROM 'records' AS event {text}"
+    return RecordMapping(script(text).ingestions[0])
 
 
 def event(clauses: str, record: dict[str, Any], sequence: int = 1) -> Event:
@@ -39,7 +41,7 @@ def content(found: Event) -> tuple[list[Any], list[Any]]:
 
 
 def test_listing_4_as_printed_makes_a_rental_of_a_record() -> None:
-    found = mappings(LISTING_4)[0].event(RENTAL, 1)
+    found = mapping(LISTING_4).event(RENTAL, 1)
     assert found is not None
     assert found.event_time == parse_instant("2022-10-14T14:40Z")
     assert content(found) == (
@@ -49,7 +51,7 @@ def test_listing_4_as_printed_makes_a_rental_of_a_record() -> None:
 
 
 def test_a_merged_node_is_the_same_in_every_event_and_a_created_relationship_is_new() -> None:
-    load = mappings(LISTING_4)[0]
+    load = mapping(LISTING_4)
     first, second = load.event(RENTAL, 1), load.event(RENTAL, 2)
     assert first is not None
     assert second is not None
@@ -58,7 +60,7 @@ def test_a_merged_node_is_the_same_in_every_event_and_a_created_relationship_is_
 
 
 def test_the_same_record_at_the_same_place_makes_the_same_event() -> None:
-    assert mappings(LISTING_4)[0].event(RENTAL, 7) == mappings(LISTING_4)[0].event(RENTAL, 7)
+    assert mapping(LISTING_4).event(RENTAL, 7) == mapping(LISTING_4).event(RENTAL, 7)
 
 
 def test_the_order_in_which_keys_are_written_does_not_change_a_node() -> None:
@@ -119,7 +121,7 @@ def test_an_arrow_to_the_left_swaps_the_ends() -> None:
     ],
 )
 def test_an_event_happens_when_its_record_says(clause: str, record: dict[str, Any], instant: int) -> None:
-    load = mappings(f"LOAD STREAM FROM 'records' AS event {clause} CREATE (n)")[0]
+    load = mapping(f"LOAD STREAM FROM 'records' AS event {clause} CREATE (n)")
     found = load.event(record, 1)
     assert found is not None
     assert found.event_time == instant

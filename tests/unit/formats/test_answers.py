@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 from typing import Any, Literal
@@ -9,7 +11,6 @@ from typing import Any, Literal
 import pytest
 from tests.unit.formats.test_values import VALUES
 
-from anabranch.cli.writers import CsvWriter, JsonWriter
 from anabranch.engine.answers import Answer
 from anabranch.formats.answers import (
     AnswerParts,
@@ -39,11 +40,9 @@ def answer(one: AnswerParts) -> Answer:
 
 
 @pytest.mark.parametrize("rows", [ROWS, [], [(None, None, None)]], ids=["all values", "no rows", "nulls"])
-def test_json_lines_are_what_the_command_line_prints(
-    rows: list[tuple[Any, ...]], capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    JsonWriter().write(answer(parts(rows)))
-    assert json_lines(*parts(rows)) == capsysbinary.readouterr().out
+def test_json_lines_are_the_rows_of_the_answer(rows: list[tuple[Any, ...]]) -> None:
+    expected = [json.dumps(row, ensure_ascii=False) for row in answer(parts(rows)).row_dicts()]
+    assert json_lines(*parts(rows)).decode().splitlines() == expected
 
 
 def test_json_lines_of_rows_without_columns_keep_their_number() -> None:
@@ -63,29 +62,31 @@ def test_half_a_surrogate_pair_stays_readable_json() -> None:
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one query", "several queries"])
-def test_csv_is_what_the_command_line_prints(several: bool, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_csv_holds_every_row_under_the_columns_of_all_queries(several: bool) -> None:
     other = parts([(1, "x")], ("other", "value"), "second query, with a comma")
-    columns = [COLUMNS, other.columns] if several else [COLUMNS]
     told = [parts(ROWS), other] if several else [parts(ROWS)]
-    writer = CsvWriter(columns)
-    for one in told:
-        writer.write(answer(one))
-    of_all = csv_columns(columns)
+    of_all = csv_columns([one.columns for one in told])
     lines = b"".join(csv_lines(*one, columns_of_all=of_all, several=several) for one in told)
-    assert csv_header(of_all, several) + lines == capsysbinary.readouterr().out
+    found = list(csv.DictReader(io.StringIO((csv_header(of_all, several) + lines).decode(), newline="")))
+    rows = [(one, dict(zip(one.columns, row, strict=True))) for one in told for row in one.rows]
+    assert len(found) == len(rows)
+    for line, (one, row) in zip(found, rows, strict=True):
+        assert (line["op"], line["at"]) == ("entering", "2022-10-14T15:15:00.000001Z")
+        assert line.get("query", "q") == one.query
+        assert {name: line[name] for name in of_all} == {
+            name: csv_cell(row[name]) if name in row else "" for name in of_all
+        }
 
 
 @pytest.mark.parametrize("correction", ["", "retracted", "corrected"])
-def test_corrections_are_told_as_the_command_line_tells_them(
-    correction: Literal["", "retracted", "corrected"], capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_correction_is_said_in_json_and_in_csv(correction: Literal["", "retracted", "corrected"]) -> None:
     one = parts(ROWS)._replace(correction=correction)
     told = replace(answer(one), correction=correction)
-    JsonWriter().write(told)
-    assert json_lines(*one) == capsysbinary.readouterr().out
-    CsvWriter([COLUMNS], corrections=True).write(told)
-    expected = csv_header(COLUMNS, corrections=True) + csv_lines(*one, corrections=True)
-    assert expected == capsysbinary.readouterr().out
+    assert [json.loads(line) for line in json_lines(*one).decode().splitlines()] == [
+        json.loads(json.dumps(row)) for row in told.row_dicts()
+    ]
+    text = (csv_header(COLUMNS, corrections=True) + csv_lines(*one, corrections=True)).decode()
+    assert {line["correction"] for line in csv.DictReader(io.StringIO(text, newline=""))} == {correction}
 
 
 def test_csv_tells_corrections_in_a_column_of_their_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 from anabranch.engine.timing import IdlePolicy, StreamTiming
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.runner.batch_planner import Planner
+from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.sources.base import Decode, Decoding, Limit, Offset, OpenedStream, Piece, Source
 
 
@@ -69,10 +69,10 @@ class Clock:
 
 def planner(
     *sources: Source, clock: Clock | None = None, idle: int | None = None, policy: str = "correct", **limit: Any
-) -> Planner:
+) -> BatchPlanner:
     streams = [OpenedStream(source, Decoding(source.stream), source.stream) for source in sources]
     timings = {source.stream: StreamTiming(idle, IdlePolicy.parse(policy)) for source in sources}
-    return Planner(streams, "queries", Limit(**limit), timings, clock or Clock(), wall_clock=lambda: 7.0)
+    return BatchPlanner(streams, "queries", Limit(**limit), timings, clock or Clock(), wall_clock=lambda: 7.0)
 
 
 def test_nothing_new_gives_back_the_offset_it_was_given() -> None:
@@ -124,7 +124,7 @@ def test_the_batch_that_brings_the_last_record_says_that_the_input_has_ended() -
         "now": 7_000_000,
         "clocks": {},
     }
-    assert Planner.control(third) == said
+    assert BatchPlanner.control(third) == said
 
 
 def test_a_stream_that_closes_makes_a_batch_though_nothing_else_moves() -> None:
@@ -148,9 +148,9 @@ def test_an_empty_input_has_one_batch_that_ends_it() -> None:
 
 def test_other_queries_make_a_batch_without_events() -> None:
     source = Listed("a", there={"": 2}, end=True)
-    done = planner(source).ahead(Planner.initial())
+    done = planner(source).ahead(BatchPlanner.initial())
     streams = [OpenedStream(source, Decoding("a"), "a")]
-    again = Planner(streams, "other queries", Limit())
+    again = BatchPlanner(streams, "other queries", Limit())
     more = again.ahead(done)
     assert more != done
     assert again.pieces(done, more) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.cells import DictState, Worker, answers_of, control, job_of, packed
-from tests.support.spark_runs import queries_of
+from tests.support.jobs import changed, queries_of
 
 from anabranch.engine.engine import LatePolicy
 from anabranch.engine.running import Running
@@ -40,7 +40,7 @@ def count(name: str = "q", width: str = "PT2M", stream: str = "s", output: str =
 
 def job(*queries: str, streams: tuple[str, ...] = ("s",), **more: object) -> Job:
     case = Case(Path("q.case"), query="\n".join(queries or (count(),)), streams={name: [] for name in streams})
-    return replace(job_of(case), **more)
+    return changed(job_of(case), **more)
 
 
 def event(minute: float, *ids: int) -> Event:
@@ -346,7 +346,7 @@ def test_a_worker_that_forgot_everything_lets_answers_go_on_too() -> None:
 
 
 def test_an_event_far_ahead_is_a_letter_of_its_own_and_the_stream_goes_on() -> None:
-    made = replace(idle_job(), timing=StreamTiming(None, ahead=AheadBound()))
+    made = changed(idle_job(), timing=StreamTiming(None, ahead=AheadBound()))
     worker = Worker(made)
     far = event(9e8, 9)
     worker.batch([*packed("s", [event(0.5, 1), far, event(0.6, 2)]), control()])
@@ -361,7 +361,7 @@ def test_an_event_far_ahead_is_a_letter_of_its_own_and_the_stream_goes_on() -> N
 
 
 def test_events_after_a_gap_wait_for_each_other_over_batches_and_restarts() -> None:
-    worker = Worker(replace(idle_job(), timing=StreamTiming(None, ahead=AheadBound())))
+    worker = Worker(changed(idle_job(), timing=StreamTiming(None, ahead=AheadBound())))
     days = [event(minute, number) for number, minute in enumerate([0.5, 5000.5, 5001, 5001.5])]
     assert [len(told(worker.batch([*packed("s", [one]), control()]))) for one in days[:3]] == [0, 0, 0]
     cells.forget_everything()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.spark_runs import job_for
+from tests.support.jobs import changed, job_for
 
 from anabranch.errors import EngineError
 from anabranch.model.temporal import parse_duration
@@ -82,7 +82,7 @@ def test_a_folder_of_other_options_is_refused_with_the_difference(tmp_path: Path
     folder = opened(tmp_path)
     folder.check(job())
     with pytest.raises(EngineError, match="lateness was not given and is PT5S"):
-        folder.check(replace(job(), lateness=parse_duration("PT5S")))
+        folder.check(changed(job(), lateness=parse_duration("PT5S")))
     folder.close()
 
 

@@ -14,7 +14,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.spark_runs import Lines, job_for, queries_of
+from tests.support.jobs import changed, job_for, queries_of
+from tests.support.spark_runs import Lines
 
 from anabranch.api import run
 from anabranch.engine.running import Running
@@ -28,13 +29,14 @@ from anabranch.runner.folder import RunFolder
 from anabranch.runner.inprocess import InProcessRun
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
-from anabranch.runner.telling import Observers
-from anabranch.sinks.base import Sink, Told
+from anabranch.runner.outlet import Observers
+from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.files import LinesFile
 from anabranch.sinks.memory import MemoryTable
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.files import FileSource
 from anabranch.sources.spool import Spool, SpoolSource
+from anabranch.syntax.languages import QueryText
 
 SECOND = 1_000_000
 QUERY = """
@@ -111,7 +113,7 @@ def house(tmp_path: Path) -> House:
 
 @pytest.fixture
 def job(house: House) -> Job:
-    return job_for(QUERY, {"s": house.source("s", events())}, records_per_batch=50)
+    return job_for(QUERY, {"s": house.source("s", events())}, batch_events=50)
 
 
 class Stop:
@@ -131,7 +133,7 @@ class Failing(Sink):
     def __init__(self, after: int) -> None:
         self._left = after
 
-    def write(self, batch: int, answers: Sequence[Told]) -> None:
+    def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         self._left -= 1
         if self._left < 0:
             raise EngineError("the disk is full")
@@ -207,7 +209,7 @@ def test_a_batch_that_takes_long_can_be_interrupted_anywhere_and_is_run_again(
 ) -> None:
     monkeypatch.setattr(inprocess, "PATIENCE", 0.0)
     random = Random(seed)
-    job = job_for(QUERY, {"s": house.source("s", events())}, records_per_batch=400)
+    job = job_for(QUERY, {"s": house.source("s", events())}, batch_events=400)
     texts: list[bytes] = []
     stops = [Stop(random.randint(1, 9)) for _ in range(8)]
     for stop in stops:
@@ -223,7 +225,7 @@ def test_a_process_that_is_killed_leaves_what_another_goes_on_with(house: House,
         import os, signal
         from pathlib import Path
         from tests.unit.runner.test_inprocess import House, QUERY, events
-        from tests.support.spark_runs import job_for
+        from tests.support.jobs import job_for
         from anabranch.sinks.base import Sink
         from anabranch.sinks.files import LinesFile
 
@@ -233,7 +235,7 @@ def test_a_process_that_is_killed_leaves_what_another_goes_on_with(house: House,
                     os.kill(os.getpid(), signal.SIGKILL)
 
         house = House(Path({str(house.path)!r}))
-        job = job_for(QUERY, {{"s": house.source("s", events())}}, records_per_batch=50)
+        job = job_for(QUERY, {{"s": house.source("s", events())}}, batch_events=50)
         house.run(job, sinks=[LinesFile({str(out)!r}), Last()])
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=os.getcwd(), check=False)
@@ -246,7 +248,7 @@ def test_a_process_that_is_killed_leaves_what_another_goes_on_with(house: House,
 def test_malformed_and_late_records_are_put_aside_once(house: House) -> None:
     extra = b'{"nodes": []}\nno json\n'
     late = [*events(200), replace(events(1)[0], event_time=0)]
-    job = job_for(QUERY, {"s": house.source("s", late, extra)}, records_per_batch=30)
+    job = job_for(QUERY, {"s": house.source("s", late, extra)}, batch_events=30)
     with pytest.raises(EngineError):
         house.run(job, sinks=[Failing(6)])
     _, run = house.run(job)
@@ -262,8 +264,8 @@ def told(lines: Lines) -> list[tuple[str, int]]:
 def test_a_new_query_starts_from_what_the_windows_hold_and_a_kept_one_goes_on(house: House) -> None:
     sources = {"s": house.source("s", events())}
     kept, gone, new = (COUNT.format(name=name, stream="s") for name in ("kept", "gone", "new"))
-    first, _ = house.run(job_for(kept + gone, sources, records_per_batch=50), Stop(6))
-    second, _ = house.run(job_for(new + kept, sources, records_per_batch=50))
+    first, _ = house.run(job_for(kept + gone, sources, batch_events=50), Stop(6))
+    second, _ = house.run(job_for(new + kept, sources, batch_events=50))
     assert house.notes == ["query gone is gone", "query new is new: it starts from what the windows hold"]
     numbers = [(one.query, one.number) for one in [*first.told, *second.told] if one.query == "kept"]
     assert numbers == [("kept", number) for number in range(10)]
@@ -273,9 +275,9 @@ def test_a_new_query_starts_from_what_the_windows_hold_and_a_kept_one_goes_on(ho
 def test_streams_come_and_go_with_the_queries_that_read_them(house: House) -> None:
     a, b = house.source("a", events()), house.source("b", events(seed=6))
     on_a, on_b = COUNT.format(name="on_a", stream="a"), COUNT.format(name="on_b", stream="b")
-    first, _ = house.run(job_for(on_a, {"a": a}, records_per_batch=50), Stop(6))
-    second, _ = house.run(job_for(on_a + on_b, {"a": a, "b": b}, records_per_batch=50), Stop(3))
-    third, run = house.run(job_for(on_b, {"b": b}, records_per_batch=50))
+    first, _ = house.run(job_for(on_a, {"a": a}, batch_events=50), Stop(6))
+    second, _ = house.run(job_for(on_a + on_b, {"a": a, "b": b}, batch_events=50), Stop(3))
+    third, run = house.run(job_for(on_b, {"b": b}, batch_events=50))
     assert {name for name, _ in told(first)} == {"on_a"}
     assert {name for name, _ in told(third)} == {"on_b"}
     assert [at for name, at in told(second) + told(third) if name == "on_b"] == list(range(1, 11))
@@ -286,16 +288,16 @@ def test_streams_come_and_go_with_the_queries_that_read_them(house: House) -> No
 def test_a_stream_that_comes_back_begins_anew(house: House) -> None:
     a, b = house.source("a", events()), house.source("b", events(seed=6))
     on_a, on_b = COUNT.format(name="on_a", stream="a"), COUNT.format(name="on_b", stream="b")
-    house.run(job_for(on_a + on_b, {"a": a, "b": b}, records_per_batch=50), Stop(6))
-    house.run(job_for(on_b, {"b": b}, records_per_batch=50), Stop(1))
-    lines, _ = house.run(job_for(on_a + on_b, {"a": a, "b": b}, records_per_batch=50))
+    house.run(job_for(on_a + on_b, {"a": a, "b": b}, batch_events=50), Stop(6))
+    house.run(job_for(on_b, {"b": b}, batch_events=50), Stop(1))
+    lines, _ = house.run(job_for(on_a + on_b, {"a": a, "b": b}, batch_events=50))
     assert [at for name, at in told(lines) if name == "on_a"] == list(range(1, 11))
 
 
 def test_a_query_without_a_stream_s_name_finds_another_when_its_own_is_gone(house: House) -> None:
     a, b = house.source("a", events()), house.source("b", events(seed=6))
-    house.run(job_for(QUERY, {"a": a}, records_per_batch=50), Stop(4))
-    lines, _ = house.run(job_for(QUERY, {"b": b}, records_per_batch=50))
+    house.run(job_for(QUERY, {"a": a}, batch_events=50), Stop(4))
+    lines, _ = house.run(job_for(QUERY, {"b": b}, batch_events=50))
     assert told(lines)[-1] == ("links", 10)
 
 
@@ -306,7 +308,7 @@ def test_what_is_pushed_while_it_runs_is_answered(house: House) -> None:
     seen: list[int] = []
 
     class Watch(Sink):
-        def write(self, batch: int, answers: Sequence[Told]) -> None:
+        def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
             seen.extend(one.at // SECOND // 60 for one in answers)
 
     pushed = [0]
@@ -332,7 +334,7 @@ def test_that_a_query_failed_is_told_after_what_it_had_answered(house: House) ->
     record = '{{"at": "1970-01-01T00:0{0}:30Z", "nodes": [{{"id": {0}}}]}}'
     (house.path / "s.ndjson").write_text("\n".join(record.format(minute) for minute in range(3)))
     job, lines, order = job_for(failing, {"s": FileSource("s", str(house.path / "s.ndjson"))}), Lines(), []
-    job = replace(job, running=Running(on_error="fail"))
+    job = changed(job, running=Running(on_error="fail"))
     folder = RunFolder(str(house.path / "checkpoint"))
     folder.open()
     observers = Observers(on_failure=lambda failure: order.append([one.at // SECOND // 60 for one in lines.told]))
@@ -362,6 +364,6 @@ def test_a_query_without_a_stream_is_answered_once_and_the_run_ends(tmp_path: Pa
     (tmp_path / "g.ttl").write_text("<urn:a> <urn:p> <urn:b> . <urn:c> <urn:p> <urn:b> .")
     table = MemoryTable()
     text = "REGISTER QUERY q AS SELECT ?b (COUNT(?a) AS ?n) WHERE { ?a <urn:p> ?b } GROUP BY ?b"
-    run(text, {}, graphs={"default": str(tmp_path / "g.ttl")}, sinks=[table], engine="local", file_name="q.csparql")
+    run([QueryText(text, "q.csparql")], {}, graphs={"default": str(tmp_path / "g.ttl")}, sinks=[table], engine="local")
     (kept,) = table.answers("q")
     assert [[str(getattr(one, "lexical", one)) for one in row][1:] for row in kept.answer.rows] == [["2"]]

@@ -12,14 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support.cells import DictState
+from tests.support.jobs import changed
 
+from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import LatePolicy
 from anabranch.engine.query import QueryOptions
 from anabranch.errors import StreamError
 from anabranch.formats.rdf import tables
 from anabranch.model.temporal import Duration
 from anabranch.runner import cell as cells
-from anabranch.runner.batch_planner import Planner
+from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
 from anabranch.runner.linked import LinkedRows
@@ -51,12 +53,10 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job_over(folder: Path, asked: Sequence[str], **settings: object) -> Job:
     text = "\n".join(f"REGISTER QUERY q{n} AS {(one % PAIRS) if '%s' in one else one}" for n, one in enumerate(asked))
-    queries = [
-        QueryOptions(text=text, file_name="q.csparql", source_name=one.name) for one in languages.registrations(text)
-    ]
+    queries = compile_queries([languages.script(text, "q.csparql")], QueryOptions())
     source = FileSource(STREAM, str(folder))
     opened = OpenedStream(source, Decoding(STREAM), str(folder))
-    return replace(Job((opened,), tuple(queries), ordered=True), **settings)  # type: ignore[arg-type]
+    return changed(Job((opened,), queries, ordered=True), **settings)
 
 
 def write(folder: Path, random: Random, *, disorder: int = 0, overlap: int = 0, malformed: float = 0) -> None:
@@ -82,11 +82,11 @@ def write(folder: Path, random: Random, *, disorder: int = 0, overlap: int = 0, 
 def batches(job: Job, as_links: bool) -> Iterator[list[Packed]]:
     links = job.link_streams() if as_links else {}
     settings = SourceSettings(job.streams, job.fingerprint, Limit(60), None, links=links)
-    planner = Planner(settings.streams, settings.queries, settings.limit)
+    planner = BatchPlanner(settings.streams, settings.queries, settings.limit)
     start = planner.initial()
     while (end := planner.ahead(start)) != start:
         rows = [row for piece in planner.pieces(start, end) for row in pack_piece(settings, piece)]
-        yield [Packed(CELL, "control", json.dumps(Planner.control(end)).encode()), *rows]
+        yield [Packed(CELL, "control", json.dumps(BatchPlanner.control(end)).encode()), *rows]
         start = end
 
 

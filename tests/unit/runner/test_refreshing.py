@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.cells import Worker, answers_of, control, packed
-from tests.support.spark_runs import job_for
+from tests.support.jobs import job_for
 from tests.unit.runner.test_batch_planner import Clock, Listed
 
 from anabranch.errors import EngineError, StreamError
@@ -19,7 +19,7 @@ from anabranch.model.graph import PropertyGraph
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import TripleGraph
 from anabranch.runner import cell as cells
-from anabranch.runner.batch_planner import Planner
+from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.job import Job, load_job, save_job
 from anabranch.runner.refreshing import Noted, Refresher, RefreshSettings, copies, load_copy, refresh_settings
 from anabranch.sources.base import Decoding, Limit, OpenedStream
@@ -172,9 +172,9 @@ def test_without_an_interval_or_without_files_nothing_is_refreshed(city: City, t
 # --- the planner ------------------------------------------------------------------------------------------------------
 
 
-def planner(city: City, clock: Clock, source: Listed) -> Planner:
+def planner(city: City, clock: Clock, source: Listed) -> BatchPlanner:
     streams = [OpenedStream(source, Decoding(source.stream), source.stream)]
-    return Planner(streams, "queries", Limit(), None, clock, city.refresher(clock))
+    return BatchPlanner(streams, "queries", Limit(), None, clock, city.refresher(clock))
 
 
 def test_a_changed_graph_is_a_batch_of_its_own_and_the_control_names_the_copy(city: City) -> None:
@@ -186,7 +186,7 @@ def test_a_changed_graph_is_a_batch_of_its_own_and_the_control_names_the_copy(ci
     clock.now += 10
     second = plan.ahead(json.loads(json.dumps(first)))
     assert plan.pieces(first, second) == []
-    assert Planner.control(second)["graphs"] == copies(second["graphs"])
+    assert BatchPlanner.control(second)["graphs"] == copies(second["graphs"])
     assert seen(second["graphs"]) == graph("south")
     assert plan.ahead(second) == second
 
@@ -203,10 +203,10 @@ def test_the_planner_lets_old_copies_go_when_a_batch_is_committed(city: City) ->
 
 
 def test_an_offset_without_refreshing_says_nothing_of_graphs() -> None:
-    plan = Planner([OpenedStream(Listed("a", there={"": 1}), Decoding("a"), "a")], "queries", Limit())
+    plan = BatchPlanner([OpenedStream(Listed("a", there={"": 1}), Decoding("a"), "a")], "queries", Limit())
     end = plan.ahead(plan.initial())
     assert "graphs" not in end
-    assert Planner.control(end)["graphs"] == {}
+    assert BatchPlanner.control(end)["graphs"] == {}
 
 
 # --- the cell ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tests.support.machine import Disk, Machine, Stopped
 
 from anabranch.formats.answers import csv_header, csv_lines, json_lines, to_typed
 from anabranch.model.instants import parse_instant
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.ledger import FileLedger
 
 MINUTE = 60_000_000
@@ -28,14 +28,14 @@ def told(
     columns: Sequence[str] = COLUMNS,
     correction: str = "",
     at: int | None = None,
-) -> Told:
+) -> RenderedAnswer:
     """Answer `number` of a query, a minute after the one before unless `at` says otherwise."""
     at = START + number * MINUTE if at is None else at
     parts = (query, at, "entering", correction, at - 60 * MINUTE, at, tuple(columns), list(rows))
-    return Told(query, number, at, len(rows), json_lines(*parts), csv_lines(*parts), to_typed(*parts))
+    return RenderedAnswer(query, number, at, len(rows), json_lines(*parts), csv_lines(*parts), to_typed(*parts))
 
 
-def batches() -> list[list[Told]]:
+def batches() -> list[list[RenderedAnswer]]:
     """A few batches: one answer, several, none, one without rows, one that is large."""
     return [
         [told(0)],
@@ -53,7 +53,9 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def run(make: Callable[[], Sink], ledger_folder: pathlib.Path, work: Sequence[tuple[int, list[Told]]]) -> None:
+def run(
+    make: Callable[[], Sink], ledger_folder: pathlib.Path, work: Sequence[tuple[int, list[RenderedAnswer]]]
+) -> None:
     """One run: open, write, close."""
     sink = make()
     try:

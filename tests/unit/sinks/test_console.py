@@ -13,7 +13,7 @@ import pytest
 from tests.support.machine import Machine, Stopped
 from tests.unit.sinks.telling import HEADER, batches, told
 
-from anabranch.sinks.base import Ledger, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer
 from anabranch.sinks.console import Console
 from anabranch.sinks.ledger import FileLedger, MemoryLedger
 
@@ -33,7 +33,7 @@ def opened(path: Path, flags: int = APPENDING) -> Iterator[int]:
         os.close(number)
 
 
-def printed(descriptor: int, ledger: Ledger, work: list[tuple[int, list[Told]]], csv: bool = False) -> None:
+def printed(descriptor: int, ledger: Ledger, work: list[tuple[int, list[RenderedAnswer]]], csv: bool = False) -> None:
     console = Console("csv", HEADER, descriptor) if csv else Console(descriptor=descriptor)
     console.open(ledger)
     for batch, answers in work:
@@ -196,14 +196,14 @@ def test_a_reader_that_left_is_told_as_a_broken_pipe() -> None:
 def test_more_than_a_pipe_holds_goes_through_one_that_does_not_block() -> None:
     program = (
         "import os, sys\n"
-        "from anabranch.sinks.base import Told\n"
+        "from anabranch.sinks.base import RenderedAnswer\n"
         "from anabranch.sinks.console import Console\n"
         "from anabranch.sinks.ledger import MemoryLedger\n"
         "os.set_blocking(1, False)\n"
         "print('first', flush=False)\n"
         "console = Console()\n"
         "console.open(MemoryLedger())\n"
-        "console.write(0, [Told('q', 0, 0, 1, b'x' * 3_000_000 + b'\\n')])\n"
+        "console.write(0, [RenderedAnswer('q', 0, 0, 1, b'x' * 3_000_000 + b'\\n')])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True)
     assert done.stdout == b"first\n" + b"x" * 3_000_000 + b"\n"

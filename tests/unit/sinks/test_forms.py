@@ -15,7 +15,7 @@ from tests.unit.sinks.telling import contents, told
 from anabranch.errors import EngineError
 from anabranch.formats.rdf.results import FORMS
 from anabranch.model.terms import XSD_INTEGER, Iri, Literal
-from anabranch.sinks.base import Sink, Told
+from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.console import Console
 from anabranch.sinks.files import LinesFile, LinesFolder
 from anabranch.sinks.forms import SUFFIXES, RdfForm, check_form, lines_of, needed, suffix_of
@@ -28,7 +28,7 @@ GATES = {"gates": ("gate", "cars")}
 CARS = {"cars": GRAPH}
 
 
-def rows(number: int) -> Told:
+def rows(number: int) -> RenderedAnswer:
     """An answer of bindings: one gate with a number, one without."""
     values: list[tuple[Any, ...]] = [
         (Iri(f"{EX}gate{number}"), Literal(str(number), XSD_INTEGER)),
@@ -37,11 +37,11 @@ def rows(number: int) -> Told:
     return told(number, values, "gates", GATES["gates"])
 
 
-def graph(number: int) -> Told:
+def graph(number: int) -> RenderedAnswer:
     return told(number, [(Iri(f"{EX}car{number}"), Iri(f"{EX}at"), Iri(f"{EX}gate"))], "cars", GRAPH)
 
 
-def write(sink: Sink, *batches: Sequence[Told]) -> None:
+def write(sink: Sink, *batches: Sequence[RenderedAnswer]) -> None:
     sink.open(MemoryLedger())
     for number, answers in enumerate(batches):
         sink.write(number, answers)

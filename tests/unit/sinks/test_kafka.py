@@ -14,7 +14,7 @@ from tests.support.kafka_mock import KafkaMock, kafka_mock
 
 from anabranch.errors import EngineError
 from anabranch.sinks import kafka
-from anabranch.sinks.base import Told
+from anabranch.sinks.base import RenderedAnswer
 from anabranch.sinks.kafka import KafkaSink
 from anabranch.sources import kafka_client
 from anabranch.sources.address import parse_address
@@ -61,9 +61,9 @@ def sink(mock: KafkaMock, topic: str, ledger: MemoryLedger | None = None, **opti
     return one
 
 
-def answer(query: str, number: int, *rows: Any) -> Told:
+def answer(query: str, number: int, *rows: Any) -> RenderedAnswer:
     lines = b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-    return Told(query, number, AT + number * 1_000_000, len(rows), lines)
+    return RenderedAnswer(query, number, AT + number * 1_000_000, len(rows), lines)
 
 
 def messages(mock: KafkaMock, topic: str) -> list[Any]:

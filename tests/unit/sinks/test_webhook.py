@@ -15,7 +15,7 @@ import pytest
 from tests.unit.sinks.telling import Stopped, told
 
 from anabranch.errors import EngineError
-from anabranch.sinks.base import Told
+from anabranch.sinks.base import RenderedAnswer
 from anabranch.sinks.ledger import FileLedger, MemoryLedger
 from anabranch.sinks.webhook import Webhook
 
@@ -104,7 +104,7 @@ class Clock:
         self.seconds += seconds
 
 
-def posted(url: str, answers: Sequence[Told], clock: Clock | None = None, **options: Any) -> None:
+def posted(url: str, answers: Sequence[RenderedAnswer], clock: Clock | None = None, **options: Any) -> None:
     clock = clock or Clock()
     hook = Webhook(url, now=clock.now, pause=clock.pause, **options)
     try:

@@ -23,7 +23,6 @@ from anabranch.sources.base import Limit, as_event
 from anabranch.sources.receivers import Receiver, open_receiver
 from anabranch.sources.receivers.items import AppId, ItemsReceiver, Questions, item_number
 from anabranch.sources.receivers.listings import Context, Told, page_of, unwrapped
-from anabranch.sources.receivers.received import ReceivedSource
 from anabranch.sources.spool import Spool, SpoolSource
 
 OFTEN = 0.01
@@ -495,27 +494,3 @@ def test_an_option_that_cannot_be_is_refused(options: str, message: str) -> None
 
 
 # --- without a checkpoint ---------------------------------------------------------------------------------------------
-
-
-def test_a_process_of_its_own_reads_what_is_received_and_leaves_nothing_behind() -> None:
-    with serving(found(item(1, "10"))) as script:
-        address = parse_address(f"http+items://127.0.0.1:{script.port}/?keywords=Wii&every=0.01")
-        source = ReceivedSource("s", address)
-        offset = source.begin()
-        wait_until(lambda: source.ahead(offset, Limit()) != offset)
-        (piece,) = source.pieces(offset, source.ahead(offset, Limit()))
-        (event,) = source.read(piece, as_event)
-        assert isinstance(event, Event)
-        source.close()
-    assert not source.directory.exists()
-
-
-def test_what_ended_the_receiver_is_raised_to_the_reader() -> None:
-    with serving((404, {}, b"")) as script:
-        source = ReceivedSource("s", parse_address(f"http+items://127.0.0.1:{script.port}/?keywords=Wii"))
-        offset = source.begin()
-        try:
-            with pytest.raises(StreamError, match="404"):
-                wait_until(lambda: source.ahead(offset, Limit()) != offset)
-        finally:
-            source.close()

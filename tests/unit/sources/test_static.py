@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from anabranch.errors import StreamError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import TripleGraph
-from anabranch.sources.static import GraphFile, Watch, graph_files
-from anabranch.syntax.languages import QueryText
+from anabranch.sources.static import GraphFile, graph_files
+from anabranch.syntax.languages import Script, script
 
 A, P = Iri("http://ex/a"), Iri("http://ex/p")
 CITY = "http://city.org/districts.rdf"
@@ -30,9 +31,9 @@ def triples(*objects: str) -> set[Triple]:
     return {Triple(A, P, Iri(f"http://ex/{one}")) for one in objects}
 
 
-def query(clauses: str = "", where: str = "?s ?p ?o", file_name: str = "q.csparql") -> QueryText:
+def query(clauses: str = "", where: str = "?s ?p ?o", file_name: str = "q.csparql") -> Script:
     text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <http://ex/s> [RANGE 5m STEP 1m] {clauses} WHERE {{ {where} }}"
-    return QueryText(text, file_name)
+    return script(text, file_name)
 
 
 def named(files: list[GraphFile]) -> dict[str, tuple[str, ...]]:
@@ -81,7 +82,7 @@ def test_a_seraph_query_names_graphs_and_no_files() -> None:
         "REGISTER QUERY q STARTING AT NOW { MATCH (a) WITHIN PT5M MATCH (b) ON GRAPH `city.ttl` EMIT a, b "
         "SNAPSHOT EVERY PT1M }"
     )
-    assert graph_files([], [QueryText(text, "q.seraph")]) == []
+    assert graph_files([], [script(text, "q.seraph")]) == []
 
 
 def test_a_path_of_a_query_begins_at_the_folder_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +93,7 @@ def test_a_path_of_a_query_begins_at_the_folder_of_its_file(tmp_path: Path, monk
     Path("queries/q.csparql").write_text(text.text)
     [from_file] = graph_files([], [text])
     assert set(from_file.load()) == triples("there")  # type: ignore[arg-type]
-    [from_stdin] = graph_files([], [text._replace(file_name="-")])
+    [from_stdin] = graph_files([], [replace(text, file_name="-")])
     assert set(from_stdin.load()) == triples("here")  # type: ignore[arg-type]
     [given] = graph_files([("city.ttl", "city.ttl")], [text])
     assert set(given.load()) == triples("here"), "what is given begins where the command does"  # type: ignore[arg-type]
@@ -148,35 +149,3 @@ def test_what_is_no_graph_is_refused_by_name(tmp_path: Path, name: str, content:
 
 def touch(path: Path, at: int) -> None:
     os.utime(path, ns=(at, at))
-
-
-def test_a_change_of_any_file_is_told_once_and_by_graph(tmp_path: Path) -> None:
-    one, two, other = (turtle(tmp_path / f"{name}.ttl", name) for name in ("one", "two", "other"))
-    pair, single = GraphFile("pair", (str(one), str(two))), GraphFile("single", (str(other),))
-    watch = Watch([pair, single])
-    assert watch.changed() == []
-    touch(two, 1)
-    assert watch.changed() == [pair]
-    assert watch.changed() == []
-    touch(one, 2)
-    touch(other, 2)
-    assert watch.changed() == [pair, single]
-
-
-def test_a_file_that_is_away_for_a_while_has_not_changed_until_it_is_back(tmp_path: Path) -> None:
-    path = turtle(tmp_path / "a.ttl", "x")
-    file = GraphFile("g", (str(path),))
-    watch = Watch([file])
-    path.unlink()
-    assert watch.changed() == []
-    turtle(path, "x", "y")
-    assert watch.changed() == [file]
-    assert set(file.load()) == triples("x", "y")  # type: ignore[arg-type]
-
-
-def test_a_file_that_was_not_there_at_the_beginning_is_a_change_when_it_comes(tmp_path: Path) -> None:
-    file = GraphFile("g", (str(tmp_path / "a.ttl"),))
-    watch = Watch([file])
-    assert watch.changed() == []
-    turtle(tmp_path / "a.ttl", "x")
-    assert watch.changed() == [file]

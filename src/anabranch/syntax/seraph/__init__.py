@@ -6,8 +6,6 @@ raised.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Operator, Registration
 from anabranch.errors import (
@@ -53,7 +51,6 @@ def plan(text: str, file_name: str = "<query>") -> Operator:
     return operator
 
 
-@lru_cache(maxsize=256)
 def statements(text: str, file_name: str = "<query>") -> tuple[Registration | Ingestion, ...]:
     """The statements of a file, in its order, all of them checked."""
     problems = Problems()

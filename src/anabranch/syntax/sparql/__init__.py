@@ -7,7 +7,6 @@ was raised.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from anabranch.algebra.operators import Form, Operator, Registration
 from anabranch.errors import (
@@ -100,7 +99,6 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
     return Plain(operator, form, statement.prefixes)
 
 
-@lru_cache(maxsize=256)
 def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> tuple[Registration, ...]:
     """The statements of a file, in its order, all of them checked.
 

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.algebra.walk import windows
-from anabranch.engine.ingestion import mappings
 from anabranch.errors import EngineError
 from anabranch.sources.address import STDIN, parse_address
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.chain import ChainSource
-from anabranch.syntax.languages import QueryText
-from anabranch.syntax.languages import registrations as registrations_of
+from anabranch.syntax.languages import Script
 from anabranch.syntax.seraph.lower_ingestion import last_part
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StreamSpec:
     """A stream that a run reads: its addresses, and how its records are read."""
 
     name: str
@@ -31,11 +29,11 @@ class Wanted:
 
     @property
     def records_are_events(self) -> bool:
-        return not self.decoding.text
+        return self.decoding.ingestion is None
 
 
-def wanted_streams(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText]) -> list[Wanted]:
-    """The streams of a run, from (name, address) pairs and the LOAD STREAM statements of its texts.
+def stream_specs(streams: Sequence[tuple[str, str]], scripts: Sequence[Script]) -> list[StreamSpec]:
+    """The streams of a run, from (name, address) pairs and the LOAD STREAM statements of its scripts.
 
     A LOAD STREAM reads the stream that has its name, its address or the last part of that, else what its address
     names. A stream that a query names by an IRI may be given by the IRI's last part.
@@ -44,32 +42,32 @@ def wanted_streams(streams: Sequence[tuple[str, str]], texts: Sequence[QueryText
     for name, address in streams:
         by_name.setdefault(name, []).append(address)
     decodings: dict[str, Decoding] = {}
-    for text, file_name in texts:
-        for mapping in mappings(text, file_name):
+    for script in scripts:
+        for mapping in script.ingestions:
             if mapping.stream in decodings:
                 raise EngineError(f"two LOAD STREAM statements make the stream `{mapping.stream}`; name one with INTO")
             others = (mapping.uri, last_part(mapping.uri))
             given = by_name.get(mapping.stream)
             for other in others:
                 given = given or (by_name.pop(other, None) if other != mapping.stream else None)
-            by_name[mapping.stream] = given or [_address(mapping.uri, file_name)]
-            decodings[mapping.stream] = Decoding(mapping.stream, text, file_name)
-    names = meant(by_name, streams_read(texts))
+            by_name[mapping.stream] = given or [_address(mapping.uri, script.file_name)]
+            decodings[mapping.stream] = Decoding(mapping.stream, mapping)
+    names = resolved_names(by_name, streams_read(scripts))
     return [
-        Wanted(names[name], tuple(addresses), decodings.get(name, Decoding(names[name])))
+        StreamSpec(names[name], tuple(addresses), decodings.get(name, Decoding(names[name])))
         for name, addresses in by_name.items()
     ]
 
 
-def streams_read(texts: Sequence[QueryText]) -> list[str]:
-    """The streams that the queries of texts name and do not make themselves."""
-    registrations = [one for text in texts for one in registrations_of(*text)]
+def streams_read(scripts: Sequence[Script]) -> list[str]:
+    """The streams that the queries of scripts name and do not make themselves."""
+    registrations = [one for script in scripts for one in script.registrations]
     made = {one.into for one in registrations}
     names = [window.stream.name for one in registrations for window in windows(one.plan)]
     return [name for name in dict.fromkeys(names) if name is not None and name not in made]
 
 
-def meant(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
+def resolved_names(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
     """What short names stand for: a given name that no query knows is the last part of an IRI that one does, or the
     only IRI there is when it is the only name."""
     names, known = list(given), list(asked)
@@ -104,7 +102,7 @@ Open = Callable[[str, str, bool], Source]
 """How a source is opened from a stream's name, an address, and whether its records are events already."""
 
 
-def open_stream(wanted: Wanted, opener: Open) -> OpenedStream:
-    sources = [opener(wanted.name, address, wanted.records_are_events) for address in wanted.addresses]
-    source = sources[0] if len(sources) == 1 else ChainSource(wanted.name, tuple(sources))
-    return OpenedStream(source, wanted.decoding, ", ".join(parse_address(one).shown for one in wanted.addresses))
+def open_stream(spec: StreamSpec, opener: Open) -> OpenedStream:
+    sources = [opener(spec.name, address, spec.records_are_events) for address in spec.addresses]
+    source = sources[0] if len(sources) == 1 else ChainSource(spec.name, tuple(sources))
+    return OpenedStream(source, spec.decoding, ", ".join(parse_address(one).shown for one in spec.addresses))

@@ -1,4 +1,4 @@
-"""Telling: what a cell said in a batch goes to the sinks, the dead letters and whoever watches the run.
+"""Outlet: what a cell said in a batch goes to the sinks, the dead letters and whoever watches the run.
 
 It is the same whether Spark carries the batches or this process does.
 
@@ -17,11 +17,11 @@ from anabranch.engine import checkpoint
 from anabranch.errors import QueryError
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.rows import CellRow
-from anabranch.sinks.base import Ledger, Sink, Told
+from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """How a run stands: the cell's last word, and the carrier's own figures of the last batch."""
 
     status: dict[str, Any] = field(default_factory=dict)
@@ -39,23 +39,23 @@ class Observers:
     on_warning: Callable[[str, int, str], None] = lambda query, at, text: None
     on_failure: Callable[[QueryError], None] = lambda failure: None
     on_note: Callable[[str], None] = lambda text: None
-    on_progress: Callable[[Progress], None] = lambda progress: None
+    on_progress: Callable[[RunProgress], None] = lambda progress: None
 
 
-def skip_errors(progress: Progress) -> list[QueryError]:
+def skip_errors(progress: RunProgress) -> list[QueryError]:
     """Of each query that has skipped rows, the error of the first of them."""
     said = [one["first_skipped"] for one in progress.status.get("queries", {}).values() if one.get("skipped")]
     return [checkpoint.unpack_error(one["diagnostics"], one["text"], one["file_name"]) for one in said]
 
 
-class Telling:
+class Outlet:
     """The outward side of one run."""
 
     def __init__(self, sinks: Sequence[Sink], letters: LetterFiles, observers: Observers | None) -> None:
         self._sinks = list(sinks)
         self._letters = letters
         self.observers = observers or Observers()
-        self.progress = Progress()
+        self.progress = RunProgress()
         self.failures: list[QueryError] = []
         self.over_at: int | None = None  # the batch after which there is nothing more to tell
 
@@ -117,5 +117,5 @@ class Telling:
         return self.over_at is not None and self.progress.batch >= self.over_at
 
 
-def _told(row: CellRow) -> Told:
-    return Told(row.query, row.number, row.at, row.rows, row.json, row.csv, row.typed)
+def _told(row: CellRow) -> RenderedAnswer:
+    return RenderedAnswer(row.query, row.number, row.at, row.rows, row.json, row.csv, row.typed)
