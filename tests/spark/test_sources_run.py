@@ -94,7 +94,7 @@ def told_here(job: Job) -> tuple[list[Answer], list[bytes]]:
                     )
                     letters += map(deadletter.letter, aside)
             at = to
-    engine.finish(job.until, job.drain)
+    engine.finish(job.options.until, job.options.drain)
     return engine.take(), letters
 
 
