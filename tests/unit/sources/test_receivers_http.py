@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -256,6 +258,10 @@ def test_redirects_that_lead_nowhere_are_refused(spool: Spool, tmp_path: Path) -
         assert "from one address to the next" in refusal(HttpPollReceiver(script.url), spool)
         script.answers = [(301, {"Location": "file:///etc/passwd"}, b"")]
         assert "which is not HTTP" in refusal(HttpPollReceiver(script.url), spool)
+        script.answers = [(301, {"Location": "http://127.0.0.1:99999/x"}, b"")]
+        assert "http://127.0.0.1:99999/x: Port out of range" in refusal(HttpPollReceiver(script.url), spool)
+        script.answers = [(301, {"Location": "http://[::1/"}, b"")]
+        assert f"{script.url}/: Invalid" in refusal(HttpPollReceiver(f"{script.url}/"), spool)
 
 
 def test_a_peer_that_does_not_speak_http_is_asked_again(spool: Spool) -> None:
@@ -298,6 +304,25 @@ def test_stopping_does_not_wait_for_a_silent_server(spool: Spool, kind: Any) -> 
         assert time.monotonic() - began < 2
         assert not receiver.running
         hanging.set()
+    assert receiver.error is None
+
+
+def test_stopping_does_not_wait_for_a_connection(spool: Spool) -> None:
+    with ExitStack() as opened:
+        full = opened.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(3):  # nobody accepts them, so that the next one waits
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        receiver = HttpPollReceiver(f"http://127.0.0.1:{full.getsockname()[1]}/")
+        receiver.start(spool)
+        time.sleep(0.2)
+        began = time.monotonic()
+        receiver.stop()
+        assert time.monotonic() - began < 2
+        assert not receiver.running
     assert receiver.error is None
 
 

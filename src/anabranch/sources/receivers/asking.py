@@ -63,9 +63,13 @@ def _exchange(
     trusted = ssl.create_default_context() if url.scheme == "https" else None
     problem = "no HTTP answer"
     try:
+        address = httpcore.URL(str(url))
+    except ValueError as error:  # a port that there cannot be
+        raise Refused(f"{shown(str(url))}: {error}") from None
+    try:
         with (
             httpcore.ConnectionPool(trusted, network_backend=_Dialled(dialer)) as pool,
-            pool.stream("GET", str(url), headers=sent, extensions={"timeout": patience}) as answer,
+            pool.stream("GET", address, headers=sent, extensions={"timeout": patience}) as answer,
         ):
             patience["read"] = silence  # what stands here is how long a body may be silent
             problem = "the answer was cut short"
