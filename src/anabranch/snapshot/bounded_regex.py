@@ -3,11 +3,11 @@
 Python's matcher goes back on every choice: `(a+)+b` over forty letters takes longer than anybody waits. The number of
 ways through a pattern is counted beforehand, from above: a repetition may stop at any of its counts, any alternative
 may be taken, and what is repeated chooses anew each time. Where there are too many ways for the length of the text, the
-pattern is given to the Rust engine of polars, whose time is linear in the text; what that does not know (references
+pattern is given to an engine whose time is linear in the text (`linear_regex`); what that does not know (references
 back, look-around) is refused.
 
 Law: the answer is that of Python's `re`, or an error with a code. Work: at most about a million steps of Python's
-matcher, or O(text) of Rust's.
+matcher, or O(text) of the linear engine.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from re import _parser
 from typing import Any
 
 from anabranch.errors import EvaluationError
+from anabranch.snapshot.linear_regex import NotLinear, fits_linearly, refuse_unknown
 
 _MOST = 6.0  # the logarithm of the ways that Python's matcher may try
 _ENDLESS = 1e6
@@ -30,7 +31,10 @@ def fits(pattern: re.Pattern[str], text: str, *, whole: bool) -> bool:
     """Whether the pattern fits the whole text, or some part of it."""
     if is_bounded(pattern, text):
         return (pattern.fullmatch(text) if whole else pattern.search(text)) is not None
-    return _linear(pattern, text, whole)
+    try:
+        return fits_linearly(pattern, text, whole)
+    except NotLinear:
+        raise _too_costly(pattern, text) from None
 
 
 def refuse_unbounded(pattern: re.Pattern[str], text: str) -> None:
@@ -47,8 +51,8 @@ def is_bounded(pattern: re.Pattern[str], text: str) -> bool:
 def is_always_answered(pattern: str) -> bool:
     """Whether no text makes `fits` refuse the pattern, which is a legal one."""
     try:
-        _linear(re.compile(pattern), "", whole=True)
-    except EvaluationError:
+        refuse_unknown(re.compile(pattern))
+    except NotLinear:
         return False
     return True
 
@@ -86,26 +90,6 @@ def _choice(kind: Any, given: Any, length: int) -> float:
 def _either(ways: list[float]) -> float:
     most = max(ways, default=0.0)
     return most + math.log10(sum(10 ** (one - most) for one in ways) or 1.0)
-
-
-def _linear(pattern: re.Pattern[str], text: str, whole: bool) -> bool:
-    import polars
-
-    try:
-        found = polars.Series([text]).str.contains(_for_rust(pattern, whole), literal=False, strict=True)[0]
-    except polars.exceptions.ComputeError:
-        raise _too_costly(pattern, text) from None
-    return bool(found)
-
-
-def _for_rust(pattern: re.Pattern[str], whole: bool) -> str:
-    """The pattern as Rust writes it: the end of the text is `\\z`, and flags stand inside."""
-    tokens = re.findall(r"\\.|[^\\]", pattern.pattern, re.DOTALL)
-    body = "".join(r"\z" if token == r"\Z" else token for token in tokens)
-    letters = ((re.IGNORECASE, "i"), (re.DOTALL, "s"), (re.MULTILINE, "m"), (re.VERBOSE, "x"))
-    flags = "".join(letter for flag, letter in letters if pattern.flags & flag)
-    inside = f"(?{flags}:{body})" if flags else f"(?:{body})"
-    return rf"\A{inside}\z" if whole else inside
 
 
 def _too_costly(pattern: re.Pattern[str], text: str) -> EvaluationError:

@@ -182,13 +182,14 @@ def test_a_reader_that_leaves_is_no_failure(trick: Path, events: Path, tmp_path:
 
 
 def test_importing_the_package_loads_no_room() -> None:
-    heavy = "[m for m in ('lark', 'numpy', 'pyarrow', 'numba', 'rich', 'anabranch.model', 'anabranch.errors')]"
+    heavy = "[m for m in ('lark', 'numpy', 'pyarrow', 'numba', 'rich', 'httpx', 'anabranch.model', 'anabranch.errors')]"
     code = f"import sys, anabranch; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_building_the_app_loads_no_grammar_and_no_arrow() -> None:
-    code = "import sys, anabranch.cli.app; print([m for m in ('lark', 'numpy', 'pyarrow') if m in sys.modules])"
+    heavy = "('lark', 'numpy', 'pyarrow', 'httpx')"
+    code = f"import sys, anabranch.cli.app; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

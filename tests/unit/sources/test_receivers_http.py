@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
+import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -17,12 +19,12 @@ import pytest
 from tests.support.push import Script, free_port, records_in, serving, wait_until
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers import Receiver
+from anabranch.sources.receivers import Receiver, asking
 from anabranch.sources.receivers import bodies as bodies_module
 from anabranch.sources.receivers import sse as sse_module
 from anabranch.sources.receivers.bodies import body_records
 from anabranch.sources.receivers.polling import HttpPollReceiver, Seen
-from anabranch.sources.receivers.sse import EventParser, SseReceiver
+from anabranch.sources.receivers.sse import EventReader, SseReceiver
 from anabranch.sources.spool import Spool
 
 OFTEN = 0.01
@@ -231,11 +233,35 @@ def test_redirects_are_followed_and_passwords_stay_at_home(spool: Spool) -> None
         assert "authorization" not in other.requests[0][1]
 
 
+def test_what_is_secret_in_an_address_is_in_no_log(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with serving((302, {"Location": "/b"}, b""), ok([1])) as script:
+        url = f"http://user:pass-word@127.0.0.1:{script.port}/a?token=to-ken"
+        run(HttpPollReceiver(url, every=60), spool, lambda: spool.cursor)
+    assert script.requests[0][0] == "/a?token=to-ken"
+    assert "pass-word" not in caplog.text
+    assert "to-ken" not in caplog.text
+    assert "dXNlcjpwYXNzLXdvcmQ=" not in caplog.text
+
+
+def test_an_address_is_sent_as_it_must_be_written(spool: Spool) -> None:
+    with serving(ok([1])) as script:
+        url = f"http://127.0.0.1:{script.port}/a b%2Fc/ü?q=x y&r=%26"
+        run(HttpPollReceiver(url, every=60), spool, lambda: spool.cursor)
+    path, headers = script.requests[0]
+    assert path == "/a%20b%2Fc/%C3%BC?q=x%20y&r=%26"
+    assert headers["host"] == f"127.0.0.1:{script.port}"
+
+
 def test_redirects_that_lead_nowhere_are_refused(spool: Spool, tmp_path: Path) -> None:
     with serving((301, {"Location": "/again"}, b"")) as script:
         assert "from one address to the next" in refusal(HttpPollReceiver(script.url), spool)
         script.answers = [(301, {"Location": "file:///etc/passwd"}, b"")]
         assert "which is not HTTP" in refusal(HttpPollReceiver(script.url), spool)
+        script.answers = [(301, {"Location": "http://127.0.0.1:99999/x"}, b"")]
+        assert "http://127.0.0.1:99999/x: Port out of range" in refusal(HttpPollReceiver(script.url), spool)
+        script.answers = [(301, {"Location": "http://[::1/"}, b"")]
+        assert f"{script.url}/: Invalid" in refusal(HttpPollReceiver(f"{script.url}/"), spool)
 
 
 def test_a_peer_that_does_not_speak_http_is_asked_again(spool: Spool) -> None:
@@ -281,6 +307,25 @@ def test_stopping_does_not_wait_for_a_silent_server(spool: Spool, kind: Any) -> 
     assert receiver.error is None
 
 
+def test_stopping_does_not_wait_for_a_connection(spool: Spool) -> None:
+    with ExitStack() as opened:
+        full = opened.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(3):  # nobody accepts them, so that the next one waits
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        receiver = HttpPollReceiver(f"http://127.0.0.1:{full.getsockname()[1]}/")
+        receiver.start(spool)
+        time.sleep(0.2)
+        began = time.monotonic()
+        receiver.stop()
+        assert time.monotonic() - began < 2
+        assert not receiver.running
+    assert receiver.error is None
+
+
 def test_a_server_that_is_not_there_yet_is_asked_again(spool: Spool) -> None:
     receiver = HttpPollReceiver(f"http://127.0.0.1:{free_port()}/", every=OFTEN)
     assert run(receiver, spool, lambda: "Connection refused; trying again" in receiver.state) == []
@@ -290,9 +335,11 @@ def test_a_server_that_is_not_there_yet_is_asked_again(spool: Spool) -> None:
 
 
 def parsed(text: bytes, size: int) -> list[tuple[bytes, str]]:
-    parser = EventParser()
-    blocks = (text[at : at + size] for at in range(0, len(text), size))
-    return [(event.data, event.last_id) for block in blocks for event in parser.feed(block)]
+    """The events of a stream that comes in parts, each with the id that the stream stands at when its part ends."""
+    taken: list[tuple[bytes, str]] = []
+    reader = EventReader(lambda data, last_id: taken.extend((one, last_id) for one in data))
+    reader.read(text[at : at + size] for at in range(0, len(text), size))
+    return taken
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -317,19 +364,23 @@ def test_events_are_read_whatever_the_parts_and_the_line_ends(end: bytes) -> Non
         b"data: cut short",
     ]
     text = end.join(lines)
-    expected = [(b'{"a":\n1}', ""), (b" x", "é7"), (b"", "é7"), (b"z", "")]
-    for size in (1, 2, 3, 7, len(text)):
+    expected = [(b'{"a":\n1}', ""), (b" x", "é7"), (b"z", "")]
+    for size in (1, 2, 3, 7):
         assert parsed(text, size) == expected
+    assert parsed(text, len(text)) == [(data, "") for data, _ in expected]
 
 
 def test_an_event_without_end_is_refused_and_long_ones_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = EventParser()
-    block = bytes(1 << 16)
-    for _ in range(300):
-        assert list(parser.feed(block)) == []
+    taken: list[bytes] = []
+    reader = EventReader(lambda data, _: taken.extend(data))
+    long = [b"data: ", *[b"x" * (1 << 16)] * 300, b"\n\n"]
+    reader.read(long * 2)
+    assert [len(one) for one in taken] == [300 << 16] * 2
     monkeypatch.setattr(sse_module, "MAX_RECORD", 20 << 20)
-    with pytest.raises(StreamError, match="an event over 20 MiB"):
-        deque((event for _ in range(100) for event in parser.feed(block)), 0)
+    reader.read(long * 2)
+    for endless in (b"x" * (1 << 16), b"data: x\n" * (1 << 13), b"data:\n" * (1 << 13)):
+        with pytest.raises(StreamError, match="an event over 20 MiB"):
+            reader.read([endless] * 500)
 
 
 def stream(*events: bytes, hold: threading.Event | None = None, chunked: bool = False) -> Callable[[Any], None]:
@@ -392,6 +443,43 @@ def test_the_server_says_how_long_to_wait(spool: Spool, hold: threading.Event) -
         run(receiver, spool, lambda: receiver.received == 2)
         hold.set()
     assert any("the connection was closed; trying again in 0.7 s" in state for state in states)
+
+
+def test_bytes_that_are_not_utf8_are_replaced_as_the_standard_has_it() -> None:
+    assert parsed(b'data: "\xff\xc3\xa9"\n\n', 1) == [('"\ufffdé"'.encode(), "")]
+
+
+def test_an_id_holds_over_connections_until_another_comes() -> None:
+    taken: list[tuple[list[bytes], str]] = []
+
+    def read(*parts: bytes, last_id: str) -> list[tuple[list[bytes], str]]:
+        taken.clear()
+        EventReader(lambda data, now: taken.append((data, now)), last_id).read(parts)
+        return taken
+
+    assert read(b"data: 1\n\n", b"id: 8\n\n", b": alive\n", last_id="7") == [([b"1"], "7"), ([], "8")]
+    assert read(b"id: 8\ndata: 1\n\ndata: 2\n\n", b"id\ndata: 3\n\n", last_id="7") == [
+        ([b"1", b"2"], "8"),
+        ([b"3"], ""),
+    ]
+
+
+def test_a_stream_may_fall_silent_for_longer_than_a_server_may_take_to_answer(
+    spool: Spool, hold: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(handler: BaseHTTPRequestHandler) -> None:
+        stream()(handler)
+        time.sleep(0.6)
+        handler.wfile.write(b"data: 1\n\n")
+        handler.wfile.flush()
+        hold.wait(30)
+
+    monkeypatch.setitem(asking.ask.__wrapped__.__kwdefaults__, "within", 0.3)  # type: ignore[attr-defined]
+    with serving(play) as script:
+        receiver = SseReceiver(script.url)
+        assert run(receiver, spool, lambda: receiver.received == 1) == [1]
+        hold.set()
+    assert len(script.requests) == 1
 
 
 def test_no_content_ends_the_stream(spool: Spool) -> None:

@@ -5,54 +5,49 @@ Invariant: a body is read up to 64 MiB, unpacked; a larger one is refused before
 
 from __future__ import annotations
 
-import http.client
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import StreamError
 from anabranch.sources.receivers.base import Refused
 from anabranch.sources.receivers.framing import Unpacker, message_records
 
+if TYPE_CHECKING:
+    import httpx
+
 MAX_BODY = 64 << 20
 _BOM = b"\xef\xbb\xbf"
-_READ = 1 << 16
 
 
-def read_body(response: http.client.HTTPResponse, name: str, most: int = MAX_BODY) -> bytes:
+def read_body(response: httpx.Response, name: str, most: int = MAX_BODY) -> bytes:
     """The whole body, unpacked, as UTF-8."""
-    encoding = (response.headers["Content-Encoding"] or "identity").strip().lower()
+    encoding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
         raise Refused(f"{name} answers in the encoding {encoding}, which we did not ask for")
-    unpacker = Unpacker(name)
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
+    unpacker = Unpacker(name)  # httpx's own unpacks a whole part at once, a thousand times its size
     try:
-        while block := response.read(_READ):
+        for block in response.iter_raw():
             for part in unpacker.feed(block):
-                parts.append(part)
-                size += len(part)
-                if size > most:
+                body += part
+                if len(body) > most:
                     raise Refused(
                         f"{name} answers with more than {most >> 20} MiB\nhint: ask for less, such as the newest page"
                     )
-        if response.length:  # the standard library notices this for chunks only
-            raise ConnectionError("the answer was cut short")
-        parts.append(unpacker.end())
-    except http.client.HTTPException as error:
-        raise ConnectionError(f"the answer was cut short: {type(error).__name__}") from None
+        body += unpacker.end()
     except Refused:
         raise
     except StreamError as error:  # gzip that is none: perhaps the next answer is better
         raise ConnectionError(str(error).splitlines()[0]) from None
-    return _as_utf8(b"".join(parts), response.headers.get_content_charset())
+    return _as_utf8(bytes(body), response.charset_encoding)
 
 
 def _as_utf8(body: bytes, charset: str | None) -> bytes:
     body = body.removeprefix(_BOM)
-    if charset in (None, "utf-8", "us-ascii"):
+    if charset is None or charset.lower() in ("utf-8", "us-ascii"):
         return body
     try:
-        return body.decode(charset or "utf-8").encode()
+        return body.decode(charset).encode()
     except (LookupError, UnicodeError):
         return body  # what is not readable is refused record by record
 

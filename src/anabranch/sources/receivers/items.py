@@ -36,7 +36,7 @@ from anabranch.errors import StreamError
 from anabranch.model.instants import format_instant
 from anabranch.sources.receivers.base import OnState, Refused
 from anabranch.sources.receivers.bodies import read_body
-from anabranch.sources.receivers.http import ANSWER_WITHIN, ask, check_status
+from anabranch.sources.receivers.http import ANSWER_WITHIN, check_status
 from anabranch.sources.receivers.listings import DEFAULT_CONTEXT, Context, Told, page_of
 from anabranch.sources.receivers.polling import HttpPollReceiver, retry_after
 
@@ -185,6 +185,8 @@ class ItemsReceiver(HttpPollReceiver):
             except Refused as error:
                 now.refusal = now.refusal or error
             except OSError as error:
+                if self._stopping.is_set():  # it was us who broke the connection
+                    break
                 now.left.append(asking)
                 self._order.remove(asking.parameters)
                 self._order.append(asking.parameters)
@@ -228,6 +230,8 @@ class ItemsReceiver(HttpPollReceiver):
         return {"paginationInput.entriesPerPage": entries, "paginationInput.pageNumber": str(number)}
 
     def _answer(self, parameters: Mapping[str, str]) -> bytes:
+        from anabranch.sources.receivers.asking import ask  # here: a start-up cost of HTTP alone
+
         app_id = self._app_id
         asked = urlencode({**parameters, **(app_id.parameters() if app_id else {})})
         url = f"{self._url}{'&' if urlsplit(self._url).query else '?'}{asked}"
@@ -236,7 +240,7 @@ class ItemsReceiver(HttpPollReceiver):
             self._within_time(),
             ask(self._dialer, url, _HEADERS, self._timeout, confidential=secret, within=self._timeout) as response,
         ):
-            if response.status in (429, 503):
+            if response.status_code in (429, 503):
                 self._retry_after = retry_after(response)
             check_status(response, url)
             return read_body(response, self.name)

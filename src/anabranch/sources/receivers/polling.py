@@ -9,19 +9,21 @@ Invariant: memory, validators and records enter the spool in one step.
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import math
 import time
 from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import StreamError
 from anabranch.sources.receivers.base import OnState, Receiver
 from anabranch.sources.receivers.bodies import at_path, body_records, read_body
-from anabranch.sources.receivers.http import ask, check_status, shown
+from anabranch.sources.receivers.http import check_status, shown
+
+if TYPE_CHECKING:
+    import httpx
 
 EVERY = 5.0  # seconds
 REMEMBERED = 100_000
@@ -121,12 +123,14 @@ class HttpPollReceiver(Receiver):
         return False
 
     def _poll(self) -> None:
+        from anabranch.sources.receivers.asking import ask  # here: a start-up cost of HTTP alone
+
         headers = {"Accept": "application/json, application/x-ndjson, */*;q=0.5", "Accept-Encoding": "gzip"}
         with ask(self._dialer, self._url, {**headers, **self._validators}) as response:
-            if response.status == 304:
+            if response.status_code == 304:
                 self._accepted(f"{self.name}: nothing new")
                 return
-            if response.status in (429, 503):
+            if response.status_code in (429, 503):
                 self._retry_after = retry_after(response)
             check_status(response, self._url)
             body = read_body(response, self.name)
@@ -147,15 +151,15 @@ class HttpPollReceiver(Receiver):
         }
 
 
-def _validators(response: http.client.HTTPResponse) -> dict[str, str]:
+def _validators(response: httpx.Response) -> dict[str, str]:
     """The headers that ask whether this answer still holds."""
     pairs = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
-    return {ask: response.headers[told] for ask, told in pairs if response.headers[told]}
+    return {asked: response.headers[told] for asked, told in pairs if response.headers.get(told)}
 
 
-def retry_after(response: http.client.HTTPResponse) -> float | None:
+def retry_after(response: httpx.Response) -> float | None:
     """How many seconds a server wants to be left alone, an hour at most."""
-    text = (response.headers["Retry-After"] or "").strip()
+    text = response.headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         seconds = float(text[:9])
     else:
