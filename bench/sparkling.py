@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.engine.compiled import compile_queries
-from anabranch.engine.query import CompiledQuery, QueryOptions
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles

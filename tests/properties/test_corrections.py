@@ -23,7 +23,7 @@ from anabranch.engine.answers import Answer, row_key
 from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy, rank
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.session import parameter_values
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration

@@ -127,7 +127,7 @@ def run(body: str, running: Running, feed: list[Event], output: str) -> tuple[Co
 
 
 def reasons(query: ContinuousQuery) -> set[str]:
-    planned = query._plans._planned
+    planned = query.run.plans._planned
     assert planned is not None
     return {mode.detail for mode in planned.modes.values() if mode.execution == "recompute"}
 

@@ -29,7 +29,7 @@ from anabranch.algebra.operators import (
 from anabranch.algebra.triples import Construct, GraphPattern, StaticPart, TriplePattern, Var
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.formats.values import to_typed_json
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant

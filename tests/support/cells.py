@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import LatePolicy
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks
 from anabranch.model.event import Event

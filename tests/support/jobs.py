@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from anabranch.engine.compiled import compile_queries
-from anabranch.engine.query import CompiledQuery, QueryOptions
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.runner.job import Job
 from anabranch.runner.options import RunOptions
 from anabranch.sources.base import Decoding, OpenedStream, Source

@@ -90,19 +90,19 @@ def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBu
     """Bring a stream to where the query that makes it of others stands; whether that moved it."""
     before = (stream.open_from, stream.ended, stream.made_until)
     stream.ended = ended
-    instants = maker.instants
+    instants = maker.cursor.instants
     if isinstance(instants, ArrivalInstants) and instants.complete:
         # Between its instants nothing could come, and that was known while the streams ran on.
         stream.made_until = max((one.clock for one in read if one.clock is not None), default=None)
-    elif maker.passed is not None:
-        stream.made_until = maker.passed
+    elif maker.cursor.passed is not None:
+        stream.made_until = maker.cursor.passed
     if not ended and instants is not None:
-        index = maker.next_index
+        index = maker.cursor.next_index
         reached = instants.not_before(index) if isinstance(instants, ArrivalInstants) else instants.instant(index)
-        if all(one.closed for one in read) and maker.passed is not None:
+        if all(one.closed for one in read) and maker.cursor.passed is not None:
             # Whether there is a next instant is said when the input has ended; what is told does not hang on when the
             # streams were closed.
-            reached = maker.passed + 1
+            reached = maker.cursor.passed + 1
         stream.advance(reached - 1)
     return before != (stream.open_from, stream.ended, stream.made_until)
 
@@ -122,7 +122,7 @@ class Link:
     @classmethod
     def of(cls, query: ContinuousQuery) -> Link:
         registration = query.registration
-        return cls(query.name, query.stream_names(), registration.into, registration.unreadable)
+        return cls(query.name, query.cursor.stream_names(), registration.into, registration.unreadable)
 
 
 def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterator[Diagnostic]:

@@ -16,7 +16,8 @@ from anabranch.algebra.operators import Registration
 from anabranch.engine.answers import Answer, Row
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.progress import LatePolicy, Split
-from anabranch.engine.query import ContinuousQuery, QueryOptions
+from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.stream import StreamState
 from anabranch.engine.surroundings import StaticGraph, StaticGraphs
 from anabranch.errors import Diagnostic, EngineError, QueryError, Span
@@ -143,22 +144,24 @@ def pack_query(query: ContinuousQuery) -> Json:
         "evaluator": options.evaluator,
         "on_error": options.on_error,
         "order": query.order,
-        "bound_stream": query.bound_stream,
-        "starting_at": None if query.instants is None else query.instants.starting_at,
-        "arrivals": _pack_arrivals(query.instants, query.next_index)
-        if isinstance(query.instants, ArrivalInstants)
+        "bound_stream": query.cursor.bound_stream,
+        "starting_at": None if query.cursor.instants is None else query.cursor.instants.starting_at,
+        "arrivals": _pack_arrivals(query.cursor.instants, query.cursor.next_index)
+        if isinstance(query.cursor.instants, ArrivalInstants)
         else None,
-        "first_index": query.first_index,
-        "next_index": query.next_index,
-        "done": query.done,
-        "failure": None if query.failure is None else pack_error(query.failure),
-        "failure_told": query.failure_told,
-        "pending": [pack_answer(answer) for answer in query.pending],
-        "instants_passed": query.instants_passed,
-        "rows_told": query.rows_told,
-        "skipped": _pack_skipped(query.skipped),
+        "first_index": query.cursor.first_index,
+        "next_index": query.cursor.next_index,
+        "done": query.cursor.done,
+        "failure": None if query.outbox.failure is None else pack_error(query.outbox.failure),
+        "failure_told": query.outbox.failure_told,
+        "pending": [pack_answer(answer) for answer in query.outbox.pending],
+        "instants_passed": query.outbox.instants_passed,
+        "rows_told": query.outbox.rows_told,
+        "skipped": _pack_skipped(query.outbox.skipped),
         "past_graphs": [[until, pack_graphs(graphs)] for until, graphs in query.past_graphs],
-        "previous": pack_rows(query.previous if not query.done and query.registration.output != "snapshot" else []),
+        "previous": pack_rows(
+            query.previous if not query.cursor.done and query.registration.output != "snapshot" else []
+        ),
     }
 
 
@@ -189,24 +192,24 @@ def unpack_query(
 def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> None:
     options, columns = query.options, query.registration.columns
     query.order = state["order"]
-    query.bound_stream = state["bound_stream"]
-    query.instants, query.is_alone = None, False
+    query.cursor.bound_stream = state["bound_stream"]
+    query.cursor.instants, query.cursor.is_alone = None, False
     if state["starting_at"] is not None:
-        query.start(state["starting_at"])
+        query.cursor.start(state["starting_at"])
     if state["arrivals"] is not None:
-        query.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration))
-    query.first_index = state["first_index"]
+        query.cursor.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration))
+    query.cursor.first_index = state["first_index"]
     query.resume(state["next_index"], unpack_rows(state["previous"]))
-    query.passed = None  # what it made until then, the stream's state says
-    query.done = state["done"]
+    query.cursor.passed = None  # what it made until then, the stream's state says
+    query.cursor.done = state["done"]
     failure = state["failure"]
-    query.failure = None if failure is None else unpack_error(failure, options.text, options.file_name)
-    query.failure_told = state["failure_told"]
-    query.pending.clear()
-    query.pending.extend(unpack_answer(answer, query.name, columns) for answer in state["pending"])
-    query.instants_passed = state["instants_passed"]
-    query.rows_told = state["rows_told"]
-    query.skipped = _unpack_skipped(state.get("skipped"), options)
+    query.outbox.failure = None if failure is None else unpack_error(failure, options.text, options.file_name)
+    query.outbox.failure_told = state["failure_told"]
+    query.outbox.pending.clear()
+    query.outbox.pending.extend(unpack_answer(answer, query.name, columns) for answer in state["pending"])
+    query.outbox.instants_passed = state["instants_passed"]
+    query.outbox.rows_told = state["rows_told"]
+    query.outbox.skipped = _unpack_skipped(state.get("skipped"), options)
     # Versions need only differ from each other and from those of the present graphs, which count from one.
     query.past_graphs = [
         (until, {name: StaticGraph(-1 - place, unpack_graph(graph), mapping) for name, graph in graphs.items()})

@@ -14,7 +14,7 @@ from anabranch.algebra.walk import asks_graph, read_by, walk, windows
 from anabranch.engine.chains import Link, circle, spell_circle, unreadable
 from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.running import ON_ERROR
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import (

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from anabranch.algebra.operators import Registration
-from anabranch.engine.query import CompiledQuery, QueryOptions
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.errors import EngineError
 from anabranch.syntax import languages
 from anabranch.syntax.languages import Script

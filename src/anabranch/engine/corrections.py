@@ -37,7 +37,7 @@ def correct(
 ) -> None:
     """Insert events that were admitted as corrections, and let every query emit again what they change. Queries that
     cannot be corrected have not answered early."""
-    readers = [query for query in queries if stream.name in query.stream_names()]
+    readers = [query for query in queries if stream.name in query.cursor.stream_names()]
     event_times = sorted({event.event_time for event in late if event.event_time >= stream.complete_from})
     touched = [(query, found) for query in readers if (found := list(_touched(query, stream.name, event_times)))]
     before = [[_Retelling.of(query, around, *one) for one in found] for query, found in touched]
@@ -45,10 +45,10 @@ def correct(
         stream.insert(event, split)
     around.contents.drop_stream(stream.name)
     for query in readers:
-        query.resume(query.next_index, query.previous)
+        query.resume(query.cursor.next_index, query.previous)
     for (query, found), tellings in zip(touched, before, strict=True):
         for one, told in zip(found, tellings, strict=True):
-            if query.failure is None:
+            if query.outbox.failure is None:
                 _tell_again(query, told, _Retelling.of(query, around, *one))
 
 
@@ -61,7 +61,7 @@ def reachable(
         if corrects_late or may_be_early(query, streams):
             index = _reachable_index(query, streams)
         else:
-            index = None if query.done else query.next_index
+            index = None if query.cursor.done else query.cursor.next_index
         if index is not None:
             found[query.name] = index
             query.past_graphs = [past for past in query.past_graphs if past[0] > index]
@@ -72,51 +72,60 @@ def may_be_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) ->
     """Whether silence has moved its answers on, or may do so: then what they look back to is kept."""
     if query.registration.output == "snapshot":  # needs nothing of the instants that were answered in time
         return is_early(query, streams)
-    names = query.stream_names() if query.can_be_corrected else ()
+    names = query.cursor.stream_names() if query.can_be_corrected else ()
     return any(streams[name].idle.corrects or streams[name].is_early for name in names if name in streams)
 
 
 def is_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> bool:
     """Whether silence has moved its answers on to where events may still come."""
-    return query.can_be_corrected and any(streams[name].is_early for name in query.stream_names() if name in streams)
+    return query.can_be_corrected and any(
+        streams[name].is_early for name in query.cursor.stream_names() if name in streams
+    )
 
 
 def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> int | None:
-    if query.failure is not None:
+    if query.outbox.failure is not None:
         return None
-    if query.instants is None:
-        return query.next_index
+    if query.cursor.instants is None:
+        return query.cursor.next_index
     reaches = [
         (window, stream.reach)
         for window in query.windows
-        if (stream := streams.get(query.stream_name(window) or "")) is not None and not stream.closed
+        if (stream := streams.get(query.cursor.stream_name(window) or "")) is not None and not stream.closed
     ]
-    if query.instants.once:
-        open_to_correction = any(query.bounds_at(window, 0).stop > reach for window, reach in reaches)
-        return 0 if open_to_correction or not query.done else None
-    first = query.first_index
-    entered = min((query.enters(window, reach, first) for window, reach in reaches), default=query.next_index)
+    if query.cursor.instants.once:
+        open_to_correction = any(query.cursor.bounds_at(window, 0).stop > reach for window, reach in reaches)
+        return 0 if open_to_correction or not query.cursor.done else None
+    first = query.cursor.first_index
+    entered = min(
+        (query.cursor.enters(window, reach, first) for window, reach in reaches), default=query.cursor.next_index
+    )
     # A difference at the first instant that may change looks one back.
-    return min(query.next_index, max(first, entered - 1))
+    return min(query.cursor.next_index, max(first, entered - 1))
 
 
 def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[Range]:
     """The ranges of passed instants whose answers the events may change, apart from each other and in order."""
-    last = query.next_index - 1
-    if query.failure is not None or query.instants is None or last < query.first_index or not query.can_be_corrected:
+    last = query.cursor.next_index - 1
+    if (
+        query.outbox.failure is not None
+        or query.cursor.instants is None
+        or last < query.cursor.first_index
+        or not query.can_be_corrected
+    ):
         return
-    windows = [window for window in query.windows if query.stream_name(window) == stream_name]
-    if query.instants.once:
-        if any(query.bounds_at(window, 0).contains(time) for window in windows for time in event_times):
+    windows = [window for window in query.windows if query.cursor.stream_name(window) == stream_name]
+    if query.cursor.instants.once:
+        if any(query.cursor.bounds_at(window, 0).contains(time) for window in windows for time in event_times):
             yield 0, 0
         return
     looks_back = 0 if query.registration.output == "snapshot" else 1
     ranges = []
     for window in windows:
         for time in event_times:
-            enters = query.enters(window, time, query.first_index)
+            enters = query.cursor.enters(window, time, query.cursor.first_index)
             if enters <= last:
-                leaves = query.leaves(window, time, enters)
+                leaves = query.cursor.leaves(window, time, enters)
                 if leaves > enters:
                     ranges.append((enters, min(last, leaves - 1 + looks_back)))
     yield from _joined(sorted(ranges))
@@ -146,35 +155,37 @@ class _Retelling:
 
     @classmethod
     def of(cls, query: ContinuousQuery, around: Surroundings, first: int, last: int) -> _Retelling:
-        assert query.instants is not None, "a query that has passed instants has begun"
-        begin = first if query.registration.output == "snapshot" else max(query.first_index, first - 1)
+        assert query.cursor.instants is not None, "a query that has passed instants has begun"
+        begin = first if query.registration.output == "snapshot" else max(query.cursor.first_index, first - 1)
         copy = query.rewound(begin)
         contents = Contents()
         for until, graphs in query.graphs_over_time(around.static_graphs):
             stop = min(last, until - 1)
-            while not copy.done and copy.next_index <= stop:
+            while not copy.cursor.done and copy.cursor.next_index <= stop:
                 copy.step(replace(around, static_graphs=graphs, contents=contents), stop)
-        begins_at = query.instants.instant(first)
-        return cls(copy, (first, last), {answer.at: answer for answer in copy.pending if answer.at >= begins_at})
+        begins_at = query.cursor.instants.instant(first)
+        return cls(copy, (first, last), {answer.at: answer for answer in copy.outbox.pending if answer.at >= begins_at})
 
     @property
     def failure(self) -> QueryError | None:
-        return self.copy.failure
+        return self.copy.outbox.failure
 
 
 def _tell_again(query: ContinuousQuery, before: _Retelling, after: _Retelling) -> None:
     """Emit the differences, and put the query where it would stand. One that fails on the way has failed."""
-    assert query.instants is not None
-    stop = query.instants.instant(after.copy.next_index) if after.failure is not None else None
+    assert query.cursor.instants is not None
+    stop = query.cursor.instants.instant(after.copy.cursor.next_index) if after.failure is not None else None
     for at in sorted({*before.answers, *after.answers}):
         if stop is None or at < stop:
             _correct_answer(query, before.answers.get(at), after.answers.get(at))
-    query.evaluations += before.copy.evaluations + after.copy.evaluations
-    query.warnings.extend(warning for warning in after.copy.warnings if warning not in before.copy.warnings)
+    query.outbox.evaluations += before.copy.outbox.evaluations + after.copy.outbox.evaluations
+    query.outbox.warnings.extend(
+        warning for warning in after.copy.outbox.warnings if warning not in before.copy.outbox.warnings
+    )
     if after.failure is not None:
-        query.failure, query.done = after.failure, True
-    elif after.range[1] == query.next_index - 1:
-        query.resume(query.next_index, after.copy.previous)
+        query.outbox.failure, query.cursor.done = after.failure, True
+    elif after.range[1] == query.cursor.next_index - 1:
+        query.resume(query.cursor.next_index, after.copy.previous)
 
 
 def _correct_answer(query: ContinuousQuery, before: Answer | None, after: Answer | None) -> None:
@@ -183,10 +194,10 @@ def _correct_answer(query: ContinuousQuery, before: Answer | None, after: Answer
         return
     once = query.once  # RETURN tells its one answer, with or without rows
     if before is not None and (before.rows or once):
-        query.pending.append(replace(before, correction="retracted"))
+        query.outbox.pending.append(replace(before, correction="retracted"))
     if after is not None and (after.rows or once):
-        query.rows_told += len(after.rows)
-        query.pending.append(replace(after, correction="corrected"))
+        query.outbox.rows_told += len(after.rows)
+        query.outbox.pending.append(replace(after, correction="corrected"))
 
 
 def _keys(answer: Answer | None) -> list[Hashable]:

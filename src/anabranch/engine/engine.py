@@ -20,9 +20,11 @@ from anabranch.engine.answers import Answer
 from anabranch.engine.chains import Link
 from anabranch.engine.checkpoint import Json, Recompile
 from anabranch.engine.checks import unknown_name
+from anabranch.engine.outbox import QueryWarning
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
-from anabranch.engine.query import CompiledQuery, ContinuousQuery, QueryOptions, QueryWarning
+from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.reconcile import Reconciled
 from anabranch.engine.running import Running
 from anabranch.engine.schedule import Ending, Schedule, start
@@ -199,17 +201,18 @@ class Engine:
         self._around.streams[name] = stream
         if origin != "query":
             for query in self._queries.values():
-                if not query.is_bound:
-                    query.bound_stream = name
+                if not query.cursor.is_bound:
+                    query.cursor.bound_stream = name
                     self._schedule.once_read.add(name)
         return stream
 
     def _refuse_second_stream(self, name: str) -> None:
         """A query that names no stream reads the only one there is: which of several came first decides nothing."""
         for query in self._queries.values():
-            if query.bound_stream is not None and any(window.stream.name is None for window in query.windows):
+            bound = query.cursor.bound_stream
+            if bound is not None and any(window.stream.name is None for window in query.windows):
                 raise EngineError(
-                    f"query `{query.name}` names no stream and reads `{query.bound_stream}`, the only one there was; "
+                    f"query `{query.name}` names no stream and reads `{bound}`, the only one there was; "
                     f"with `{name}` there are two: write ON STREAM after its WITHIN, or declare the streams first"
                 )
 
@@ -299,7 +302,7 @@ class Engine:
         self._fix_start(query)
         self._registered += 1
         self._queries[registration.name] = query
-        self._schedule.once_read.update(query.stream_names())
+        self._schedule.once_read.update(query.cursor.stream_names())
         return query
 
     def _bind(self, query: ContinuousQuery) -> None:
@@ -308,8 +311,8 @@ class Engine:
             if name is not None and name not in self._around.streams:
                 self._new_stream(name, "named", self.lateness)
         sources = self._schedule.sources
-        if not query.is_bound and sources:
-            query.bound_stream = sources[0].name
+        if not query.cursor.is_bound and sources:
+            query.cursor.bound_stream = sources[0].name
         into = query.registration.into
         if into is not None:
             stream = self._around.streams.get(into) or self._new_stream(into, "query", None)
@@ -319,7 +322,7 @@ class Engine:
     def _drop_orphans(self) -> None:
         """Streams whose makers are gone: without a reader they go too, else anybody may go on with them."""
         made = {query.registration.into for query in self._queries.values()}
-        read = {name for query in self._queries.values() for name in query.stream_names()}
+        read = {name for query in self._queries.values() for name in query.cursor.stream_names()}
         for stream in list(self._around.streams.values()):
             if stream.origin == "query" and stream.name not in made:
                 stream.origin, stream.ended = "named", False
@@ -336,20 +339,20 @@ class Engine:
         streams = self._schedule.streams_of(query)
         complete_from = max((stream.complete_from for stream in streams), default=BEGINNING)
         if registration.starting_at is not None:
-            query.start(registration.starting_at, complete_from)
+            query.cursor.start(registration.starting_at, complete_from)
             return
         aligned = registration.aligned and registration.every is not None
         if now is not None and aligned:
             start(query, now)
-            assert query.instants is not None
-            query.start(query.instants.starting_at, complete_from)
+            assert query.cursor.instants is not None
+            query.cursor.start(query.cursor.instants.starting_at, complete_from)
         elif now is not None:
-            query.start(now, complete_from)
+            query.cursor.start(now, complete_from)
         else:
             seen = max((one.last_event_time for one in streams if one.last_event_time is not None), default=None)
             if seen is not None:
                 every = registration.every
-                query.start(first_multiple(every, seen + 1) if aligned and every else seen, complete_from)
+                query.cursor.start(first_multiple(every, seen + 1) if aligned and every else seen, complete_from)
 
     # --- input --------------------------------------------------------------------------------------------------------
 
@@ -435,7 +438,7 @@ class Engine:
             self._around.contents.drop_stream(name)
             for query in self._queries.values():
                 into = query.registration.into
-                if name in query.stream_names():
+                if name in query.cursor.stream_names():
                     readers[query.name] = query
                     if into is not None and into not in again:
                         again.add(into)
@@ -464,15 +467,15 @@ class Engine:
         that reads no stream, and that no event has given an instant, is evaluated once, at `now`.
         """
         self._schedule.ending = Ending(until, drain, declared=True)
-        if not self._schedule.sources and not all(query.is_bound for query in self._queries.values()):
+        if not self._schedule.sources and not all(query.cursor.is_bound for query in self._queries.values()):
             self.declare_stream(ONLY_STREAM)
         for stream in self._schedule.sources:
             self.settle_doubts(stream.name, is_over=True)
             stream.close()
         if all(stream.first_event_time is None for stream in self._schedule.sources):
             for query in self._queries.values():
-                if not query.windows and query.instants is None:
-                    query.start_alone(now)
+                if not query.windows and query.cursor.instants is None:
+                    query.cursor.start_alone(now)
         self._run()
 
     def answer_alone(self, now: int) -> None:
@@ -484,7 +487,7 @@ class Engine:
             seen = (stream.first_event_time for stream in self._schedule.sources)
             first = min((at for at in seen if at is not None), default=now)
             for query in waiting:
-                query.start_alone(first if query.instants is None else query.instants.starting_at)
+                query.cursor.start_alone(first if query.cursor.instants is None else query.cursor.instants.starting_at)
             self._run()
 
     # --- output -------------------------------------------------------------------------------------------------------
@@ -505,12 +508,12 @@ class Engine:
         taken: list[tuple[int, bool, int, Answer]] = []
         for query in self._queries.values():
             kept: deque[Answer] = deque()
-            for answer in query.pending:
+            for answer in query.outbox.pending:
                 if before is None or answer.at < before:
                     taken.append((answer.at, answer.correction != "", query.order, answer))
                 else:
                     kept.append(answer)
-            query.pending = kept
+            query.outbox.pending = kept
         taken.sort(key=lambda item: item[:3])
         return [answer for *_, answer in taken]
 
@@ -518,9 +521,9 @@ class Engine:
         """The queries that have failed since the last call and why, in the order of registration."""
         found = []
         for query in self._queries.values():
-            if query.failure is not None and not query.failure_told:
-                query.failure_told = True
-                found.append((query.name, query.failure))
+            if query.outbox.failure is not None and not query.outbox.failure_told:
+                query.outbox.failure_told = True
+                found.append((query.name, query.outbox.failure))
         return found
 
     @property
@@ -528,7 +531,7 @@ class Engine:
         """Whether there are queries and none of them will answer any more: RETURN has answered and is not to be
         corrected, or the query failed."""
         return bool(self._queries) and all(
-            query.failure is not None or (query.done and not self._may_correct(query))
+            query.outbox.failure is not None or (query.cursor.done and not self._may_correct(query))
             for query in self._queries.values()
         )
 
@@ -538,16 +541,16 @@ class Engine:
     def poll(self, name: str) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
         query = self.query(name)
-        answers = list(query.pending)
-        query.pending.clear()
-        if not answers and query.failure is not None:
-            raise query.failure
+        answers = list(query.outbox.pending)
+        query.outbox.pending.clear()
+        if not answers and query.outbox.failure is not None:
+            raise query.outbox.failure
         return answers
 
     def warnings(self, name: str) -> list[QueryWarning]:
         query = self.query(name)
-        found = list(query.warnings)
-        query.warnings.clear()
+        found = list(query.outbox.warnings)
+        query.outbox.warnings.clear()
         return found
 
     # --- checkpoint ---------------------------------------------------------------------------------------------------

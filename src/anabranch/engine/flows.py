@@ -25,7 +25,7 @@ from anabranch.snapshot import Context
 from anabranch.snapshot.context import SkippedRows
 
 if TYPE_CHECKING:
-    from anabranch.engine.query import QueryOptions
+    from anabranch.engine.query_options import QueryOptions
 
 
 def whole(window: Window) -> Window:

@@ -15,7 +15,8 @@ from anabranch.engine.chains import Link
 from anabranch.engine.checkpoint import identity
 from anabranch.engine.checks import check_registration
 from anabranch.engine.progress import LatePolicy
-from anabranch.engine.query import CompiledQuery, ContinuousQuery, QueryOptions
+from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.stream import StreamBuffer
 
 

@@ -51,7 +51,7 @@ class Schedule:
         """The streams whose progress moves the query: those it reads, or all sources when it reads none."""
         if not query.windows:
             return self.sources
-        return [self.around.streams[name] for name in query.stream_names()]
+        return [self.around.streams[name] for name in query.cursor.stream_names()]
 
     def open_from(self, query: ContinuousQuery) -> int:
         """The instants of the query before this one may be evaluated."""
@@ -65,7 +65,7 @@ class Schedule:
     @property
     def frontier(self) -> int:
         """Every living query has been evaluated at all of its instants before this one."""
-        return min((self.open_from(query) for query in self.queries.values() if not query.done), default=END)
+        return min((self.open_from(query) for query in self.queries.values() if not query.cursor.done), default=END)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -80,8 +80,8 @@ class Schedule:
         waiting: list[tuple[int, int, int, ContinuousQuery]] = []
         for query in self.queries.values():
             last = self._last_index(query)
-            if last is not None and query.next_index <= last:
-                heapq.heappush(waiting, (query.next_instant, query.order, last, query))
+            if last is not None and query.cursor.next_index <= last:
+                heapq.heappush(waiting, (query.cursor.next_instant, query.order, last, query))
         while waiting:
             if self.around.check is not None:
                 self.around.check()
@@ -94,8 +94,8 @@ class Schedule:
                 event = chains.event_of(answer, query)
                 if event is not None:
                     self.around.streams[into].push(event)
-            if not query.done and query.next_index <= last:
-                heapq.heappush(waiting, (query.next_instant, order, last, query))
+            if not query.cursor.done and query.cursor.next_index <= last:
+                heapq.heappush(waiting, (query.cursor.next_instant, order, last, query))
 
     def _move_made_streams(self) -> bool:
         """Let the streams that queries make follow them; whether one moved."""
@@ -109,17 +109,17 @@ class Schedule:
 
     def _has_ended(self, query: ContinuousQuery) -> bool:
         """Whether the query will never be evaluated again, and no word of how far to go on can change that."""
-        if query.done:
+        if query.cursor.done:
             return True
         streams = self.streams_of(query)
         if not self._all_closed(streams):
             return False
-        instants = query.instants
+        instants = query.cursor.instants
         if instants is None:
-            return query.is_bound and all(stream.first_event_time is None for stream in streams)
+            return query.cursor.is_bound and all(stream.first_event_time is None for stream in streams)
         if isinstance(instants, ArrivalInstants):
-            return instants.complete and query.next_index > self._ending_index(query, streams)
-        return self.ending.declared and query.next_index > self._ending_index(query, streams)
+            return instants.complete and query.cursor.next_index > self._ending_index(query, streams)
+        return self.ending.declared and query.cursor.next_index > self._ending_index(query, streams)
 
     def _all_closed(self, streams: list[StreamBuffer]) -> bool:
         """Whether nothing follows that could move a query; where no stream does, whether the end was declared."""
@@ -127,46 +127,46 @@ class Schedule:
 
     def _last_index(self, query: ContinuousQuery) -> int | None:
         """The last index that may be evaluated now."""
-        if query.done or not query.is_bound:
+        if query.cursor.done or not query.cursor.is_bound:
             return None
-        if query.is_alone:
+        if query.cursor.is_alone:
             return 0
         streams = self.streams_of(query)
         open_from = self.open_from(query)
-        if query.instants is None:
+        if query.cursor.instants is None:
             first = min((s.first_event_time for s in streams if s.first_event_time is not None), default=None)
             if first is None or first >= open_from:
                 return None  # the first instant depends on the first event, and is never corrected
             start(query, first)
-        assert query.instants is not None
+        assert query.cursor.instants is not None
         ended = self._all_closed(streams)
-        if isinstance(query.instants, ArrivalInstants):
-            query.instants.discover(streams, open_from, ended)
-            query.instants.let_go(query.next_index)
+        if isinstance(query.cursor.instants, ArrivalInstants):
+            query.cursor.instants.discover(streams, open_from, ended)
+            query.cursor.instants.let_go(query.cursor.next_index)
         if ended:
             return self._ending_index(query, streams)
-        if query.next_instant >= open_from:
+        if query.cursor.next_instant >= open_from:
             return None
-        return query.instants.index_at_or_after(open_from) - 1
+        return query.cursor.instants.index_at_or_after(open_from) - 1
 
     def _ending_index(self, query: ContinuousQuery, streams: list[StreamBuffer]) -> int:
-        assert query.instants is not None
+        assert query.cursor.instants is not None
         if self.ending.until is not None:
-            return query.instants.index_at_or_after(self.ending.until + 1) - 1
-        if isinstance(query.instants, ArrivalInstants):
-            return query.instants.end - 1
+            return query.cursor.instants.index_at_or_after(self.ending.until + 1) - 1
+        if isinstance(query.cursor.instants, ArrivalInstants):
+            return query.cursor.instants.end - 1
         clock = max((stream.clock for stream in streams if stream.clock is not None), default=None)
         if self.ending.drain:
             last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
-            return query.drained_end(clock, last_event_times)
-        return query.natural_end(clock)
+            return query.cursor.drained_end(clock, last_event_times)
+        return query.cursor.natural_end(clock)
 
     def note_readers(self) -> None:
         """Let each stream know the widest window over it, to notice when its time jumps past that, and whether all that
         read it can be corrected."""
         for name, stream in self.around.streams.items():
-            readers = [one for one in self.queries.values() if name in one.stream_names() or not one.windows]
-            windows = [one for query in readers for one in query.windows if query.stream_name(one) == name]
+            readers = [one for one in self.queries.values() if name in one.cursor.stream_names() or not one.windows]
+            windows = [one for query in readers for one in query.windows if query.cursor.stream_name(one) == name]
             widths = [None if one.width is None else add_duration(0, one.width) for one in windows]
             known = [width for width in widths if width is not None]
             widest = max(known) if known and len(known) == len(widths) else None
@@ -177,13 +177,13 @@ class Schedule:
         comes. None before its first event."""
         found = stream.last_event_time
         for query in self.queries.values():
-            if found is None or query.done or query.instants is None or not query.can_be_corrected:
+            if found is None or query.cursor.done or query.cursor.instants is None or not query.can_be_corrected:
                 continue
-            if stream.name in query.stream_names():
+            if stream.name in query.cursor.stream_names():
                 streams = self.streams_of(query)
                 clock = max((one.clock for one in streams if one.clock is not None), default=None)
                 last_event_times = {s.name: s.last_event_time for s in streams if s.last_event_time is not None}
-                found = max(found, query.instants.instant(query.drained_end(clock, last_event_times)))
+                found = max(found, query.cursor.instants.instant(query.cursor.drained_end(clock, last_event_times)))
         return found
 
     # --- forgetting ---------------------------------------------------------------------------------------------------
@@ -198,8 +198,10 @@ class Schedule:
             self._forget(corrections.reachable(self.queries.values(), self.around.streams, late.corrects))
         self._renew_ids()
         if len(self.around.contents) > 0:
-            living = [query for query in self.queries.values() if not query.done and query.instants is not None]
-            self.around.contents.keep_only(key for query in living for key in query.content_keys())
+            living = [
+                query for query in self.queries.values() if not query.cursor.done and query.cursor.instants is not None
+            ]
+            self.around.contents.keep_only(key for query in living for key in query.run.content_keys())
 
     def _renew_ids(self, computed: bool = False) -> None:
         """Let go of the ids of values once most are of no use; `computed`: at each instant there are new ones."""
@@ -207,16 +209,16 @@ class Schedule:
         accepted = sum(sum(stream.sequences.values()) for stream in streams)
         if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams)), computed):
             for query in self.queries.values():  # also those that are not evaluated for long, or never again
-                query.resume(query.next_index, query.previous)
+                query.resume(query.cursor.next_index, query.previous)
 
     def _forget(self, looking_back_to: dict[str, int]) -> None:
         """Forget what lies before the windows of every query at the first index that it may still look at."""
         for name, stream in self.around.streams.items():
             if name in self.once_read:
                 needs = (
-                    query.needs_from(stream, looking_back_to[query.name])
+                    query.cursor.needs_from(stream, looking_back_to[query.name])
                     for query in self.queries.values()
-                    if query.name in looking_back_to and (name in query.stream_names() or query.counts_all)
+                    if query.name in looking_back_to and (name in query.cursor.stream_names() or query.counts_all)
                 )
                 stream.forget_before(min(needs, default=END))
 
@@ -226,10 +228,10 @@ def start(query: ContinuousQuery, first_event_time: int) -> None:
     whose windows do not end before it."""
     every = query.registration.every
     if not query.registration.aligned or every is None:
-        query.start(first_event_time)
+        query.cursor.start(first_event_time)
         return
-    query.start(first_multiple(every, first_event_time))
-    assert query.instants is not None
-    index = min((query.enters(window, first_event_time, 0) for window in query.windows), default=0)
+    query.cursor.start(first_multiple(every, first_event_time))
+    assert query.cursor.instants is not None
+    index = min((query.cursor.enters(window, first_event_time, 0) for window in query.windows), default=0)
     if index:
-        query.start(query.instants.instant(index))
+        query.cursor.start(query.cursor.instants.instant(index))

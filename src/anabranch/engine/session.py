@@ -22,9 +22,10 @@ from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.compiled import compile_queries, recompile
 from anabranch.engine.engine import Engine, Pushed
+from anabranch.engine.outbox import QueryWarning
 from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
-from anabranch.engine.query import CompiledQuery, QueryOptions, QueryWarning
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.timing import AheadBound
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
@@ -75,32 +76,32 @@ class Query:
     def done(self) -> bool:
         """Whether no answer will come any more: RETURN has answered and is not to be corrected, or the query failed."""
         query = self._engine.query(self.name)
-        return query.failure is not None or (query.done and not self._engine.late.corrects)
+        return query.outbox.failure is not None or (query.cursor.done and not self._engine.late.corrects)
 
     @property
     def instants(self) -> int:
         """How many evaluation instants have passed."""
-        return self._engine.query(self.name).instants_passed
+        return self._engine.query(self.name).outbox.instants_passed
 
     @property
     def evaluations(self) -> int:
         """How many of them had to be computed; at the others nothing could have changed."""
-        return self._engine.query(self.name).evaluations
+        return self._engine.query(self.name).outbox.evaluations
 
     @property
     def verified(self) -> int:
         """How many evaluations the plain evaluator has repeated (`Running.verify`)."""
-        return self._engine.query(self.name).verified
+        return self._engine.query(self.name).outbox.verified
 
     @property
     def differing(self) -> int:
         """At how many of those it answered otherwise."""
-        return self._engine.query(self.name).differing
+        return self._engine.query(self.name).outbox.differing
 
     @property
     def skipped(self) -> int:
         """How many rows were skipped because an expression failed on them (`Running.on_error`)."""
-        return self._engine.query(self.name).skipped.count
+        return self._engine.query(self.name).outbox.skipped.count
 
     @property
     def first_skipped(self) -> QueryError | None:
@@ -111,7 +112,7 @@ class Query:
     def last_error(self) -> QueryError | None:
         """The error that ended the query, or that of the last row which was skipped."""
         query = self._engine.query(self.name)
-        return query.failure or query.last_skip
+        return query.outbox.failure or query.last_skip
 
     def poll(self) -> list[Answer]:
         """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
@@ -123,7 +124,7 @@ class Query:
         `correction`, and then the query's own."""
         from anabranch.formats.arrow_tables import answers_table
 
-        pending = self._engine.query(self.name).pending
+        pending = self._engine.query(self.name).outbox.pending
         return answers_table(self.columns, (answer.parts() for answer in pending), self._engine.late.corrects)
 
     def to_pandas(self) -> Any:

@@ -185,7 +185,7 @@ class Finding:
                     return ()
                 if any(path.kind != "trail" or _hides(path) for path in leaf.paths):
                     return self.near(leaf)
-                stream = self._replay.query.stream_name(source) or ""
+                stream = self._replay.query.cursor.stream_name(source) or ""
                 return self._of_values(stream, [bindings.get(name) for name in leaf.columns])
             case tr.GraphPattern(source, patterns):
                 triples = [instance for one in patterns if (instance := instantiated(one, bindings)) is not None]
@@ -210,7 +210,7 @@ class Finding:
         rows = self.surviving(found, self.core_rows(found))[:most]
         for one in leaves:
             if isinstance(one, op.Pattern) and isinstance(one.source, op.Window):
-                stream = self._replay.query.stream_name(one.source) or ""
+                stream = self._replay.query.cursor.stream_name(one.source) or ""
                 places = [found.core.columns.index(name) for name in one.columns]
                 for row in rows:
                     units.update(self._of_values(stream, [row[place] for place in places]))
@@ -273,7 +273,7 @@ class Finding:
         for part in parts_of(source):
             if isinstance(part, op.Window):
                 window = replace(part, keep=None)
-                stream = self._replay.query.stream_name(window) or ""
+                stream = self._replay.query.cursor.stream_name(window) or ""
                 held = self._windows[window]
                 yield from (unit for one in triples if (unit := Unit(stream, "triple", one)) in held)
 

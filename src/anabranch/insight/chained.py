@@ -14,7 +14,7 @@ from anabranch.algebra.walk import windows
 from anabranch.engine.chains import event_of
 from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import CompiledQuery, QueryOptions
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.insight.recording import Recording
 from anabranch.model.event import Event
 from anabranch.plugins.oxigraph import Oxigraph

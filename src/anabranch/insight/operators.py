@@ -37,7 +37,7 @@ def operator_graph(recording: Recording) -> OperatorGraph:
 
 def graph_of(query: ContinuousQuery, around: Surroundings) -> OperatorGraph:
     """The graph of a query among its streams and static graphs."""
-    return _Drawing(query, query.planned(around)).graph()
+    return _Drawing(query, query.run.planned(around)).graph()
 
 
 def shown_columns(spec: Spec) -> tuple[int, ...]:

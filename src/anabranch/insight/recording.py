@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.engine.plans import ALL_RULES
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.running import OnError, Running
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph

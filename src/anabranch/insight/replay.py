@@ -20,7 +20,8 @@ from anabranch.engine.answers import Row
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.flows import QueryFlow, WindowViews, whole
 from anabranch.engine.progress import END, LatePolicy
-from anabranch.engine.query import CompiledQuery, ContinuousQuery, QueryOptions
+from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.schedule import start
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.surroundings import StaticGraph, Surroundings
@@ -76,9 +77,9 @@ class Replay:
         )
         for name, graph in recording.graphs.items():
             self.around.static_graphs[name] = StaticGraph(1, graph, recording.mapping)
-        self.query.bound_stream = recording.only_stream or next(iter(recording.events), "stream")
-        made = makers(recording) if set(self.query.stream_names()) - set(recording.events) else {}
-        for name in dict.fromkeys((*recording.events, *self.query.stream_names())):
+        self.query.cursor.bound_stream = recording.only_stream or next(iter(recording.events), "stream")
+        made = makers(recording) if set(self.query.cursor.stream_names()) - set(recording.events) else {}
+        for name in dict.fromkeys((*recording.events, *self.query.cursor.stream_names())):
             self.around.streams[name] = self._made(name, made, until) if name in made else self._stream(name, until)
         self.things = Things(self.of_triples, recording.mapping, self.registration.prefixes)
         self.is_cut = False  # whether there are more instants than are shown
@@ -118,26 +119,26 @@ class Replay:
         streams = self._read
         firsts = [one.first_event_time for one in streams if one.first_event_time is not None]
         if recording.starting_at is not None:
-            query.start(recording.starting_at)
+            query.cursor.start(recording.starting_at)
         elif self.registration.starting_at is not None:
-            query.start(self.registration.starting_at)
+            query.cursor.start(self.registration.starting_at)
         elif recording.now is not None and not self.registration.aligned:
-            query.start(recording.now)
+            query.cursor.start(recording.now)
         elif recording.now is not None or firsts:
             start(query, recording.now if recording.now is not None else min(firsts))
-        if isinstance(query.instants, ArrivalInstants):
-            query.instants.discover(streams, END, ended=True)
+        if isinstance(query.cursor.instants, ArrivalInstants):
+            query.cursor.instants.discover(streams, END, ended=True)
 
     @property
     def _read(self) -> list[StreamBuffer]:
         """The streams that move the query: those that it reads, or all when it reads none."""
         streams = self.around.streams
-        return [streams[name] for name in self.query.stream_names()] or list(streams.values())
+        return [streams[name] for name in self.query.cursor.stream_names()] or list(streams.values())
 
     @property
     def reaches(self) -> int | None:
         """The last instant that the query passes, or that its streams reach where they say when it is evaluated."""
-        instants = self.query.instants
+        instants = self.query.cursor.instants
         if instants is None:
             return None
         if isinstance(instants, ArrivalInstants):
@@ -151,10 +152,10 @@ class Replay:
     @cached_property
     def moments(self) -> tuple[Moment, ...]:
         """The instants of the recording; of very many only those at which something changes, and not all of these."""
-        query, instants = self.query, self.query.instants
+        query, instants = self.query, self.query.cursor.instants
         if instants is None:
             return ()
-        low = query.first_index
+        low = query.cursor.first_index
         if self.recording.begins_at is not None:
             low = max(low, instants.index_at_or_after(self.recording.begins_at))
         high = self._last_index()
@@ -166,21 +167,25 @@ class Replay:
             moment = Moment(index, instants.instant(index))
             found.append(moment)
             views = self.views(moment)
-            index = min([high, *(query.next_change(*item, index) for item in views.items())]) if index < high else END
+            index = (
+                min([high, *(query.cursor.next_change(*item, index) for item in views.items())])
+                if index < high
+                else END
+            )
         self.is_cut = index <= high
         return tuple(found)
 
     def _last_index(self) -> int:
-        query, instants = self.query, self.query.instants
+        query, instants = self.query, self.query.cursor.instants
         assert instants is not None
         if instants.once:
-            return query.first_index
+            return query.cursor.first_index
         ends_at = self.recording.ends_at
         if ends_at is not None:
             return instants.index_at_or_after(ends_at + 1) - 1
         if isinstance(instants, ArrivalInstants):
             return instants.end - 1
-        return query.natural_end(self._clock) if self._clock is not None else query.first_index
+        return query.cursor.natural_end(self._clock) if self._clock is not None else query.cursor.first_index
 
     def moment(self, at: int | None) -> Moment:
         """The last instant at or before a time; without a time, the last of all."""
@@ -195,19 +200,19 @@ class Replay:
         return self.moments.index(moment)
 
     def views(self, moment: Moment) -> dict[Window, View]:
-        return self.query.views_at(moment.at, self.around)
+        return self.query.cursor.views_at(moment.at, self.around)
 
     @property
     def _skipped(self) -> SkippedRows | None:
         """Where failing rows are counted; None where they end the query, as the engine has it."""
         on_error = self.recording.on_error or self.recording.running.on_error
-        return self.query.skipped if on_error == "skip" else None
+        return self.query.outbox.skipped if on_error == "skip" else None
 
     # --- rows by operators on changes ---
 
     @cached_property
     def planned(self) -> QueryPlan:
-        return self.query.planned(self.around)
+        return self.query.run.planned(self.around)
 
     @cached_property
     def keeps_trails(self) -> bool:
@@ -231,7 +236,7 @@ class Replay:
     def advance(self, flow: QueryFlow, moment: Moment, views: Views, settled: bool = True) -> None:
         """Bring operators to what windows show, at an instant or on the way to it."""
         around = self.around
-        context = self.query.context(moment.at, moment.index, views, around)
+        context = self.query.run.context(moment.at, moment.index, views, around)
         given = WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
         flow.advance(context, given, settled)
 

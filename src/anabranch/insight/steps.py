@@ -131,11 +131,11 @@ class Steps:
         if not moments:
             self.note = "the recording has no evaluation instant"
             return
-        begins = replay.query.first_index
+        begins = replay.query.cursor.first_index
         engine = _Anew(self) if replay.planned.root is None else _OnChanges(self)
         moving = Moving({key: emptied(view) for key, view in replay.views(moments[0]).items()}, replay.things)
         before: Moment | None = None
-        instants = replay.query.instants
+        instants = replay.query.cursor.instants
         if moments[0].index > begins and instants is not None:
             before = Moment(moments[0].index - 1, instants.instant(moments[0].index - 1))
             moving = Moving(replay.views(before), replay.things)

@@ -224,7 +224,7 @@ class _Reason:
         since: int | None = None
         for moment, there in _presence(self._replay, moments, self._key):
             since = (moment.at if since is None else since) if there else None
-        if since == moments[0].at and moments[0].index > self._replay.query.first_index:
+        if since == moments[0].at and moments[0].index > self._replay.query.cursor.first_index:
             self._notes.append("the row entered before the recording begins")
             return None
         return since
@@ -235,7 +235,7 @@ class _Reason:
         if self._replay.query.once:
             self._notes.append("the query answers once")
             return None
-        if isinstance(ahead.query.instants, ArrivalInstants):
+        if isinstance(ahead.query.cursor.instants, ArrivalInstants):
             self._notes.append("the query is evaluated when something comes: nothing leaves by itself")
             return None
         for moment, there in _presence(ahead, _later(ahead, self._moment), self._key):
@@ -253,11 +253,11 @@ def _without_numbers(row: Row) -> tuple[object, ...]:
 
 def _later(replay: Replay, moment: Moment) -> Iterator[Moment]:
     """An instant, then those at which something leaves; of a query that reads the clock or chance, any that follow."""
-    query, instants = replay.query, replay.query.instants
+    query, instants = replay.query, replay.query.cursor.instants
     assert instants is not None
     for _ in range(_MOST_LOOKED_AT if query.is_volatile else _MOST_CHANGES):
         yield moment
-        changes = (query.next_change(*item, moment.index) for item in replay.views(moment).items())
+        changes = (query.cursor.next_change(*item, moment.index) for item in replay.views(moment).items())
         index = moment.index + 1 if query.is_volatile else min(changes, default=END)
         if index >= END:
             return

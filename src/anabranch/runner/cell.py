@@ -29,7 +29,8 @@ from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine, Pushed
 from anabranch.engine.progress import rank
-from anabranch.engine.query import ContinuousQuery, QueryOptions
+from anabranch.engine.query import ContinuousQuery
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError, QueryError
@@ -372,17 +373,20 @@ class Cell:
             asked = engine.query(name).options
             yield CellRow("failure", name, data=json.dumps(_said(failure, asked)).encode())
         queries = [engine.query(name) for name in engine.queries]
-        computed = sum(query.evaluations for query in queries)
+        computed = sum(query.outbox.evaluations for query in queries)
         _count(living, evaluations=computed - living.computed)
         living.computed = computed
         if self._job.options.running.verify:
-            verified, differing = sum(one.verified for one in queries), sum(one.differing for one in queries)
+            verified, differing = (
+                sum(one.outbox.verified for one in queries),
+                sum(one.outbox.differing for one in queries),
+            )
             _count(living, verified=verified - living.verified[0], differing=differing - living.verified[1])
             living.verified = (verified, differing)
         yield _status(
             {
                 **living.totals,
-                "instants": sum(query.instants_passed for query in queries),
+                "instants": sum(query.outbox.instants_passed for query in queries),
                 "ended": ended,
                 "done": engine.finished,
                 "chunks": len(living.entries),
@@ -404,8 +408,8 @@ class Cell:
                     }
                     for name in engine.streams
                 },
-                "skipped": sum(query.skipped.count for query in queries),
-                "failed": sum(query.failure is not None for query in queries),
+                "skipped": sum(query.outbox.skipped.count for query in queries),
+                "failed": sum(query.outbox.failure is not None for query in queries),
                 "queries": {query.name: _standing(query) for query in queries},
                 "operators": _operators(living, queries, ended),
             }
@@ -546,11 +550,11 @@ def _said(error: QueryError, options: QueryOptions) -> dict[str, Any]:
 
 def _standing(query: ContinuousQuery) -> dict[str, Any]:
     """Where a query stands, and what it has skipped."""
-    found: dict[str, Any] = {"passed": query.passed, "rows": query.row_count}
-    if query.failure is not None and query.instants is not None:
-        found["failed_at"] = query.instants.instant(query.next_index)
+    found: dict[str, Any] = {"passed": query.cursor.passed, "rows": query.row_count}
+    if query.outbox.failure is not None and query.cursor.instants is not None:
+        found["failed_at"] = query.cursor.instants.instant(query.cursor.next_index)
     if query.first_skip is not None and query.last_skip is not None:
-        found["skipped"] = query.skipped.count
+        found["skipped"] = query.outbox.skipped.count
         found["first_skipped"] = _said(query.first_skip, query.options)
         found["last_skipped"] = _said(query.last_skip, query.options)
     return found

@@ -20,7 +20,7 @@ from pathlib import Path
 from anabranch.algebra.operators import Registration
 from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine, LatePolicy
-from anabranch.engine.query import CompiledQuery, QueryOptions
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.timing import StreamTiming
 from anabranch.errors import EngineError
 from anabranch.formats.values import to_typed_json

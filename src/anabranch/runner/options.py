@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from anabranch.engine.plans import ALL_RULES, Evaluator, rule_names
 from anabranch.engine.progress import LatePolicy
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import DurationLike, InstantLike, as_lateness, micros, parameter_values
 from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from anabranch.algebra.walk import windows
 from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import CompiledQuery
+from anabranch.engine.query_options import CompiledQuery
 from anabranch.runner.options import RunOptions
 from anabranch.sources.static import AnyGraph, GraphFile, graph_files
 from anabranch.sources.stream_specs import StreamSpec, stream_specs

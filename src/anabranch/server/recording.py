@@ -15,7 +15,7 @@ from typing import Any
 
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows as windows_of
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.errors import StreamError
 from anabranch.insight.chained import makers_of, streams_named
 from anabranch.insight.recording import Recording

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import CompiledQuery, QueryOptions
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.session import parameter_values
 from anabranch.errors import QueryError
 from anabranch.model.union import ConflictPolicy

@@ -8,7 +8,7 @@ from anabranch.algebra.operators import Operator, Registration, Stream, TripleSo
 from anabranch.algebra.triples import Construct, GraphPattern, TriplePattern, Var
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration

@@ -9,7 +9,7 @@ from tests.unit.engine.rdf import P, asked, at, event, everything, last, lasting
 
 from anabranch.algebra.operators import Merged, Static
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Iri, Literal, Triple

@@ -10,7 +10,7 @@ from tests.unit.engine.rdf import asked, at, event, last, lasting, objects, opti
 from anabranch.algebra.operators import NodePattern, PathPattern, Pattern, Registration, RelationshipPattern
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event

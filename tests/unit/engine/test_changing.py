@@ -9,7 +9,7 @@ import pytest
 from anabranch.algebra.operators import Registration
 from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine, LatePolicy
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.running import Running
 from anabranch.engine.session import Session
 from anabranch.engine.stream import BEGINNING, END

@@ -36,6 +36,6 @@ def test_a_path_shows_what_both_windows_say(path: str, widths: tuple[str, str]) 
     engine.push("s", EVENTS)
     engine.finish()
     assert len(engine.take()) > 3
-    assert query.differing == 0
+    assert query.outbox.differing == 0
     if widths[0] == widths[1]:
-        assert query.verified, "one window: nothing stands in the way of operators on changes"
+        assert query.outbox.verified, "one window: nothing stands in the way of operators on changes"

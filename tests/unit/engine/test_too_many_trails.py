@@ -46,7 +46,7 @@ def run(body: str, running: Running, feed: list[Event]) -> tuple[ContinuousQuery
 
 def reasons(query: ContinuousQuery) -> set[str]:
     """Why parts of a query's plan run anew."""
-    planned = query._plans._planned
+    planned = query.run.plans._planned
     assert planned is not None
     return {mode.detail for mode in planned.modes.values() if mode.execution == "recompute" and mode.detail}
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from anabranch.engine.engine import Engine
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.insight.operators import graph_of, operator_graph
 from anabranch.insight.recording import Recording
 from anabranch.model.event import Event

@@ -57,7 +57,7 @@ def held_against_the_law(recording: Recording, moment: Moment, wanted: Row, foun
 def _check_leaving(recording: Recording, moment: Moment, row: Row, found: Why) -> None:
     """Until it leaves the row is there, if nothing more comes; then it is gone."""
     replay = Replay(replace(recording, ends_at=None), until=moment.at)
-    instants = replay.query.instants
+    instants = replay.query.cursor.instants
     if instants is None or isinstance(instants, ArrivalInstants) or instants.once:
         assert found.leaves_at is None
         return

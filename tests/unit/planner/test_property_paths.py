@@ -95,7 +95,7 @@ class Run:
     def modes(self) -> set[str]:
         """How parts of the plan ran: the algorithms of those on changes, and why others did not."""
         continuous = self.session._engine.query("q")
-        planned = continuous._plans._planned
+        planned = continuous.run.plans._planned
         assert planned is not None
         return {mode.detail for mode in planned.modes.values() if mode.detail}
 
@@ -219,7 +219,7 @@ class Together(Run):
         return list(self.query.poll())
 
     def matcher(self) -> object:
-        flow = self.session._engine.query("q")._flow
+        flow = self.session._engine.query("q").run.flow
         assert flow is not None
         (trees,) = (step.part for step in flow.maintained.flow._steps if isinstance(step.part, PathTrees))
         return trees.matcher

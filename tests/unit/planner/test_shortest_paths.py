@@ -267,7 +267,7 @@ def test_a_query_with_more_paths_than_can_be_kept_goes_on_by_searching(monkeypat
     monkeypatch.setattr(shortest_paths, "MOST_PATHS", 50)
     query, told = run(body, Running(), feed())
     assert told == expected
-    planned = query._plans._planned
+    planned = query.run.plans._planned
     assert planned is not None
     assert any("too many of them to be kept" in mode.detail for mode in planned.modes.values())
 

@@ -52,7 +52,7 @@ class Run:
         return [answer.to_dict() for answer in self.query.poll()]
 
     def match(self) -> ElementMatch:
-        flow = self.session._engine.query("q")._flow
+        flow = self.session._engine.query("q").run.flow
         assert flow is not None
         (found,) = (step.part for step in flow.maintained.flow._steps if isinstance(step.part, ElementMatch))
         return found

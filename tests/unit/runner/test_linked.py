@@ -16,7 +16,7 @@ from tests.support.jobs import changed
 
 from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import LatePolicy
-from anabranch.engine.query import QueryOptions
+from anabranch.engine.query_options import QueryOptions
 from anabranch.errors import StreamError
 from anabranch.formats.rdf import tables
 from anabranch.model.temporal import Duration

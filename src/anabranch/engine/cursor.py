@@ -1,0 +1,190 @@
+"""The cursor of a query: where it stands among its evaluation instants, and what its windows show there.
+
+Invariant: both ends of a window never move back as the index moves on; an index means the same instant for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from anabranch.algebra.operators import Registration, Window
+from anabranch.algebra.walk import windows
+from anabranch.engine.arrivals import ArrivalInstants
+from anabranch.engine.flows import whole
+from anabranch.engine.progress import BEGINNING, END
+from anabranch.engine.stream import StreamBuffer
+from anabranch.engine.surroundings import Surroundings
+from anabranch.engine.views import Frame, View, needed_from
+from anabranch.errors import InternalError
+from anabranch.model.instants import add_duration
+from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
+
+Instants: TypeAlias = EvaluationInstants | ArrivalInstants
+
+
+class QueryCursor:
+    """`policy` says what a window holds at an instant."""
+
+    def __init__(self, registration: Registration, policy: WindowPolicy) -> None:
+        self._registration = registration
+        self._policy = policy
+        # What a window keeps does not say when events enter and leave it; rules may change it at any time.
+        self.windows: tuple[Window, ...] = tuple(dict.fromkeys(whole(one) for one in windows(registration.plan)))
+        self.bound_stream: str | None = None  # what the unnamed stream is
+        self.instants: Instants | None = None
+        self.is_alone = False  # whether its one instant waits for no stream
+        self.first_index = 0  # of the first instant that was or will be evaluated
+        self.next_index = 0
+        self.passed: int | None = None  # the last instant that was evaluated or passed over since it is here
+        self.done = False
+        self._frame: Frame | None = None
+        self._needs: tuple[int, list[Bounds]] | None = None
+
+    # --- streams ----------------------------------------------------------------------------------------------------
+
+    def stream_name(self, window: Window) -> str | None:
+        return window.stream.name if window.stream.name is not None else self.bound_stream
+
+    @property
+    def is_bound(self) -> bool:
+        return all(self.stream_name(window) is not None for window in self.windows)
+
+    def stream_names(self) -> tuple[str, ...]:
+        names = {name for window in self.windows if (name := self.stream_name(window)) is not None}
+        return tuple(sorted(names))
+
+    # --- instants ---------------------------------------------------------------------------------------------------
+
+    def start(self, starting_at: int, complete_from: int = BEGINNING) -> None:
+        """Fix the first instant; instants from before the buffers' memory begins are not evaluated."""
+        arrivals = self._registration.arrivals
+        if arrivals is not None:
+            self.instants = ArrivalInstants.beginning(starting_at, arrivals, complete_from, self._registration.final)
+            self.first_index = self.next_index = 0
+        else:
+            self.instants = EvaluationInstants(starting_at, self._registration.every)
+            self.first_index = self.next_index = self.instants.index_at_or_after(complete_from)
+        self._begin_frame()
+
+    def start_alone(self, at: int) -> None:
+        """Fix the one instant of a query that no stream moves."""
+        self.is_alone = True
+        self.instants = EvaluationInstants(at, None)
+        self.first_index = self.next_index = 0
+        self._begin_frame()
+
+    def resume_arrivals(self, instants: ArrivalInstants) -> None:
+        """Go on with instants that were found out before."""
+        self.instants = instants
+        self._begin_frame()
+
+    def _begin_frame(self) -> None:
+        instants = self.started()
+        self._frame = Frame(
+            self._policy,
+            self._registration.starting_at or 0,
+            instants.starting_at,
+            instants.every,
+            isinstance(instants, ArrivalInstants),
+        )
+
+    @property
+    def next_instant(self) -> int:
+        """The instant that is evaluated next; END when there is none, or none that is known."""
+        if self.done or self.instants is None:
+            return END
+        return self.instants.instant(self.next_index)
+
+    def bounds_at(self, window: Window, index: int) -> Bounds:
+        return self._bounds(window, self.started().instant(index))
+
+    def _bounds(self, window: Window, at: int) -> Bounds:
+        if self._frame is None:
+            raise InternalError(f"query `{self._registration.name}` has no first instant yet")
+        return self._frame.bounds(window, at)
+
+    def natural_end(self, clock: int | None) -> int:
+        """The first index at which all that came by an instant has been seen: where a query stops when its input has
+        ended."""
+        if clock is None:
+            return 0
+        instants = self.started()
+        if instants.once:
+            return 0
+        index = instants.index_at_or_after(clock)
+        for window in self.windows:
+            index = self.enters(window, clock, index)
+        return index
+
+    def drained_end(self, clock: int | None, last_event_times: Mapping[str, int]) -> int:
+        """The first index, at or after the natural end, at which all windows are empty. Times are by stream. A window
+        that time does not empty is left out."""
+        index = self.natural_end(clock)
+        if not self.started().once:
+            for window in self.windows:
+                last_event_time = last_event_times.get(self.stream_name(window) or "")
+                if last_event_time is not None and window.width is not None:
+                    index = self.leaves(window, last_event_time, index)
+        return index
+
+    def enters(self, window: Window, event_time: int, low: int) -> int:
+        """The first index from `low` on whose window does not end before the event."""
+        instants = self.started()
+        guess = instants.index_at_or_after(event_time)
+        return instants.search(lambda index: self.bounds_at(window, index).stop > event_time, low, guess)
+
+    def leaves(self, window: Window, event_time: int, low: int) -> int:
+        """The first index from `low` on whose window begins after the event; END when time alone does not move it."""
+        if window.width is None:
+            return END
+        instants = self.started()
+        guess = instants.index_at_or_after(add_duration(event_time, window.width))
+        return instants.search(lambda index: self.bounds_at(window, index).first > event_time, low, guess)
+
+    def needs_from(self, stream: StreamBuffer, index: int) -> int:
+        """The smallest event time of a stream that this query looks at from an index on."""
+        instants = self.instants
+        if instants is None:
+            return BEGINNING
+        if isinstance(instants, ArrivalInstants):
+            at = instants.not_before(index)
+            needs = instants.seen_until
+            ends = [self._bounds(window, at) for window in self.windows] if at < END else []
+        else:
+            needs = END
+            if self._needs is None or self._needs[0] != index:
+                self._needs = (index, [self.bounds_at(window, index) for window in self.windows])
+            ends = self._needs[1]
+        for window, bounds in zip(self.windows, ends, strict=False):
+            if self.stream_name(window) == stream.name:
+                needs = min(needs, needed_from(window, bounds, stream))
+        return needs
+
+    def started(self) -> Instants:
+        """The instants of a query that has its first one."""
+        if self.instants is None:
+            raise InternalError(f"query `{self._registration.name}` has no first instant yet")
+        return self.instants
+
+    def resume(self, next_index: int) -> None:
+        """Stand before an instant; whatever was seen is looked at again."""
+        self.next_index = next_index
+        self._needs = None
+
+    # --- what the windows show ----------------------------------------------------------------------------------------
+
+    def views_at(self, at: int, around: Surroundings) -> dict[Window, View]:
+        """What each of its windows holds at an instant."""
+        return {
+            window: View.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
+            for window in self.windows
+        }
+
+    def next_change(self, window: Window, view: View, index: int) -> int:
+        """The first later index at which an event may enter or leave the window; far away when there is none."""
+        first, stop = view.positions
+        entering = view.stream.time_at(stop)
+        found = END if entering is None else self.enters(window, entering, index + 1)
+        leaving = None if view.is_empty else view.stream.time_at(first)
+        return found if leaving is None else min(found, self.leaves(window, leaving, index + 1))

@@ -1,0 +1,36 @@
+"""How a query is registered, and a query that was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from anabranch.algebra.operators import Registration
+from anabranch.engine.plans import Evaluator
+from anabranch.engine.running import OnError
+from anabranch.model.union import ConflictPolicy
+from anabranch.model.values import Value
+from anabranch.model.windows import WindowPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """How a query was registered. `text` and `source_name` (its name in the text) let a checkpoint find it again."""
+
+    windows: WindowPolicy = "trailing"
+    conflicts: ConflictPolicy = "latest"
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    now: int | None = None
+    text: str = ""
+    file_name: str = "<query>"
+    source_name: str = ""
+    evaluator: Evaluator = "own"
+    on_error: OnError | None = None  # None: as the engine has it
+
+
+class CompiledQuery(NamedTuple):
+    """A query that was parsed and checked, and the options under which it is registered."""
+
+    registration: Registration
+    options: QueryOptions

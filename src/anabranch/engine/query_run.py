@@ -1,0 +1,215 @@
+"""One query at work: its plans, the operators that keep its rows up to date, and the rows.
+
+Law: the rows at an instant are those of the plain query over the windows' contents at that instant (Seraph Def. 5.8).
+Operators on changes find them where the plan has some, the plain evaluator elsewhere.
+
+Invariant: all of it but the rows of the last instant can be computed again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
+from random import Random
+
+from anabranch.algebra.operators import Registration, Source, Static, Window
+from anabranch.algebra.walk import reads_chance, root_order, static_graphs
+from anabranch.engine.answers import Row, bag_difference, row_key
+from anabranch.engine.contents import ContentKey, Model
+from anabranch.engine.cursor import QueryCursor
+from anabranch.engine.flows import QueryFlow, WindowViews, whole
+from anabranch.engine.kept import Disagreement, KeptRows
+from anabranch.engine.outbox import QueryOutbox, QueryWarning
+from anabranch.engine.plans import Plans
+from anabranch.engine.query_options import QueryOptions
+from anabranch.engine.surroundings import Surroundings
+from anabranch.engine.turned import turned_around
+from anabranch.engine.views import View, widest_bounds
+from anabranch.model.compare import row_order_key
+from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
+from anabranch.model.triples import TripleGraph, Triples
+from anabranch.model.union import Conflict
+from anabranch.planner.queries import QueryPlan
+from anabranch.planner.trails import TooManyTrails
+from anabranch.snapshot import Context
+from anabranch.snapshot.context import SkippedRows
+from anabranch.snapshot.rdf.static import PartTooLarge
+
+_NO_TRIPLES = TripleGraph()
+
+
+class QueryRun:
+    """Evaluates where its cursor stands; what a person should know of it goes to the outbox."""
+
+    def __init__(
+        self, registration: Registration, options: QueryOptions, cursor: QueryCursor, outbox: QueryOutbox
+    ) -> None:
+        self._registration = registration
+        self._options = options
+        self._cursor = cursor
+        self._outbox = outbox
+        self.static_names: tuple[str, ...] = tuple(dict.fromkeys(one.name for one in static_graphs(registration.plan)))
+        self.plans = Plans(registration, self.static_names, options.evaluator)
+        self.kept = KeptRows()
+        self.flow: QueryFlow | None = None
+        self.signature: Hashable = None  # of what the windows and static graphs held at the last evaluation
+        self._is_verified = options.evaluator == "own" and not reads_chance(registration.plan)
+        self._is_listed_in_order = registration.output == "snapshot" and root_order(registration.plan) is not None
+        self._on_changes = True  # whether operators on changes may answer; a copy that looks back evaluates anew
+        self._last_conflict: Conflict | None = None
+        self._keys: list[ContentKey] = []
+
+    def resume(self, previous: list[Row]) -> None:
+        """Go on from the rows of the instant before; whatever was seen is looked at again."""
+        self.kept = KeptRows(previous)
+        self.flow = None
+        self.signature = None
+        self._keys = []
+
+    def looking_back(self, cursor: QueryCursor, outbox: QueryOutbox) -> QueryRun:
+        """A copy that evaluates anew where another cursor stands."""
+        other = copy(self)
+        other._cursor, other._outbox = cursor, outbox
+        other._last_conflict = None
+        other._on_changes = False
+        other.resume([])
+        return other
+
+    def content_keys(self) -> list[ContentKey]:
+        """The shared contents that this query reads."""
+        if not self._keys:
+            self._keys = [self._content_key(window, model) for window, model in self.plans.models]
+        return self._keys
+
+    def _content_key(self, window: Window, model: Model) -> ContentKey:
+        instants = self._cursor.started()
+        formal = self._options.windows == "formal"
+        return ContentKey(
+            model,
+            self._cursor.stream_name(window) or "",
+            self._cursor.stream_names(),
+            window.width,
+            window.count,
+            None if window.step is None else (window.step, self._registration.starting_at or 0),
+            self._options.windows,
+            self._options.conflicts if model == "graph" else "latest",
+            window.keep,
+            (instants.starting_at, instants.every) if formal else None,
+        )
+
+    def planned(self, around: Surroundings) -> QueryPlan:
+        """How it runs: which parts on changes, and which anew."""
+        return self.plans.planned(around, self._options.parameters)
+
+    def evaluate(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+        """Find the rows of this instant: by operators on changes where the plan has some, else anew."""
+        self._keys = []
+        self._outbox.evaluations += 1
+        while True:
+            try:
+                self._find_rows(at, index, views, around)
+                return
+            except PartTooLarge:
+                self.flow = None
+                self.plans.without_parts(around)
+
+    def _find_rows(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+        planned = self.planned(around) if self._on_changes else None
+        if planned is None or planned.root is None:
+            self.flow = None
+            self.kept.replace(self._anew(at, index, views, around))
+            self._verify(at, index, views, around)
+            return
+        encoded = around.contents.encoded
+        if self.flow is None or not self.flow.fits(planned, encoded):
+            listed = self._registration.output == "snapshot"
+            self.flow = QueryFlow(planned, self._options, encoded, listed, around.clock, self._skipped(around))
+        flow = self.flow
+        try:
+            conflict = flow.advance(self.context(at, index, views, around), self._window_views(views, around))
+        except TooManyTrails:
+            self.plans.without_trails()
+            self.flow = None
+            self.kept.replace(self._anew(at, index, views, around))
+            return
+        self._warn(at, conflict)
+        self.kept.follow(flow.maintained, began=flow.ticks == 1)
+        self._verify(at, index, views, around)
+
+    def _anew(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
+        return self._listed(self.plans.compiled(around).run(self.context(at, index, views, around)))
+
+    def _listed(self, rows: Iterable[Row]) -> list[Row]:
+        return list(rows) if self._is_listed_in_order else sorted(rows, key=row_order_key)
+
+    def context(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> Context:
+        """What the plain evaluator is given at an instant."""
+
+        def graph(source: Source) -> PropertyGraph:
+            if isinstance(source, Static):
+                return around.static(source.name).as_graph()
+            view = views[whole(source)]
+            if view.is_empty:
+                return EMPTY_GRAPH
+            content = around.contents.graph(self._content_key(source, "graph")).slide(view, around.mapping)
+            result = content.graph()
+            self._warn(at, content.conflict())
+            return result
+
+        def triples(source: Source) -> Triples:
+            if isinstance(source, Static):
+                return around.static(source.name).as_triples()
+            view = views[whole(source)]
+            if view.is_empty:
+                return _NO_TRIPLES
+            return around.contents.triples(self._content_key(source, "triples")).slide(view, around.mapping)
+
+        def ends(window: Window | None) -> tuple[int, int]:
+            return widest_bounds(views.values(), at) if window is None else views[whole(window)].reported
+
+        return Context(
+            graph=graph,
+            triple_graph=triples,
+            bounds=ends,
+            static_version=lambda name: around.static(name).version,
+            plugin=around.plugin,
+            parameters=self._options.parameters,
+            clock=at,
+            max_steps=around.running.max_steps,
+            skipped=self._skipped(around),
+            check=around.check,
+            # Chance is a function of query and instant, so that a rerun draws the same numbers.
+            random=Random(f"{self._registration.name}/{index}"),
+        )
+
+    def _skipped(self, around: Surroundings) -> SkippedRows | None:
+        """Where failing rows are counted; None where they end the query."""
+        return self._outbox.skipped if (self._options.on_error or around.running.on_error) == "skip" else None
+
+    def _window_views(self, views: Mapping[Window, View], around: Surroundings) -> WindowViews:
+        return WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
+
+    def _warn(self, at: int, conflict: Conflict | None) -> None:
+        if conflict is not None and conflict != self._last_conflict:
+            self._outbox.warnings.append(QueryWarning(self._registration.name, at, conflict))
+        self._last_conflict = conflict
+
+    def _verify(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+        """Compare what is kept with what the plain evaluator says of the plan as the text has it, over the same
+        elements found in another order: no answer depends on that order, and none on how it was computed."""
+        every = around.running.verify
+        if not every or self._outbox.evaluations % every or not self._on_changes or not self._is_verified:
+            return
+        context = self.context(at, index, views, around)
+        turned = turned_around(context, views, self._options.conflicts, around.mapping)
+        rows = self._listed(self.plans.plain().run(turned))
+        self._outbox.verified += 1
+        kept = self.kept.rows()
+        expected, found = [row_key(row) for row in rows], [row_key(row) for row in kept]
+        if expected == found or (not self._is_listed_in_order and Counter(expected) == Counter(found)):
+            return
+        missing = bag_difference(rows, expected, found)
+        surplus = bag_difference(kept, found, expected)
+        self._outbox.differing += 1
+        self._outbox.warnings.append(QueryWarning(self._registration.name, at, Disagreement(missing, surplus)))
