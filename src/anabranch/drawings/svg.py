@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from anabranch.algebra.drawings.layout import LINE_HEIGHT, TITLE_HEIGHT, Arranged, Place, arranged
-from anabranch.algebra.drawings.picture import Box, Drawing, Edge, printable
+from anabranch.drawings.layout import LINE_HEIGHT, TITLE_HEIGHT, Arranged, Place, arranged
+from anabranch.drawings.picture import Box, Drawing, Edge, printable
 
 _MARGIN, _BETWEEN, _HEAD = 28.0, 56.0, 34.0
 

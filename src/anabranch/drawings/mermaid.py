@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.algebra.drawings.picture import Box, Drawing, Edge, Frame, Panel, printable
+from anabranch.drawings.picture import Box, Drawing, Edge, Frame, Panel, printable
 
 _SHAPES = {"box": ("[", "]"), "round": ("([", "])"), "plain": (">", "]")}
 _CLASSES = (

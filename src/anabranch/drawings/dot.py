@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.algebra.drawings.picture import Box, Drawing, Edge, Panel, printable
+from anabranch.drawings.picture import Box, Drawing, Edge, Panel, printable
 
 _FILLS = {"static": ("#dbeafe", "#2563eb"), "streaming": ("#ffedd5", "#ea580c"), "": ("#f1f5f9", "#64748b")}
 _SHAPES = {"box": "box", "round": "box", "plain": "plaintext"}

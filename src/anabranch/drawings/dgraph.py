@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 
 from anabranch.algebra import operators as o
 from anabranch.algebra import triples as t
-from anabranch.algebra.drawings.picture import Box, Edge, Frame, Panel, Shape, wrapped
 from anabranch.algebra.expressions import And, Constant, Expression, Variable
 from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import parts_of, reads_triples, walk
+from anabranch.drawings.picture import Box, Edge, Frame, Panel, Shape, wrapped
 from anabranch.model.terms import Literal
 
 _WIDTH = 36

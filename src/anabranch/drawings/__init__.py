@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from anabranch.algebra.drawings import dgraph, ograph
-from anabranch.algebra.drawings.dot import dot
-from anabranch.algebra.drawings.mermaid import mermaid
-from anabranch.algebra.drawings.picture import Drawing, Panel
-from anabranch.algebra.drawings.svg import svg
 from anabranch.algebra.explain import Explanation, Stage
+from anabranch.drawings import dgraph, ograph
+from anabranch.drawings.dot import dot
+from anabranch.drawings.mermaid import mermaid
+from anabranch.drawings.picture import Drawing, Panel
+from anabranch.drawings.svg import svg
 
 __all__ = ["Form", "View", "draw", "picture"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.algebra.drawings.picture import Box, Edge, Panel
+from anabranch.drawings.picture import Box, Edge, Panel
 
 TITLE_HEIGHT, LINE_HEIGHT = 24.0, 16.0
 LETTER = 7.0  # the width of a letter of the fixed-width font at 11.5 px, a little more than it needs

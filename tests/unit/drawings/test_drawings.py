@@ -9,18 +9,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests.unit.algebra.brokers import MARKET, QUERY, X, optimized
 
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.drawings import Form, View, draw, picture
-from anabranch.algebra.drawings.layout import Place, arranged
-from anabranch.algebra.drawings.picture import Box, Edge, Panel, wrapped
 from anabranch.algebra.explain import Explanation, explain
 from anabranch.algebra.expressions import Call, Constant, Variable
+from anabranch.drawings import Form, View, draw, picture
+from anabranch.drawings.layout import Place, arranged
+from anabranch.drawings.picture import Box, Edge, Panel, wrapped
 from anabranch.model.terms import Iri, Literal
 from anabranch.syntax.seraph import ingestions, plan, registrations
-
-from .brokers import MARKET, QUERY, X, optimized
 
 TRICK = (Path(__file__).parents[3] / "examples/bikes/student_trick.seraph").read_text()
 FORMS: tuple[Form, ...] = ("mermaid", "dot", "svg")

@@ -5,8 +5,8 @@ Invariant: one box for each step of EXPLAIN, in the same order.
 
 from __future__ import annotations
 
-from anabranch.algebra.drawings.picture import Box, Edge, Panel, wrapped
 from anabranch.algebra.steps import GLUE, Step
+from anabranch.drawings.picture import Box, Edge, Panel, wrapped
 
 _WIDTH = 38
 
