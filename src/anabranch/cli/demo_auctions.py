@@ -26,6 +26,7 @@ from anabranch.cli.serving import Place, has_browser, serve
 from anabranch.cli.signals import stopping
 from anabranch.cli.values import clock, day
 from anabranch.cli.writers import answer_of, rows_table
+from anabranch.demos.examples import examples
 from anabranch.engine.answers import Answer
 from anabranch.engine.query import QueryOptions
 from anabranch.errors import QueryError
@@ -40,7 +41,6 @@ from anabranch.runner.telling import Observers, Progress
 from anabranch.sinks.base import Sink, Told
 from anabranch.sinks.console import Console
 from anabranch.sources.base import Decoding, OpenedStream
-from anabranch.sources.examples import examples
 from anabranch.sources.open import open_source
 from anabranch.spark.java import require_java
 from anabranch.syntax import languages

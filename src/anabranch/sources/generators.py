@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
 
+from anabranch.demos.chance import Clock, Generator, number, whole
+from anabranch.demos.synthetic import GENERATORS
 from anabranch.errors import EvaluationError, StreamError, closest
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_to_dict
@@ -21,9 +23,7 @@ from anabranch.model.instants import MICROS_PER_DAY, parse_instant
 from anabranch.model.temporal import parse_duration
 from anabranch.sources.address import refuse_unknown
 from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
-from anabranch.sources.chance import Clock, Generator, number, whole
 from anabranch.sources.lines import decoded
-from anabranch.sources.synthetic import GENERATORS
 
 EVENTS_PER_PIECE = 20_000
 COMMON_OPTIONS: Mapping[str, str] = {

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from anabranch.sources.auction_words import ADJECTIVES, CITIES, FIRST_NAMES, LAST_NAMES, TRADES
-from anabranch.sources.chance import Numbers, chosen
+from anabranch.demos.auction_words import ADJECTIVES, CITIES, FIRST_NAMES, LAST_NAMES, TRADES
+from anabranch.demos.chance import Numbers, chosen
 
 ROUND = 50
 """Events of a round: a person, items, bids."""

@@ -1,6 +1,6 @@
 """The examples: queries, streams and graphs to begin with, one copy of each.
 
-A checkout has them in examples/; a wheel carries the same folder as anabranch/demos.
+A checkout has them in examples/; a wheel carries the same folder inside of this room.
 
 Invariant: `examples() / "bikes"` is there, however the package was installed.
 """
@@ -10,11 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parents[1]
-
 
 @lru_cache(maxsize=1)
 def examples() -> Path:
     """The folder of the examples."""
-    packaged = _PACKAGE / "demos"
-    return packaged if packaged.is_dir() else _PACKAGE.parents[1] / "examples"
+    packaged = Path(__file__).parent / "examples"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"

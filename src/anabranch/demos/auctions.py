@@ -24,15 +24,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from anabranch.demos.auction_house import FIRST_BID, ITEMS, OLD_HANDS, ROUND, AuctionHouse, Bids, Settings
+from anabranch.demos.auction_words import TRADES
+from anabranch.demos.chance import Clock, Generator, Numbers, whole
 from anabranch.errors import StreamError
 from anabranch.model.event import Event
 from anabranch.model.instants import MICROS_PER_DAY, MICROS_PER_SECOND, format_instant
 from anabranch.model.temporal import Date, DateTime, LocalTime
 from anabranch.model.terms import FALSE, TRUE, XSD_DATE_TIME, XSD_DECIMAL, XSD_INTEGER, Iri, Literal, Term, Triple
 from anabranch.model.values import Node, Relationship
-from anabranch.sources.auction_house import FIRST_BID, ITEMS, OLD_HANDS, ROUND, AuctionHouse, Bids, Settings
-from anabranch.sources.auction_words import TRADES
-from anabranch.sources.chance import Clock, Generator, Numbers, whole
 
 EBAY = "http://developer.ebay.com/DevZone/finding/CallRef/findItemsByKeywords.html#"
 THINGS = "http://auctions.example/"

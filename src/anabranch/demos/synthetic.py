@@ -1,4 +1,4 @@
-"""Made-up streams: rentals of bikes, and random graphs; auctions are a room of their own (`auctions.py`).
+"""Made-up streams: rentals of bikes, and random graphs; auctions have a file of their own (`auctions.py`).
 
 Invariant: event number i is a function of the settings and of i alone; no event needs another one to be made first.
 """
@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from anabranch.demos.auctions import Auctions
+from anabranch.demos.chance import Clock, Generator, Numbers, chosen, whole
 from anabranch.model.event import Event
 from anabranch.model.instants import MICROS_PER_SECOND
 from anabranch.model.values import Node, Relationship
-from anabranch.sources.auctions import Auctions
-from anabranch.sources.chance import Clock, Generator, Numbers, chosen, whole
 
 _MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND
 _RIDE = 15 * _MICROS_PER_MINUTE
