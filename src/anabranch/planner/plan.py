@@ -21,9 +21,29 @@ from anabranch.delta.operators.rowwise import Picked
 from anabranch.delta.operators.union import Union as BagUnion
 from anabranch.delta.operators.watched import Watched
 from anabranch.errors import InternalError
-from anabranch.model.temporal import Duration
-from anabranch.model.values import Value
-from anabranch.planner.building import (
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.runtime import CLOCK, Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.leaves.connections import Asked, linked_of, linked_spec
+from anabranch.planner.leaves.given import ClockReadings, Given, Recomputed
+from anabranch.planner.leaves.property_paths import path_spec
+from anabranch.planner.patterns.graph_patterns import plan_pattern
+from anabranch.planner.patterns.parted_patterns import Parted, parted
+from anabranch.planner.patterns.questions import (
+    asks_for_shortest,
+    bare,
+    binds_shortest,
+    has_argument,
+    is_volatile_itself,
+    meets_others,
+    path_meets_others,
+    reads_static,
+    reads_windows_itself,
+    says_the_same,
+    searches_again,
+    shortest_reads_others,
+)
+from anabranch.planner.specs.building import (
     apart,
     arranged,
     disjoint,
@@ -39,7 +59,7 @@ from anabranch.planner.building import (
     unwound,
     with_path,
 )
-from anabranch.planner.conditions import (
+from anabranch.planner.specs.conditions import (
     clock_readings,
     equalities,
     guarded,
@@ -50,52 +70,15 @@ from anabranch.planner.conditions import (
     subjects_of,
     subqueries,
 )
-from anabranch.planner.connections import Asked, Index, linked_of, linked_spec
-from anabranch.planner.graph_patterns import plan_pattern
-from anabranch.planner.groups import aggregate_spec, annotate_spec
-from anabranch.planner.leaves import ClockReadings, Given, Recomputed
-from anabranch.planner.matching import elements_spec, triples_spec
-from anabranch.planner.parted_patterns import Parted, parted
-from anabranch.planner.property_paths import path_spec
-from anabranch.planner.questions import (
-    asks_for_shortest,
-    bare,
-    binds_shortest,
-    has_argument,
-    is_volatile_itself,
-    meets_others,
-    path_meets_others,
-    reads_static,
-    reads_windows_itself,
-    says_the_same,
-    searches_again,
-    shortest_reads_others,
-)
-from anabranch.planner.results import ask_spec, construct_spec
-from anabranch.planner.runtime import CLOCK, Runtime
-from anabranch.planner.sorting import slice_spec
-from anabranch.planner.spec import NotIncremental, Part, Spec
+from anabranch.planner.specs.groups import aggregate_spec, annotate_spec
+from anabranch.planner.specs.matching import elements_spec, triples_spec
+from anabranch.planner.specs.results import ask_spec, construct_spec
+from anabranch.planner.specs.sorting import slice_spec
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.static import MOST_ROWS
 from anabranch.snapshot.variables import argument_names, conjuncts, free_variables
 
-Matcher = Literal["auto", "log", "semijoin", "library"]
 Execution = Literal["incremental", "recompute", "once"]
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """What the planner is told. `slide` is how far the windows move from instant to instant, where that is known;
-    `trails`: whether those of variable length may be kept, which there may be too many of."""
-
-    matcher: Matcher = "auto"
-    slide: Duration | None = None
-    max_matches: int | None = None
-    max_bytes: int | None = None
-    prefixes: tuple[tuple[str, str], ...] = ()
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    trails: bool = True
-    index: Index = "recency"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import only_picks, reads_triples, root_order, sources, walk, windows
-from anabranch.planner.building import distinct
-from anabranch.planner.plan import Choices, Mode, Planner, Scope, incremental
-from anabranch.planner.questions import links_of, needed_columns
-from anabranch.planner.spec import NotIncremental, Spec
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.spec import NotIncremental, Spec
+from anabranch.planner.patterns.questions import links_of, needed_columns
+from anabranch.planner.plan import Mode, Planner, Scope, incremental
+from anabranch.planner.specs.building import distinct
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.triples import TripleGraph
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.values import Node, Relationship
-from anabranch.planner.connections import Index
+from anabranch.planner.leaves.connections import Index
 from anabranch.syntax import languages
 
 SECOND = 1_000_000

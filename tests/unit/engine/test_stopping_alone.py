@@ -7,7 +7,7 @@ import pytest
 from anabranch import Running, Session
 from anabranch.engine.running import Force
 from anabranch.errors import Cancelled
-from anabranch.planner.runtime import RowValues
+from anabranch.planner.flow.runtime import RowValues
 from anabranch.snapshot.evaluate import CompiledPlan
 
 EVENTS = [

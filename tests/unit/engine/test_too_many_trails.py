@@ -11,7 +11,7 @@ from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.running import Running
 from anabranch.model.event import Event
 from anabranch.model.values import Relationship
-from anabranch.planner import trails
+from anabranch.planner.leaves import trails
 from anabranch.syntax import seraph
 
 SECOND = 1_000_000

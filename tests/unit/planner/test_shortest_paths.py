@@ -21,11 +21,11 @@ from anabranch.model.event import Event
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.planner import shortest_paths
-from anabranch.planner.asked_pairs import AskedPairs
-from anabranch.planner.graph_patterns import ShortestKind
-from anabranch.planner.shortest_paths import ShortestMaker
-from anabranch.planner.trails import TooManyTrails
+from anabranch.planner.leaves import shortest_paths
+from anabranch.planner.leaves.asked_pairs import AskedPairs
+from anabranch.planner.leaves.shortest_paths import ShortestMaker
+from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.patterns.graph_patterns import ShortestKind
 from anabranch.snapshot import Context
 from anabranch.snapshot.index import Adjacency
 from anabranch.snapshot.paths import ShortestPaths

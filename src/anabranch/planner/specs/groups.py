@@ -11,9 +11,9 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import depends_on_order, keeps_lists
 from anabranch.delta.operators.grouping import AnnotatedRows, Call, GroupedAggregates
-from anabranch.planner.conditions import require_pure
-from anabranch.planner.runtime import RowValues, Runtime
-from anabranch.planner.spec import NotIncremental, Part, Spec
+from anabranch.planner.flow.runtime import RowValues, Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.specs.conditions import require_pure
 from anabranch.snapshot.grouping import Aggregation
 
 

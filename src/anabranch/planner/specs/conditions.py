@@ -15,9 +15,9 @@ from anabranch.algebra.operators import Operator
 from anabranch.algebra.walk import is_volatile, reads_clock, walk
 from anabranch.errors import EvaluationError
 from anabranch.model.values import Value
-from anabranch.planner.safety import no_graph
-from anabranch.planner.spec import NotIncremental
-from anabranch.planner.triple_patterns import Bounds
+from anabranch.planner.flow.spec import NotIncremental
+from anabranch.planner.patterns.safety import no_graph
+from anabranch.planner.patterns.triple_patterns import Bounds
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.rdf.values import number_of, to_float

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,16 +29,14 @@ from anabranch.delta.paths.matcher import PathMatcher
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import Triples
-from anabranch.planner.feeds import Tick
-from anabranch.planner.held import HeldTogether
-from anabranch.planner.leaves import Budgets
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import Leaf, NotIncremental, Spec
-from anabranch.planner.trails import TooManyTrails
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.held import HeldTogether
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Leaf, NotIncremental, Spec
+from anabranch.planner.leaves.budgets import Budgets
+from anabranch.planner.leaves.trails import TooManyTrails
 from anabranch.snapshot.rdf.paths import turned
-
-if TYPE_CHECKING:
-    from anabranch.planner.plan import Choices
 
 _NEVER: Hashable = object()
 

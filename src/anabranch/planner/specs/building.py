@@ -14,12 +14,12 @@ from anabranch.delta.operators.distinct import Distinct
 from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
 from anabranch.delta.operators.rowwise import Extended, Filtered, NetChanges, Picked, Projected, Unwound
-from anabranch.planner.conditions import require_pure
-from anabranch.planner.graph_facts import nothing_shared, path_values
-from anabranch.planner.graph_patterns import NamedPath
-from anabranch.planner.runtime import ListItems, RowPasses, RowValues, Runtime, all_of
-from anabranch.planner.spec import Part, Spec
-from anabranch.planner.values import canonical_order, united
+from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime, all_of
+from anabranch.planner.flow.spec import Part, Spec
+from anabranch.planner.leaves.graph_facts import nothing_shared, path_values
+from anabranch.planner.patterns.graph_patterns import NamedPath
+from anabranch.planner.specs.conditions import require_pure
+from anabranch.planner.specs.values import canonical_order, united
 
 
 def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) -> Spec:

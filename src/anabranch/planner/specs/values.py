@@ -14,7 +14,7 @@ from anabranch.delta.batch import NULL, Ids
 from anabranch.model.compare import row_order_key
 from anabranch.model.union import overlay
 from anabranch.model.values import Node, Relationship, Value
-from anabranch.planner.runtime import Runtime
+from anabranch.planner.flow.runtime import Runtime
 
 _MOST_REMEMBERED = 1 << 18
 

@@ -32,7 +32,7 @@ from anabranch.algebra.walk import is_volatile
 from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free, Place
 from anabranch.model.values import Value
 from anabranch.optimizer.rebuild import everywhere
-from anabranch.planner.safety import is_about_the_row_alone, never_fails
+from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
 from anabranch.snapshot.variables import conjuncts, free_variables
 
 WIDTH = 5

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import parts_of
-from anabranch.planner.asked_pairs import AskedPairs, Columns
-from anabranch.planner.graph_patterns import Component, GraphMatch, ShortestKind, TrailKind
-from anabranch.planner.leaves import Budgets, ElementMatch, Given, Joiner, MergedMatch, SlidingMatch, WindowMatch
-from anabranch.planner.questions import seconds
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import NotIncremental, Part, Spec
-from anabranch.planner.triple_patterns import Bounds, TripleComponent, components
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.budgets import Budgets
+from anabranch.planner.leaves.given import Given
+from anabranch.planner.leaves.matches import ElementMatch, Joiner, MergedMatch, SlidingMatch, WindowMatch
+from anabranch.planner.patterns.graph_patterns import Component, GraphMatch, ShortestKind, TrailKind
+from anabranch.planner.patterns.questions import seconds
+from anabranch.planner.patterns.triple_patterns import Bounds, TripleComponent, components
 from anabranch.snapshot.rdf.static import MOST_ROWS
-
-if TYPE_CHECKING:
-    from anabranch.planner.plan import Choices
 
 _MOST_PATTERNS = 64
 _ENDS = {"both": "ComponentPairs", "out": "PathTrees", "in": "PathTrees"}  # of trails that are found once

@@ -14,8 +14,8 @@ from anabranch.algebra import operators as op
 from anabranch.algebra.walk import keeps_order
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.model.compare import Descending, order_key, row_order
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import NotIncremental, Part, Spec
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.operators import or_null, row_count
 from anabranch.snapshot.rdf.ordering import order_key as term_order_key

@@ -33,15 +33,15 @@ from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Relationship, Value
-from anabranch.planner.feeds import Tick
-from anabranch.planner.held import Held
-from anabranch.planner.leaves import Budgets
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import Leaf, Spec
+from anabranch.planner.choices import Index
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.held import Held
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Leaf, Spec
+from anabranch.planner.leaves.budgets import Budgets
 from anabranch.snapshot.rdf.values import integer
 
 Asked: TypeAlias = Literal["connected", "name", "size"]
-Index: TypeAlias = Literal["recency", "bic"]
 
 _NO_LINKS: Ids = np.empty((0, 3), np.int64)
 

@@ -27,9 +27,9 @@ from anabranch.delta.paths.shortest import MOST_CELLS, Edge, Name, Pair, Shortes
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.planner.asked_pairs import AskedPairs
-from anabranch.planner.graph_patterns import ShortestKind
-from anabranch.planner.trails import TooManyTrails
+from anabranch.planner.leaves.asked_pairs import AskedPairs
+from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.patterns.graph_patterns import ShortestKind
 
 MOST_PATHS = 100_000
 """Living paths of one kind, unless somebody says otherwise."""

@@ -23,9 +23,12 @@ from anabranch.errors import EvaluationError
 from anabranch.model.compare import identity_key
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Path, Relationship
-from anabranch.planner.asked_pairs import AskedPairs, Columns
-from anabranch.planner.feeds import RelationshipSlide
-from anabranch.planner.graph_patterns import (
+from anabranch.planner.flow.feeds import RelationshipSlide
+from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.shortest_paths import ShortestMaker
+from anabranch.planner.leaves.trail_ends import JoinedEnds, ReachedEnds
+from anabranch.planner.leaves.trails import TrailKey, TrailMaker
+from anabranch.planner.patterns.graph_patterns import (
     WIDTH,
     Component,
     GraphMatch,
@@ -35,9 +38,6 @@ from anabranch.planner.graph_patterns import (
     ShortestKind,
     TrailKind,
 )
-from anabranch.planner.shortest_paths import ShortestMaker
-from anabranch.planner.trail_ends import JoinedEnds, ReachedEnds
-from anabranch.planner.trails import TrailKey, TrailMaker
 from anabranch.snapshot.compiled import Evaluator, truth
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression

@@ -23,9 +23,9 @@ from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import LimitExceeded
-from anabranch.planner.feeds import Tick
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import Leaf, Part, Spec
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Leaf, Part, Spec
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
 Clock: TypeAlias = Callable[[], int]

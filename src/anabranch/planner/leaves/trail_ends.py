@@ -29,10 +29,10 @@ from anabranch.delta.paths.matcher import PathMatcher
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Relationship
-from anabranch.planner.feeds import RelationshipSlide
-from anabranch.planner.graph_patterns import WIDTH, TrailKind
-from anabranch.planner.held import Held
-from anabranch.planner.trails import TooManyTrails
+from anabranch.planner.flow.feeds import RelationshipSlide
+from anabranch.planner.flow.held import Held
+from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.patterns.graph_patterns import WIDTH, TrailKind
 
 MOST_PAIRS = 1 << 22
 """Pairs of ends, or nodes of trees, unless somebody says otherwise: past it trails are searched for anew."""

@@ -15,8 +15,8 @@ from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.delta.operators.distinct import Distinct
 from anabranch.delta.trace import Trace
 from anabranch.model.terms import FALSE, TRUE
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import Part, Spec
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Part, Spec
 from anabranch.snapshot.rdf.graphs import Template
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.planner.feeds import TripleSlide
+from anabranch.planner.flow.feeds import TripleSlide
 
 
 class Held:

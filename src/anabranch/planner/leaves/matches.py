@@ -1,4 +1,4 @@
-"""Where changes come from.
+"""Matches of patterns as leaves: each follows a window, or several, by a matcher.
 
 Law: after any number of ticks, the batches of a leaf add up to the rows that its part of the plan has over what the
 windows and graphs hold now.
@@ -7,138 +7,28 @@ windows and graphs hold now.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from anabranch.algebra import expressions as ex
-from anabranch.algebra.operators import Operator, Source, Static, Window
-from anabranch.algebra.walk import is_volatile, sources
+from anabranch.algebra.operators import Source, Static, Window
 from anabranch.delta.batch import Batch, Ids, concatenated
 from anabranch.delta.evaluation import evaluate_in_pieces
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
 from anabranch.delta.trace import Trace
-from anabranch.errors import EvaluationError, Span
-from anabranch.model.values import Value
-from anabranch.planner.asked_pairs import AskedPairs, Columns
-from anabranch.planner.feeds import Tick
-from anabranch.planner.graph_facts import NOBODY, FactMaker
-from anabranch.planner.graph_patterns import Component, GraphMatch
-from anabranch.planner.held import Held
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import Leaf
-from anabranch.snapshot import compile_plan
-from anabranch.snapshot.expressions import compile_expression
-from anabranch.snapshot.rdf.static import PartTooLarge, no_more_than
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.held import Held
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Leaf
+from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.budgets import Budgets
+from anabranch.planner.leaves.graph_facts import NOBODY, FactMaker
+from anabranch.planner.patterns.graph_patterns import Component, GraphMatch
 
 Joiner = Literal["auto", "semijoin", "library"]
-
-_NEVER: Hashable = object()
-
-
-class Given(Leaf):
-    """Rows that the query itself brings: there from the first tick on."""
-
-    def __init__(self, rows: Sequence[Sequence[Value]], width: int, runtime: Runtime) -> None:
-        ids = [[runtime.dictionary.encode(value) for value in row] for row in rows]
-        self._batch: Batch | None = Batch.entering(np.array(ids, np.int64).reshape(len(rows), width))
-        self._width = width
-
-    def advance(self, tick: Tick) -> Batch:
-        batch, self._batch = self._batch, None
-        return Batch.empty(self._width) if batch is None else batch
-
-
-class Recomputed(Leaf):
-    """A part of the plan on the plain evaluator: its rows anew whenever its sources may have changed, and what differs
-    from the rows before. `most`: how many rows it may have as a part over static graphs.
-
-    Work: that of the plain evaluation, plus O(rows)."""
-
-    def __init__(self, plan: Operator, most: int | None, runtime: Runtime) -> None:
-        self._plan = compile_plan(plan)
-        self._most = most
-        self._width = len(plan.columns)
-        self._sources = sources(plan)
-        self._volatile = is_volatile(plan)
-        self._runtime = runtime
-        self._signature: Hashable = _NEVER
-        self._rows = Batch.empty(self._width)
-
-    def advance(self, tick: Tick) -> Batch:
-        if not tick.settled and self._signature is not _NEVER:
-            return Batch.empty(self._width)
-        signature = tick.signature(self._sources)
-        if signature == self._signature and not self._volatile:
-            return Batch.empty(self._width)
-        self._signature = signature
-        encode = self._runtime.dictionary.encode
-        rows: Iterable[tuple[Value, ...]] = self._plan.run(tick.context)
-        if self._most is not None:
-            graphs = [len(tick.context.triples(one)) for one in self._sources if isinstance(one, Static)]
-            rows = no_more_than(max([self._most, *graphs]), rows)
-        found = [[encode(value) for value in row] for row in rows]
-        before, self._rows = self._rows, Batch.entering(np.array(found, np.int64).reshape(len(found), self._width))
-        return concatenated([-before, self._rows], self._width).consolidated()
-
-    def size(self) -> Size:
-        return Size(len(self._rows), self._rows.rows.nbytes)
-
-
-class ClockReadings(Leaf):
-    """One row of values that the instant alone decides: what time it is, and when windows begin and end.
-
-    Rows that are joined with it are taken back and given again as time goes on. Work: O(values)."""
-
-    def __init__(self, readings: Sequence[ex.Expression], runtime: Runtime) -> None:
-        self._readings = [compile_expression(one, ()) for one in readings]
-        self._runtime = runtime
-        self._row: Batch | None = None
-
-    def advance(self, tick: Tick) -> Batch:
-        width = len(self._readings)
-        found = self._runtime.dictionary.encode_all([read((), tick.context) for read in self._readings])
-        before, self._row = self._row, Batch.entering(np.array(found, np.int64).reshape(1, width))
-        return self._row if before is None else concatenated([-before, self._row], width).consolidated()
-
-
-class Budgets:
-    """How much a leaf may keep, and what to call it when it would be more: a pattern, unless `what` says otherwise.
-    `part`: how many matches it may have as a part that was set apart from the rest of the query."""
-
-    def __init__(
-        self,
-        max_matches: int | None,
-        max_bytes: int | None,
-        said: str,
-        span: Span | None,
-        what: str = "the pattern",
-        part: int | None = None,
-    ) -> None:
-        self._part = part if max_matches is None or (part is not None and part < max_matches) else None
-        self.max_matches = max_matches if self._part is None else self._part
-        self.max_bytes = max_bytes
-        self._called = f"{what} {said}"
-        self._span = span
-
-    def check(self, kept: Size) -> None:
-        """Refuse what takes more bytes than it may."""
-        if self.max_bytes is not None and kept.bytes > self.max_bytes:
-            raise self.refusal(BudgetExceeded("bytes", self.max_bytes))
-
-    def refusal(self, error: BudgetExceeded) -> EvaluationError | PartTooLarge:
-        if self._part is not None and error.what == "matches":
-            return PartTooLarge(self._part)
-        option = "--max-matches" if error.what == "matches" else "--max-state"
-        return EvaluationError(
-            "SER-308",
-            f"{self._called} needs {error}",
-            f"name more labels, types or constants, narrow the window, or allow more by {option}",
-            self._span,
-        )
 
 
 class MatchLeaf(Leaf):

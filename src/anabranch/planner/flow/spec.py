@@ -15,8 +15,8 @@ from anabranch.algebra.operators import Operator, Source
 from anabranch.algebra.walk import read_by, sources
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import NOTHING_KEPT, DeltaOperator, Size
-from anabranch.planner.feeds import Tick
-from anabranch.planner.runtime import Runtime
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.runtime import Runtime
 
 
 class Leaf(ABC):
