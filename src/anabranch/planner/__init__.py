@@ -1,6 +1,7 @@
 """The planner: from algebra to a graph of operators on changes; the snapshot evaluator answers the parts without one.
 
 queries, plan     the entry: `plan_query` walks a query's algebra, part by part, and decides
+    subqueries        subqueries of expressions become columns of the rows that ask them
   patterns/       1. what the plan and its patterns ask, as facts and conjunctions; nothing is decided yet
   specs/          2. each operator of the plan becomes specs: the operators to be, and how each is made
   leaves/         3. when the query runs: windows and graphs become changes of matches, paths and components

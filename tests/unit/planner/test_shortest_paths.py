@@ -25,7 +25,7 @@ from anabranch.planner.leaves import shortest_paths
 from anabranch.planner.leaves.asked_pairs import AskedPairs
 from anabranch.planner.leaves.shortest_paths import ShortestMaker
 from anabranch.planner.leaves.trails import TooManyTrails
-from anabranch.planner.patterns.graph_patterns import ShortestKind
+from anabranch.planner.patterns.kinds import ShortestKind
 from anabranch.snapshot import Context
 from anabranch.snapshot.index import Adjacency
 from anabranch.snapshot.paths import ShortestPaths

@@ -16,7 +16,7 @@ from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
 from anabranch.planner.leaves.trails import TooManyTrails, TrailMaker
-from anabranch.planner.patterns.graph_patterns import TrailKind
+from anabranch.planner.patterns.kinds import TrailKind
 from anabranch.snapshot import Context
 from anabranch.snapshot.index import Adjacency
 from anabranch.snapshot.paths import trails

@@ -28,7 +28,7 @@ from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
 from anabranch.planner.leaves.shortest_paths import ShortestMaker
 from anabranch.planner.leaves.trail_ends import JoinedEnds, ReachedEnds
 from anabranch.planner.leaves.trails import TrailKey, TrailMaker
-from anabranch.planner.patterns.graph_patterns import (
+from anabranch.planner.patterns.kinds import (
     WIDTH,
     Component,
     GraphMatch,

@@ -26,7 +26,7 @@ from anabranch.planner.flow.spec import Leaf
 from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.graph_facts import NOBODY, FactMaker
-from anabranch.planner.patterns.graph_patterns import Component, GraphMatch
+from anabranch.planner.patterns.kinds import Component, GraphMatch
 
 Joiner = Literal["auto", "semijoin", "library"]
 

@@ -29,7 +29,7 @@ from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
 from anabranch.planner.leaves.asked_pairs import AskedPairs
 from anabranch.planner.leaves.trails import TooManyTrails
-from anabranch.planner.patterns.graph_patterns import ShortestKind
+from anabranch.planner.patterns.kinds import ShortestKind
 
 MOST_PATHS = 100_000
 """Living paths of one kind, unless somebody says otherwise."""

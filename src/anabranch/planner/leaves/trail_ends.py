@@ -32,7 +32,7 @@ from anabranch.model.values import ElementId, Relationship
 from anabranch.planner.flow.feeds import RelationshipSlide
 from anabranch.planner.flow.held import Held
 from anabranch.planner.leaves.trails import TooManyTrails
-from anabranch.planner.patterns.graph_patterns import WIDTH, TrailKind
+from anabranch.planner.patterns.kinds import WIDTH, TrailKind
 
 MOST_PAIRS = 1 << 22
 """Pairs of ends, or nodes of trees, unless somebody says otherwise: past it trails are searched for anew."""

@@ -25,7 +25,7 @@ from anabranch.delta.batch import NULL
 from anabranch.delta.dictionary import Dictionary
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.planner.patterns.graph_patterns import TrailKind
+from anabranch.planner.patterns.kinds import TrailKind
 
 MOST_TRAILS = 100_000
 """Living trails of one kind, unless somebody says otherwise."""

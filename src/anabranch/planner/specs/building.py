@@ -11,15 +11,13 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.delta.batch import NULL
 from anabranch.delta.operators.distinct import Distinct
-from anabranch.delta.operators.join import SymmetricHashJoin
-from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
 from anabranch.delta.operators.rowwise import Extended, Filtered, NetChanges, Picked, Projected, Unwound
-from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime, all_of
+from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
 from anabranch.planner.flow.spec import Part, Spec
 from anabranch.planner.leaves.graph_facts import nothing_shared, path_values
-from anabranch.planner.patterns.graph_patterns import NamedPath
+from anabranch.planner.patterns.kinds import NamedPath
 from anabranch.planner.specs.conditions import require_pure
-from anabranch.planner.specs.values import canonical_order, united
+from anabranch.planner.specs.values import canonical_order
 
 
 def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) -> Spec:
@@ -104,31 +102,6 @@ def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
         return Distinct(spec.width, runtime.dictionary.identities, canonical_order(runtime))
 
     return Spec("Distinct", make, spec.columns, (spec,), about)
-
-
-def hash_join(
-    left: Spec,
-    right: Spec,
-    lenient: bool,
-    conditions: Sequence[ex.Expression],
-    sure: tuple[set[str] | frozenset[str], set[str] | frozenset[str]] | None,
-    about: op.Operator | None,
-    outer: bool,
-) -> Spec:
-    names = [name for name in left.columns if name in right.columns]
-    shared = [
-        (left.index(name), right.index(name), sure is None or (name in sure[0] and name in sure[1])) for name in names
-    ]
-    columns = (*left.columns, *(name for name in right.columns if name not in names))
-
-    def make(runtime: Runtime) -> Part:
-        condition = all_of(RowPasses(one, columns, runtime) for one in conditions)
-        same = None if lenient else runtime.dictionary.identities
-        combine = None if lenient else united(runtime)
-        kind = SymmetricHashLeftJoin if outer else SymmetricHashJoin
-        return kind(left.width, right.width, shared, lenient, same, combine, condition)
-
-    return Spec("SymmetricHashLeftJoin" if outer else "SymmetricHashJoin", make, columns, (left, right), about)
 
 
 def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:

@@ -21,7 +21,7 @@ from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.given import Given
 from anabranch.planner.leaves.matches import ElementMatch, Joiner, MergedMatch, SlidingMatch, WindowMatch
-from anabranch.planner.patterns.graph_patterns import Component, GraphMatch, ShortestKind, TrailKind
+from anabranch.planner.patterns.kinds import Component, GraphMatch, ShortestKind, TrailKind
 from anabranch.planner.patterns.questions import seconds
 from anabranch.planner.patterns.triple_patterns import Bounds, TripleComponent, components
 from anabranch.snapshot.rdf.static import MOST_ROWS
