@@ -137,7 +137,7 @@ def _step(text: str) -> int:
         raise StreamError(f"step: {error.diagnostic.message}\nhint: write it like PT1S or PT0.01S") from None
     if duration.months:
         raise StreamError(f"step={text}: months have no fixed length\nhint: write days, as in P30D")
-    micros = duration.days * MICROS_PER_DAY + duration.time_nanos // 1000
+    micros = duration.micros
     if not 0 < micros <= _LONGEST_STEP:
         raise StreamError(f"step={text}: it goes from a microsecond to a century\nhint: write it like PT1S or PT0.01S")
     return micros

@@ -262,17 +262,10 @@ def _slides_of(links: ex.Links, slide: Duration | None) -> Slides | None:
     windows = [part for part in parts_of(links.source) if isinstance(part, Window)]
     if len(windows) != 1 or slide is None or windows[0].width is None or windows[0].step not in (None, slide):
         return None
-    width, length = _microseconds(windows[0].width), _microseconds(slide)
+    width, length = windows[0].width.fixed_micros, slide.fixed_micros
     if width is None or length is None or width % length:
         return None
     return Slides(width // length, length)
-
-
-def _microseconds(duration: Duration) -> int | None:
-    """How long it is, whatever the calendar."""
-    if duration.months or duration.days:
-        return None
-    return duration.seconds * 1_000_000 + duration.nanoseconds // 1000
 
 
 def linked_spec(links: ex.Links, index: Index, slide: Duration | None, max_bytes: int | None = None) -> Spec:

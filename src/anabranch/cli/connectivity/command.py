@@ -18,7 +18,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from anabranch.cli import options
-from anabranch.cli.connectivity_report import Asked, ConnectivityForm, WhichChanges, Write, make_report
+from anabranch.cli.connectivity.report import Asked, ConnectivityForm, WhichChanges, Write, make_report
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import OK, SET_ASIDE, InputError, guarded
 from anabranch.cli.options import STDIN, Color, Index, existing
@@ -26,12 +26,12 @@ from anabranch.cli.signals import INTERRUPTED, interruptible
 from anabranch.errors import EngineError, StreamError
 
 if TYPE_CHECKING:
-    from anabranch.cli.connectivity_plot import Plot
+    from anabranch.cli.connectivity.plot import Plot
     from anabranch.cli.inputs import Meter
     from anabranch.cli.summary import Bar
-    from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
+    from anabranch.engine.connectivity.workload import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.formats.deadletter import DeadLetters, MalformedRecord
-    from anabranch.formats.edges import EdgeChunk
+    from anabranch.formats.edges.reader import EdgeChunk
 
 
 class Unit(StrEnum):
@@ -127,8 +127,8 @@ def connectivity(
 
       tail -f calls.csv | anabranch connectivity - --window 1000e --slide 50e --changes --format json
     """
-    from anabranch.engine.connectivity import ConnectivityWorkload
-    from anabranch.formats.edges import EdgeReader, edge_format
+    from anabranch.engine.connectivity.workload import ConnectivityWorkload
+    from anabranch.formats.edges.reader import EdgeReader, edge_format
 
     terminal = open_terminal(color)
     asked = Asked(_read_pairs(pairs), all_, components, changes)
@@ -257,13 +257,13 @@ class _Letters:
 
 
 def _new_plot(path: str | None) -> Plot | None:
-    from anabranch.cli.connectivity_plot import Plot
+    from anabranch.cli.connectivity.plot import Plot
 
     return None if path is None else Plot()
 
 
 def _read_pairs(path: str | None) -> list[tuple[str, str]]:
-    from anabranch.formats.edges import read_pairs
+    from anabranch.formats.edges.reader import read_pairs
 
     if path is None:
         return []

@@ -22,11 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import StreamError
-from anabranch.formats.arrow_arrays import numbers, truths
+from anabranch.formats.arrow_arrays import numbers, taken, texts, truths
 from anabranch.formats.deadletter import MalformedRecord
-from anabranch.formats.edge_arrays import taken, texts
-from anabranch.formats.edge_columns import EdgeColumns, Layout, delimiter_of, is_pair_header, layout_of, named_columns
-from anabranch.formats.edge_times import Micros, TimeReader, TimeUnit
+from anabranch.formats.edges.columns import EdgeColumns, Layout, delimiter_of, is_pair_header, layout_of, named_columns
+from anabranch.formats.edges.times import Micros, TimeReader, TimeUnit
 
 EdgeFormat = Literal["csv", "ndjson", "parquet"]
 
@@ -108,9 +107,8 @@ class EdgeReader:
             wrong.append(row)
             return "skip"
 
-        columns = layout.columns
         names = [str(place) for place in range(layout.width)]
-        places = [columns.source, columns.target, *(() if columns.time is None else (columns.time,))]
+        places = _places(layout.columns)
         try:
             table = arrow_csv.read_csv(
                 pa.py_buffer(block),
@@ -138,9 +136,8 @@ class EdgeReader:
                 reason = said if isinstance(said, str) else _columns_differ(row.expected_columns, row.actual_columns)
                 if row.text.strip():
                     malformed.append(MalformedRecord(reason, line + row.number - 1, row.text))
-        found = [_trimmed(table.column(str(place))) for place in places]
-        raw = _Lines(line, block)
-        return self._chunk(found[0], found[1], found[2] if len(found) > 2 else None, lines, malformed, raw)
+        found = [pc.utf8_trim_whitespace(table.column(str(place)).combine_chunks()) for place in places]
+        return self._chunk(found, lines, malformed, _Lines(line, block))
 
     # --- NDJSON ---
 
@@ -179,7 +176,7 @@ class EdgeReader:
             return self._slow_chunk(line, block, lambda text: _json_cells(text, names))
         found = [table.column(name).combine_chunks() for name in names]
         lines = np.arange(line, line + records)
-        return self._chunk(found[0], found[1], found[2] if len(found) > 2 else None, lines, [], _Lines(line, block))
+        return self._chunk(found, lines, [], _Lines(line, block))
 
     # --- Parquet ---
 
@@ -199,8 +196,8 @@ class EdgeReader:
         for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(names))):
             found = [batch.column(name) for name in names]
             lines = np.arange(row, row + len(batch))
-            ids = [_as_ids(column, name) for column, name in zip(found[:2], names[:2], strict=True)]
-            yield self._chunk(ids[0], ids[1], found[2] if len(found) > 2 else None, lines, [], _Rows(row, batch))
+            found[:2] = [_as_ids(column, name) for column, name in zip(found[:2], names[:2], strict=True)]
+            yield self._chunk(found, lines, [], _Rows(row, batch))
             row += len(batch)
 
     # --- all of them ---
@@ -223,19 +220,18 @@ class EdgeReader:
                 rows.append(found)
         width = len(rows[0]) if rows else 2 + self._needs_time
         columns = [texts([row[place] for row in rows]) for place in range(width)]
-        time = columns[2] if width > 2 else None
-        return self._chunk(columns[0], columns[1], time, np.array(lines, np.int64), malformed, _Lines(line, block))
+        return self._chunk(columns, np.array(lines, np.int64), malformed, _Lines(line, block))
 
     def _chunk(
         self,
-        sources: pa.Array,
-        targets: pa.Array,
-        time: pa.Array | None,
+        found: Sequence[pa.Array],
         lines: npt.NDArray[np.int64],
         malformed: list[MalformedRecord],
         raw: _Lines | _Rows,
     ) -> EdgeChunk:
-        """The edges that have all parts; what has not is set aside."""
+        """The edges that have all parts, of the columns of sources, targets and times; the others are set aside."""
+        sources, targets = found[:2]
+        time = found[2] if len(found) > 2 else None
         times, timed = (None, None) if time is None or not self._needs_time else self._times.read(time)
         reasons = {"no source": _is_there(sources), "no target": _is_there(targets)}
         if timed is not None:
@@ -372,10 +368,6 @@ def _columns_differ(expected: int, found: int) -> str:
 
 def _places(columns: EdgeColumns) -> list[int]:
     return [columns.source, columns.target, *(() if columns.time is None else (columns.time,))]
-
-
-def _trimmed(column: pa.ChunkedArray) -> pa.Array:
-    return pc.utf8_trim_whitespace(column.combine_chunks())
 
 
 def _as_ids(column: pa.Array, name: str) -> pa.Array:

@@ -25,7 +25,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.engine.connectivity_names import VertexId
+from anabranch.engine.connectivity.names import VertexId
 
 ChangeKind = Literal["merge", "split", "appear", "vanish", "grow", "shrink", "exchange"]
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)

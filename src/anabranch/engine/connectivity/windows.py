@@ -22,7 +22,7 @@ import numpy as np
 
 from anabranch.delta.batch import Ids
 from anabranch.errors import EngineError, EvaluationError
-from anabranch.model.instants import Instant, subtract_duration
+from anabranch.model.instants import MICROS_PER_DAY, Instant, subtract_duration
 from anabranch.model.temporal import Duration, parse_duration
 from anabranch.model.windows import EvaluationInstants, approximate_micros, first_multiple, require_positive
 
@@ -31,7 +31,6 @@ Extent = Duration | int
 ExtentLike = Duration | timedelta | str | int
 
 _COUNT = re.compile(r"\s*(\d+)\s*(?:e|edges?)?\s*", re.IGNORECASE)
-_MICROS_PER_DAY = 86_400_000_000
 _SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
 _MOST_WINDOWS = (1 << 31) - 8  # the ticks of edges that live at a time have 31 bits
 
@@ -110,7 +109,8 @@ class Shape:
             case int() as width, int() as slide:
                 return -(-width // slide)
             case Duration() as long, Duration() as step:
-                return -(-_micros(long, _LONGEST_MONTH) // _micros(step, _SHORTEST_MONTH))
+                most = long.micros + long.months * _LONGEST_MONTH * MICROS_PER_DAY
+                return -(-most // max(1, step.micros + step.months * _SHORTEST_MONTH * MICROS_PER_DAY))
         raise AssertionError
 
     @property
@@ -131,8 +131,9 @@ class Shape:
                 return FixedWindows(slide, width, slide)
             case Duration() as long, Duration() as step:
                 start = first_multiple(step, first) if starting_at is None else starting_at
-                if _is_fixed(long) and _is_fixed(step):
-                    return FixedWindows(start, _micros(long), _micros(step), Instant)
+                fixed = long.fixed_micros, step.fixed_micros
+                if fixed[0] and fixed[1]:
+                    return FixedWindows(start, fixed[0], fixed[1], Instant)
                 return CalendarWindows(start, long, step)
         raise AssertionError
 
@@ -194,15 +195,6 @@ class CalendarWindows:
 
     def opens_at(self, number: int) -> int:
         return Instant(subtract_duration(self._instants.instant(number), self._width))
-
-
-def _is_fixed(duration: Duration) -> bool:
-    return not duration.months and not duration.nanoseconds % 1000
-
-
-def _micros(duration: Duration, days_per_month: int = 0) -> int:
-    days = duration.months * days_per_month + duration.days
-    return max(1, days * _MICROS_PER_DAY + duration.time_nanos // 1000)
 
 
 def _said(length: Extent) -> str:

@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 
 from anabranch.delta.batch import Ids
 from anabranch.errors import EngineError
-from anabranch.formats.arrow_arrays import numbers, truths
-from anabranch.formats.edge_arrays import taken
+from anabranch.formats.arrow_arrays import numbers, taken, truths
 from anabranch.model.scrambled import scrambled
 
 VertexId: TypeAlias = str | int

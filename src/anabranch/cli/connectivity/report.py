@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from anabranch.engine.connectivity import ConnectivityAnswer
-    from anabranch.engine.connectivity_changes import Change, ChangeKind, Component, Components
-    from anabranch.engine.connectivity_names import VertexId
+    from anabranch.engine.connectivity.changes import Change, ChangeKind, Component, Components
+    from anabranch.engine.connectivity.names import VertexId
+    from anabranch.engine.connectivity.workload import ConnectivityAnswer
 
 COMPONENT_COLUMNS = ("components", "vertices", "edges", "largest", "min", "median", "p99")
 _HEADS = {"components": 10, "vertices": 10, "edges": 10, "largest": 8, "min": 6, "median": 7, "p99": 8}
@@ -85,7 +85,7 @@ class Asked:
             self._before = answer.connected
 
     def _kinds(self) -> tuple[ChangeKind, ...]:
-        from anabranch.engine.connectivity_changes import CHANGE_KINDS
+        from anabranch.engine.connectivity.changes import CHANGE_KINDS
 
         return CHANGE_KINDS if self.changes is WhichChanges.all else CHANGE_KINDS[:4]
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import AnabranchError
-from anabranch.formats.arrow_arrays import numbers, truths
-from anabranch.formats.edge_arrays import taken, texts
+from anabranch.formats.arrow_arrays import numbers, taken, texts, truths
 from anabranch.model.instants import parse_instant
 
 TimeUnit = Literal["s", "ms", "us", "ns"]

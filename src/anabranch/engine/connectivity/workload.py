@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -37,15 +37,14 @@ from anabranch.delta.connectivity.bic import BicIndex
 from anabranch.delta.connectivity.recency import RecencyTree
 from anabranch.delta.connectivity.vertices import Windowed
 from anabranch.delta.operators.base import Size
-from anabranch.engine.connectivity_changes import Changes, Components, Labels
-from anabranch.engine.connectivity_names import Names, VertexId, VertexIds
-from anabranch.engine.connectivity_windows import ExtentLike, Shape, Windows
+from anabranch.engine.connectivity.changes import Changes, Components, Labels
+from anabranch.engine.connectivity.names import Names, VertexId, VertexIds
+from anabranch.engine.connectivity.windows import ExtentLike, Shape, Windows
 from anabranch.errors import EngineError
 from anabranch.formats.arrow_arrays import numbers
 from anabranch.model.instants import parse_instant
+from anabranch.planner.choices import Index
 
-IndexName = Literal["recency", "bic"]
-INDEXES: tuple[IndexName, ...] = get_args(IndexName)
 Times: TypeAlias = npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray | Iterable[int]
 
 _FARTHEST = 1 << 61  # microseconds; widths are added to times
@@ -92,7 +91,7 @@ class ConnectivityWorkload:
         slide: ExtentLike,
         *,
         pairs: Iterable[tuple[VertexId, VertexId]] = (),
-        index: IndexName = "recency",
+        index: Index = "recency",
         chunk: int | None = None,
         starting_at: int | str | datetime | None = None,
     ) -> None:
@@ -314,7 +313,7 @@ def _index(name: str, chunk: int | None, widest: int) -> RecencyTree | BicIndex:
             return RecencyTree()
         case "bic":
             return BicIndex(widest, chunk)
-    raise EngineError(f"there is no index `{name}`\nhint: there are {' and '.join(INDEXES)}")
+    raise EngineError(f"there is no index `{name}`\nhint: there are {' and '.join(get_args(Index))}")
 
 
 def _instant(value: int | str | datetime | None) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.errors import StreamError
-from anabranch.formats.edge_times import TimeReader
+from anabranch.formats.edges.times import TimeReader
 
 SOURCES = ("source", "from", "src", "u")
 TARGETS = ("target", "to", "dst", "v")

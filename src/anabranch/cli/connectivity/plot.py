@@ -17,7 +17,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anabranch.engine.connectivity import ConnectivityAnswer
+    from anabranch.engine.connectivity.workload import ConnectivityAnswer
 
 _MOST = 480  # places
 _WIDTH, _LEFT, _RIGHT, _PANEL, _TOP, _GAP = 960, 64, 16, 190, 34, 30
