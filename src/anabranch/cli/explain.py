@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from anabranch.algebra.operators import Operator, Registration, Window
     from anabranch.algebra.steps import Ways
     from anabranch.drawings import Form
-    from anabranch.model.link_stream import LinkStream
     from anabranch.planner.forecast import Kept
+    from anabranch.planner.link_streams import LinkStream
     from anabranch.planner.queries import QueryPlan
 
 

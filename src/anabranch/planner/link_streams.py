@@ -10,14 +10,30 @@ Law: with the links that `LinkStream` keeps, each query answers at each instant 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Registration, Window
 from anabranch.algebra.walk import read_by, walk
-from anabranch.model.link_stream import LinkStream
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStream:
+    """What of a stream is asked. Each of `kinds` is a set of predicates, None all links; `borders` are instants that
+    repeat: a period and one of them, in microseconds. What is `lateness` older than what came before is late."""
+
+    kinds: tuple[tuple[str, ...] | None, ...]
+    borders: tuple[tuple[int, int], ...]
+    lateness: int
+
+    @property
+    def name(self) -> str:
+        """The same for two that keep the same links of the same triples."""
+        return json.dumps([self.kinds, self.borders])
 
 
 def link_streams(

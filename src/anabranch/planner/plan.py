@@ -14,7 +14,7 @@ from typing import Literal
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import is_volatile, only_picks, walk
+from anabranch.algebra.walk import conjuncts, is_volatile, only_picks, walk
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
@@ -61,7 +61,7 @@ from anabranch.planner.specs.sorting import slice_spec
 from anabranch.planner.subqueries import Scope, Subqueries
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.static import MOST_ROWS
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 Execution = Literal["incremental", "recompute", "once"]
 

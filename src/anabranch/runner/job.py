@@ -27,10 +27,9 @@ from anabranch.engine.session import recompile
 from anabranch.engine.timing import StreamTiming
 from anabranch.errors import EngineError
 from anabranch.formats.values import to_typed_json
-from anabranch.model.link_stream import LinkStream
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration
-from anabranch.planner.link_streams import link_streams
+from anabranch.planner.link_streams import LinkStream, link_streams
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.sinks.base import Form, Sink
 from anabranch.sources.base import OpenedStream

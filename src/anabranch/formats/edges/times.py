@@ -9,7 +9,7 @@ Work: by arrays; text by text only what has a rare form or is no time.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from anabranch.formats.arrow_arrays import numbers, taken, texts, truths
 from anabranch.model.instants import parse_instant
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
-TIME_UNITS: tuple[TimeUnit, ...] = get_args(TimeUnit)
 
 _PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SMALLER: tuple[tuple[float, TimeUnit], ...] = ((1e11, "s"), (1e14, "ms"), (1e17, "us"))

@@ -11,10 +11,11 @@ from typing import Literal
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Pattern, RelationshipPattern
+from anabranch.algebra.walk import conjuncts
 from anabranch.model.values import Value
-from anabranch.optimizer.rebuild import everywhere
+from anabranch.optimizer.support.rebuild import everywhere
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Pattern, RelationshipPattern
-from anabranch.algebra.walk import is_volatile
+from anabranch.algebra.walk import conjuncts, is_volatile
 from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place
 from anabranch.model.values import Value
 from anabranch.planner.patterns.element_conditions import ElementConditions, Hop, hops_of
@@ -30,7 +30,7 @@ from anabranch.planner.patterns.kinds import (
     TrailKind,
 )
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 NO_PARAMETERS: Mapping[str, Value] = {}
 

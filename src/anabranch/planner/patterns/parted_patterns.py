@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import PathPattern, Pattern
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.algebra.walk import conjuncts
+from anabranch.snapshot.variables import free_variables
 
 
 @dataclass(frozen=True, slots=True)

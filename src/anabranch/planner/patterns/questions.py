@@ -14,7 +14,7 @@ from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.walk import is_volatile, read_by, sources, static_graphs, walk
 from anabranch.model.temporal import Duration
-from anabranch.optimizer.rebuild import everywhere, source_of
+from anabranch.optimizer.support.rebuild import everywhere, source_of
 from anabranch.snapshot.variables import free_variables
 
 

@@ -21,8 +21,8 @@ from anabranch.algebra.operators import DEFAULT_GRAPH, Merged, Static, Stream, T
 from anabranch.errors import closest
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.scope import Problems
 
 MICROS_PER_SECOND = 1_000_000
 

@@ -13,7 +13,7 @@ from anabranch.algebra.operators import Operator, Static
 from anabranch.algebra.spell import Speller
 from anabranch.model.terms import Iri, Term
 from anabranch.model.triples import MergedGraph, TripleGraph
-from anabranch.optimizer.sizes import GraphSizes, Sizes
+from anabranch.optimizer.support.sizes import GraphSizes, Sizes
 
 
 @dataclass(frozen=True, slots=True)

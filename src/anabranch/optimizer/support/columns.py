@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from anabranch.algebra.expressions import And, CollectRows, Component, Connected, Constant, Exists, Expression, Variable
+from anabranch.algebra.expressions import CollectRows, Component, Connected, Constant, Exists, Expression, Variable
 from anabranch.algebra.operators import (
     Aggregate,
     Annotate,
@@ -42,17 +42,6 @@ def reads(*expressions: Expression | None) -> frozenset[str]:
                 case Argument(given):
                     names.update(given)
     return frozenset(names)
-
-
-def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
-    """The conditions that must all be true for the whole to be true."""
-    match condition:
-        case None:
-            return ()
-        case And(operands):
-            return tuple(part for operand in operands for part in conjuncts(operand))
-        case _:
-            return (condition,)
 
 
 def is_movable(expression: Expression) -> bool:

@@ -19,7 +19,7 @@ from anabranch.algebra.expressions import Constant, Variable
 from anabranch.algebra.walk import parts_of, walk
 from anabranch.model.terms import Term
 from anabranch.model.triples import Triples
-from anabranch.optimizer.property_paths import steps_needed
+from anabranch.optimizer.support.property_paths import steps_needed
 
 _ENOUGH = 20_000  # rows that nothing has to justify
 _PER_TRIPLE = 2  # rows for each triple that is read, beyond that
