@@ -49,7 +49,7 @@ from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict, ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
-from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.planner.queries import QueryPlan
 from anabranch.snapshot import Context
 from anabranch.snapshot.context import OUTSIDE, SkippedRows, out_of_memory

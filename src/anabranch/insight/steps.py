@@ -40,7 +40,7 @@ from anabranch.insight.shapes import Memory, Message, MessageKind, OperatorGraph
 from anabranch.model.instants import format_instant
 from anabranch.planner.flow.flow import placed
 from anabranch.planner.flow.spec import Spec
-from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.snapshot.rdf.static import PartTooLarge
 
 MOST_EVENTS = 20_000

@@ -28,6 +28,7 @@ from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
 from anabranch.planner.leaves.shortest_paths import ShortestMaker
 from anabranch.planner.leaves.trail_ends import JoinedEnds, ReachedEnds
 from anabranch.planner.leaves.trails import TrailKey, TrailMaker
+from anabranch.planner.leaves.walks import Fact
 from anabranch.planner.patterns.kinds import (
     WIDTH,
     Component,
@@ -43,7 +44,6 @@ from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import has_labels
 
-Fact: TypeAlias = tuple[int, int, int, int, int]
 Facts: TypeAlias = tuple[Fact, ...]
 Element: TypeAlias = Node | Relationship
 

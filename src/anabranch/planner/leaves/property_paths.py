@@ -35,7 +35,7 @@ from anabranch.planner.flow.held import HeldTogether
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Leaf, NotIncremental, Spec
 from anabranch.planner.leaves.budgets import Budgets
-from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.snapshot.rdf.paths import turned
 
 _NEVER: Hashable = object()

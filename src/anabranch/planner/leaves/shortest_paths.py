@@ -18,27 +18,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
 from typing import TypeAlias
 
-from anabranch.delta.batch import NULL
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.paths.shortest import MOST_CELLS, Edge, Name, Pair, ShortestPaths, TooManyCells
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.union import ElementChanges
-from anabranch.model.values import ElementId, Node, Relationship
+from anabranch.model.values import ElementId, Relationship, Value
 from anabranch.planner.leaves.asked_pairs import AskedPairs
-from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.leaves.walks import Allows, Fact, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkMaker
 from anabranch.planner.patterns.kinds import ShortestKind
 
-MOST_PATHS = 100_000
-"""Living paths of one kind, unless somebody says otherwise."""
 _FEWER = 4  # so many times fewer nodes on the other side are worth a new search from there
-_BYTES_PER_PATH = 700  # about, with its place in the dictionary
-_BYTES_PER_STEP = 200
 
-Fact: TypeAlias = tuple[int, int, int, int, int]
-RelationshipId: TypeAlias = ElementId | None
 Ends: TypeAlias = tuple[ElementId, ElementId]
 """Where a path begins and where it ends."""
 Passed: TypeAlias = tuple[tuple[RelationshipId, ...], tuple[ElementId, ...]]
@@ -65,35 +57,25 @@ class _Side:
         return self.is_open or node_id in self.members
 
 
-class ShortestMaker:
-    """The shortest paths of one kind as facts. Asked of each change, after the node facts of that change were made.
-
-    `number_of` gives the number that stands for a node in facts; `is_of` says whether a node, as it is now, has a fact
-    of a kind; `allows` tests a relationship's conditions. `asked` are the pairs of nodes, or nodes at one end, that
-    anybody asks about, None: all. `most` is how many paths may live, `most_bytes` how much distances may take."""
+class ShortestMaker(WalkMaker[ShortestKind]):
+    """The shortest paths of one kind as facts. `asked` are the pairs of nodes, or nodes at one end, that are asked
+    about, None: all. `most_bytes` is how much distances may take."""
 
     def __init__(
         self,
         kind: ShortestKind,
         dictionary: Dictionary,
-        number_of: Callable[[ElementId], int],
-        is_of: Callable[[ElementId, int], bool] = lambda node_id, kind: True,
-        allows: Callable[[Relationship], bool] = lambda relationship: True,
+        number_of: NumberOf,
+        is_of: IsOf = lambda node_id, kind: True,
+        allows: Allows = lambda relationship: True,
         asked: AskedPairs | None = None,
         most: int | None = None,
         most_bytes: int | None = None,
     ) -> None:
-        self._kind = kind
-        self._dictionary = dictionary
-        self._number_of = number_of
-        self._is_of = is_of
-        self._allows = allows
+        super().__init__(kind, dictionary, number_of, is_of, allows, most)
         self._asked = asked
-        self._types = frozenset(kind.types)
-        self._most = MOST_PATHS if most is None else most
         self._most_bytes = most_bytes
         self._most_cells = MOST_CELLS if most_bytes is None else most_bytes // (4 if kind.every else 8)
-        self._numbers = count(1)
         self._in_pairs = asked is not None and None not in asked.columns
         # A pair that is asked about has been found by rows that say enough of its nodes.
         kinds = (None, None) if self._in_pairs else (kind.starts, kind.ends)
@@ -101,18 +83,11 @@ class ShortestMaker:
         self._sides = (_Side(kinds[0], asks[0], 0), _Side(kinds[1], asks[1], 1))
         self._from_right = self._sides[0].is_open and not self._sides[1].is_open
         self._search = self._new_search()
-        self._relationships: dict[RelationshipId, Relationship] = {}
         self._degrees: Counter[ElementId] = Counter()  # of nodes with allowed relationships
-        self._nodes: dict[ElementId, Node] = {}  # of the graph
         self._paths: dict[Ends, dict[Passed, Fact]] = {}
         self._by_node: tuple[dict[ElementId, dict[ElementId, None]], ...] = ({}, {})  # the other ends, by each end
         self._passing: dict[RelationshipId, dict[Ends, int]] = {}  # where relationships are shown
         self._through: dict[ElementId, dict[Ends, int]] = {}  # where the nodes between are
-        self._empty: dict[ElementId, Fact] = {}
-        self._living = 0
-        self._passed = 0
-        self._removed: list[Fact] = []
-        self._added: list[Fact] = []
 
     def _new_search(self) -> ShortestPaths:
         kind, (_, targets) = self._kind, self._ordered(*self._sides)
@@ -138,11 +113,6 @@ class ShortestMaker:
         return members + len(self._relationships) + len(self._nodes) + len(self._search) + self.living
 
     @property
-    def living(self) -> int:
-        """How many paths there are, empty ones included."""
-        return self._living + len(self._empty)
-
-    @property
     def searches(self) -> int:
         """How often a root has been searched from."""
         return self._search.searches
@@ -150,8 +120,7 @@ class ShortestMaker:
     @property
     def nbytes(self) -> int:
         """About how much it keeps."""
-        steps = self._passed + len(self._relationships)
-        return _BYTES_PER_PATH * self._living + _BYTES_PER_STEP * (steps + len(self._empty)) + self._search.nbytes
+        return super().nbytes + self._search.nbytes
 
     def facts(self, changes: ElementChanges) -> tuple[list[Fact], list[Fact]]:
         """The facts that the changes take away, and those that they bring; none is in both."""
@@ -167,7 +136,7 @@ class ShortestMaker:
                     raise BudgetExceeded("bytes", self._most_bytes) from None
                 raise TooManyTrails(error.most) from None
         self._show_again(stale)
-        self._settle_empty(touched)
+        self._settle_empty({node_id: node_id in self._nodes for node_id in touched})
         return self._removed, self._added
 
     # --- what the graph is ---
@@ -214,9 +183,6 @@ class ShortestMaker:
             if not self._degrees[end]:
                 del self._degrees[end]
         return lifted, laid, new, gone
-
-    def _is_allowed(self, relationship: Relationship) -> bool:
-        return (not self._types or relationship.type in self._types) and self._allows(relationship)
 
     def _settle_members(
         self, changes: ElementChanges, new_roots: set[ElementId], gone_roots: set[ElementId]
@@ -323,8 +289,7 @@ class ShortestMaker:
             if fact is None:
                 if self._living >= self._most:
                     raise TooManyTrails(self._most)
-                fact = self._fact(ends, passed, next(self._numbers))
-                self._added.append(fact)
+                fact = self._new_fact(*passed)
                 self._index(ends, passed, 1)
             now[passed] = fact
         for passed, fact in before.items():
@@ -374,49 +339,15 @@ class ShortestMaker:
 
     # --- facts ---
 
-    def _fact(self, ends: Ends, passed: Passed, number: int) -> Fact:
-        contents = self._contents(*passed, number)
-        return (self._number_of(ends[0]), self._kind.number, self._number_of(ends[1]), *contents)
-
-    def _contents(
-        self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...], number: int
-    ) -> tuple[int, int]:
-        """The last two columns of a fact."""
-        encode = self._dictionary.encode
-        between = NULL
-        if self._kind.shown and self._kind.single:
-            number = encode(self._relationships[relationships[0]])
-        elif self._kind.shown:
-            number = encode([self._relationships[one] for one in relationships])
-        if self._kind.between:
-            between = encode([self._nodes[one] for one in nodes[1:-1]])
-        return number, between
+    def _shown(self, relationships: list[Relationship]) -> Value:
+        return relationships[0] if self._kind.single else super()._shown(relationships)
 
     def _show_again(self, stale: Iterable[Ends]) -> None:
         """Paths that pass an element which looks different now."""
         for ends in stale:
             paths = self._paths.get(ends, _NO_PATHS)
             for passed, fact in paths.items():
-                now = (*fact[:3], *self._contents(*passed, fact[3]))
-                if now != fact:
-                    self._removed.append(fact)
-                    self._added.append(now)
-                    paths[passed] = now
-
-    def _settle_empty(self, touched: Iterable[ElementId]) -> None:
-        """The paths of length 0: one for each node that may both begin and end one."""
-        if self._kind.minimum > 0:
-            return
-        for node_id in touched:
-            known = self._empty.get(node_id)
-            if node_id in self._nodes and self._may_stay(node_id):
-                if known is None:
-                    number = self._number_of(node_id)
-                    contents = self._contents((), (node_id,), next(self._numbers))
-                    fact = self._empty[node_id] = (number, self._kind.number, number, *contents)
-                    self._added.append(fact)
-            elif known is not None:
-                self._removed.append(self._empty.pop(node_id))
+                paths[passed] = self._shown_again(fact, *passed)
 
     def _may_stay(self, node_id: ElementId) -> bool:
         if not all(side.has(node_id) for side in self._sides):

@@ -15,8 +15,7 @@ leaves (a union that is strict, a relationship that changed its ends or type), t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Relationship
 from anabranch.planner.flow.feeds import RelationshipSlide
 from anabranch.planner.flow.held import Held
-from anabranch.planner.leaves.trails import TooManyTrails
+from anabranch.planner.leaves.walks import IsOf, NumberOf, TooManyTrails
 from anabranch.planner.patterns.kinds import WIDTH, TrailKind
 
 MOST_PAIRS = 1 << 22
@@ -41,9 +40,6 @@ _ROOT = NULL  # the kind of the loops at which walks begin; no relationship's ty
 _SPARE_LOOPS = 1024
 _BYTES_PER_ELEMENT = 200
 _NOTHING: Ids = np.empty((0, 2), np.int64)
-
-NumberOf: TypeAlias = Callable[[ElementId], int]
-IsOf: TypeAlias = Callable[[ElementId, int], bool]
 
 
 class JoinedEnds:

@@ -18,37 +18,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from itertools import count
 from typing import TypeAlias, TypeVar
 
-from anabranch.delta.batch import NULL
 from anabranch.delta.dictionary import Dictionary
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
+from anabranch.planner.leaves.walks import Allows, Fact, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkMaker
 from anabranch.planner.patterns.kinds import TrailKind
 
-MOST_TRAILS = 100_000
-"""Living trails of one kind, unless somebody says otherwise."""
 _STEPS_PER_TRAIL = 10  # how many steps a batch may take for each trail that may live
-_BYTES_PER_TRAIL = 700  # about, with its place in the dictionary
-_BYTES_PER_STEP = 200
 
-Fact: TypeAlias = tuple[int, int, int, int, int]
 Element = TypeVar("Element", Node, Relationship)
-RelationshipId: TypeAlias = ElementId | None
 TrailKey: TypeAlias = tuple[Hashable, ...]
 """What all relationships of a trail have in common."""
 Place: TypeAlias = tuple[TrailKey, ElementId]
 Steps: TypeAlias = dict[Place, dict[RelationshipId, ElementId]]
 """Per key and node, the relationships of the key by which the node can be left, and where they lead."""
-
-
-class TooManyTrails(Exception):
-    """There are more trails than may be kept, or finding them takes too long."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"more than {most:,} trails, or too many steps to find them")
-        self.most = most
 
 
 class _Trail:
@@ -89,66 +74,40 @@ class _Index:
         return list(self._trails.get(key, ()))
 
 
-class TrailMaker:
-    """The trails of one kind as facts. Asked of each change, after the node facts of that change were made.
+class TrailMaker(WalkMaker[TrailKind]):
+    """The trails of one kind as facts. `key_of` is what a relationship must have in common with the others of its
+    trails, None: no trail can pass it."""
 
-    `number_of` gives the number that stands for a node in facts; `is_of` says whether a node, as it is now, has a fact
-    of a kind; `allows` tests a relationship's conditions; `key_of` is what it must have in common with the others of
-    its trails, None: no trail can pass it. `most` is how many trails may live."""
+    _ways_per_relationship = 2
 
     def __init__(
         self,
         kind: TrailKind,
         dictionary: Dictionary,
-        number_of: Callable[[ElementId], int],
-        is_of: Callable[[ElementId, int], bool] = lambda node_id, kind: True,
-        allows: Callable[[Relationship], bool] = lambda relationship: True,
+        number_of: NumberOf,
+        is_of: IsOf = lambda node_id, kind: True,
+        allows: Allows = lambda relationship: True,
         key_of: Callable[[Relationship], TrailKey | None] = lambda relationship: (),
         most: int | None = None,
     ) -> None:
-        self._kind = kind
-        self._dictionary = dictionary
-        self._number_of = number_of
-        self._is_of = is_of
-        self._allows = allows
+        super().__init__(kind, dictionary, number_of, is_of, allows, most)
         self._key_of = key_of
-        self._types = frozenset(kind.types)
-        self._most = MOST_TRAILS if most is None else most
         self._steps_left = 0
-        self._numbers = count(1)
-        self._relationships: dict[RelationshipId, Relationship] = {}
         self._keys: dict[RelationshipId, TrailKey] = {}
         self._keys_at: dict[ElementId, Counter[TrailKey]] = {}
         self._onward: Steps = {}
         self._back: Steps = self._onward if kind.direction == "both" else {}
         self._starts: set[ElementId] = set()  # nodes that may begin a trail, where not all may
         self._ends: set[ElementId] = set()
-        self._nodes: dict[ElementId, Node] = {}  # where their contents are shown
-        self._empty: dict[ElementId, Fact] = {}  # the trails of length 0, by their only node
-        self._living = 0
-        self._passed = 0  # relationships of all living trails together
         self._by_relationship = _Index()
         self._by_start = _Index()
         self._by_end = _Index()
         self._by_node_between = _Index()
-        self._removed: list[Fact] = []
-        self._added: list[Fact] = []
 
     def __len__(self) -> int:
         """How many elements and trails it remembers."""
         nodes = len(self._starts) + len(self._ends) + len(self._nodes) + len(self._empty)
         return nodes + len(self._relationships) + len(self._onward) + len(self._back) + self._living
-
-    @property
-    def living(self) -> int:
-        """How many trails there are, empty ones included."""
-        return self._living + len(self._empty)
-
-    @property
-    def nbytes(self) -> int:
-        """About how much it keeps."""
-        steps = self._passed + 2 * len(self._relationships)
-        return _BYTES_PER_TRAIL * self._living + _BYTES_PER_STEP * (steps + len(self._empty))
 
     def facts(self, changes: ElementChanges) -> tuple[list[Fact], list[Fact]]:
         """The facts that the changes take away, and those that they bring; none is in both."""
@@ -162,7 +121,7 @@ class TrailMaker:
             self._begin(start)
         for end in ends:
             self._end(end)
-        self._settle_empty(changes)
+        self._settle_empty({one.id: after is not None for before, after in changes.nodes if (one := after or before)})
         for relationship in fresh:
             self._lay(relationship)
         return self._removed, self._added
@@ -192,9 +151,7 @@ class TrailMaker:
         return fresh
 
     def _is_allowed(self, relationship: Relationship) -> bool:
-        if self._types and relationship.type not in self._types:
-            return False
-        return self._allows(relationship) and self._key_of(relationship) is not None
+        return super()._is_allowed(relationship) and self._key_of(relationship) is not None
 
     def _lift(self, relationship: Relationship) -> None:
         for trail in self._by_relationship.at(relationship.id):
@@ -275,11 +232,7 @@ class TrailMaker:
                 elif before is not None:
                     self._nodes.pop(before.id, None)
         for trail in stale:
-            fact = (*trail.fact[:3], *self._contents(trail.relationships, trail.nodes, trail.fact[3]))
-            if fact != trail.fact:
-                self._removed.append(trail.fact)
-                self._added.append(fact)
-                trail.fact = fact
+            trail.fact = self._shown_again(trail.fact, trail.relationships, trail.nodes)
 
     def _held(self, element: Element) -> Element:
         """The element as the dictionary holds it: the same object as long as it looks the same."""
@@ -287,39 +240,10 @@ class TrailMaker:
         assert isinstance(held, type(element))
         return held
 
-    def _contents(
-        self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...], number: int
-    ) -> tuple[int, int]:
-        """The last two columns of a fact."""
-        encode = self._dictionary.encode
-        between = NULL
-        if self._kind.shown:
-            number = encode([self._relationships[one] for one in relationships])
-        if self._kind.between:
-            between = encode([self._nodes[one] for one in nodes[1:-1]])
-        return number, between
-
     # --- what comes ---
 
-    def _settle_empty(self, changes: ElementChanges) -> None:
-        """The trails of length 0: one for each node that may both begin and end one."""
-        if self._kind.minimum > 0:
-            return
-        for before, after in changes.nodes:
-            if after is None:
-                known = self._empty.pop(before.id, None) if before is not None else None
-                if known is not None:
-                    self._removed.append(known)
-                continue
-            known = self._empty.get(after.id)
-            if self._may_begin(after.id) and self._may_end(after.id):
-                if known is None:
-                    number = self._number_of(after.id)
-                    contents = self._contents((), (after.id,), next(self._numbers))
-                    fact = self._empty[after.id] = (number, self._kind.number, number, *contents)
-                    self._added.append(fact)
-            elif known is not None:
-                self._removed.append(self._empty.pop(after.id))
+    def _may_stay(self, node_id: ElementId) -> bool:
+        return self._may_begin(node_id) and self._may_end(node_id)
 
     def _may_begin(self, node_id: ElementId) -> bool:
         return self._kind.starts is None or node_id in self._starts
@@ -435,12 +359,9 @@ class TrailMaker:
     def _found(self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]) -> None:
         if self._living >= self._most:
             raise TooManyTrails(self._most)
-        contents = self._contents(relationships, nodes, next(self._numbers))
-        fact = (self._number_of(nodes[0]), self._kind.number, self._number_of(nodes[-1]), *contents)
-        trail = _Trail(relationships, nodes, fact)
+        trail = _Trail(relationships, nodes, self._new_fact(relationships, nodes))
         self._living += 1
         self._passed += len(relationships)
-        self._added.append(fact)
         self._by_relationship.add(relationships, trail)
         if self._kind.starts is not None:
             self._by_start.add(nodes[:1], trail)
