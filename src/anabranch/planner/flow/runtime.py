@@ -18,7 +18,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.compiled import truth
 from anabranch.snapshot.context import Context, SkippedRows
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.variables import free_variables
@@ -53,29 +53,66 @@ class Runtime:
         self.context.skip(error)
 
 
+class _Remembered:
+    """Numbers that an expression gives for rows of ids: `number` makes one of a value, and `failed` stands where the
+    expression fails and failing rows are skipped. Equal inputs are evaluated once."""
+
+    def __init__(
+        self,
+        expression: ex.Expression,
+        columns: Sequence[str],
+        runtime: Runtime,
+        number: Callable[[Value], int],
+        failed: int,
+    ) -> None:
+        self._runtime = runtime
+        self._span = expression.span
+        self._number = number
+        self._failed = failed
+        self._reads = _read_columns(expression, columns)
+        self._evaluate = compile_expression(expression, tuple(columns[one] for one in self._reads))
+        self._known: dict[RowKey, int] = {}
+        self._is_timed = any(name.startswith(CLOCK) for name in free_variables(expression))
+
+    def __call__(self, rows: Ids) -> list[int]:
+        known = self._known
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        keys = row_keys(rows, self._reads)
+        spend = self._runtime.context.spend
+        for key in dict.fromkeys(keys):
+            if key not in known:
+                spend(1)
+                known[key] = self._computed(key if isinstance(key, tuple) else (key,))
+        found = [known[key] for key in keys]
+        if self._is_timed:
+            self._known = dict(zip(keys, found, strict=True))
+        return found
+
+    def _computed(self, key: tuple[int, ...]) -> int:
+        decode = self._runtime.dictionary.decode
+        try:
+            return self._number(self._evaluate(tuple([decode(one) for one in key]), self._runtime.context))
+        except EvaluationError as error:
+            self._runtime.refuse(error.located(self._span))
+            return self._failed
+
+
 class RowValues:
-    """An expression over rows of ids, as a vector of ids. Equal inputs are evaluated once. Where the expression fails,
-    and failing rows are skipped, there is `failed`."""
+    """An expression over rows of ids, as a vector of ids; `failed` where it fails and failing rows are skipped."""
 
     def __init__(
         self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime, failed: int = REFUSED
     ) -> None:
-        self._runtime = runtime
-        self._failed = failed
-        self._span = expression.span
         self._pick: int | None = None
         self._constant: int | None = None
-        self._known: dict[RowKey, int] = {}
-        self._is_timed = reads_clock_column(expression)
-        self._reads: list[int] = []
         match expression:
             case ex.Variable(name):
                 self._pick = _position(columns, name)
             case ex.Constant(value):
                 self._constant = runtime.dictionary.encode(value)
             case _:
-                self._reads = _read_columns(expression, columns)
-                self._evaluate: Evaluator = compile_expression(expression, tuple(columns[one] for one in self._reads))
+                self._computed = _Remembered(expression, columns, runtime, runtime.dictionary.encode, failed)
 
     def __call__(self, rows: Ids) -> Ids:
         if self._pick is not None:
@@ -84,65 +121,15 @@ class RowValues:
             return np.full(len(rows), self._constant, np.int64)
         return np.array(self._computed(rows), np.int64)
 
-    def _computed(self, rows: Ids) -> list[int]:
-        known = self._known
-        if len(known) > _MOST_REMEMBERED:
-            known.clear()
-        keys = row_keys(rows, self._reads)
-        spend = self._runtime.context.spend
-        for key in dict.fromkeys(keys):
-            if key not in known:
-                spend(1)
-                known[key] = self._value(key if isinstance(key, tuple) else (key,))
-        found = [known[key] for key in keys]
-        if self._is_timed:
-            self._known = dict(zip(keys, found, strict=True))
-        return found
-
-    def _value(self, key: tuple[int, ...]) -> int:
-        dictionary = self._runtime.dictionary
-        row = tuple([dictionary.decode(one) for one in key])
-        try:
-            return dictionary.encode(self._evaluate(row, self._runtime.context))
-        except EvaluationError as error:
-            self._runtime.refuse(error.located(self._span))
-            return self._failed
-
 
 class RowPasses:
     """A condition over rows of ids, as a mask: true, and neither false nor null, nor failing where rows are skipped."""
 
     def __init__(self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._condition = condition
-        self._reads = _read_columns(condition, columns)
-        self._evaluate = compile_expression(condition, tuple(columns[one] for one in self._reads))
-        self._known: dict[RowKey, bool] = {}
-        self._is_timed = reads_clock_column(condition)
+        self._computed = _Remembered(condition, columns, runtime, lambda value: truth(value) is True, False)
 
     def __call__(self, rows: Ids) -> Mask:
-        known = self._known
-        if len(known) > _MOST_REMEMBERED:
-            known.clear()
-        keys = row_keys(rows, self._reads)
-        spend = self._runtime.context.spend
-        for key in dict.fromkeys(keys):
-            if key not in known:
-                spend(1)
-                known[key] = self._passes(key if isinstance(key, tuple) else (key,))
-        found = [known[key] for key in keys]
-        if self._is_timed:
-            self._known = dict(zip(keys, found, strict=True))
-        return np.array(found, np.bool_)
-
-    def _passes(self, key: tuple[int, ...]) -> bool:
-        dictionary = self._runtime.dictionary
-        try:
-            value = self._evaluate(tuple([dictionary.decode(one) for one in key]), self._runtime.context)
-            return truth(value) is True
-        except EvaluationError as error:
-            self._runtime.refuse(error.located(self._condition.span))
-            return False
+        return np.array(self._computed(rows), np.bool_)
 
 
 class ListItems:
@@ -174,10 +161,6 @@ class ListItems:
         if value is None:
             return np.empty(0, np.int64)
         return self._dictionary.encode_all(value if isinstance(value, list) else [value])
-
-
-def reads_clock_column(expression: ex.Expression) -> bool:
-    return any(name.startswith(CLOCK) for name in free_variables(expression))
 
 
 def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:

@@ -31,7 +31,7 @@ from anabranch.model.mapping import STATEMENT_ROLES
 from anabranch.model.scrambled import scrambled
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
-from anabranch.model.union import ElementChanges
+from anabranch.model.union import ElementChanges, was_moved
 from anabranch.model.values import ElementId, Relationship, Value
 from anabranch.planner.choices import Index
 from anabranch.planner.flow.feeds import Tick
@@ -142,7 +142,7 @@ class Linked(Leaf):
             arrived, left, moved = tick.relationships(window)  # asked at every tick: what it gives adds up
             if self._counted:
                 changed |= self._note(window, changes)
-            elif tick.strict or moved or any(map(_was_moved, changes.relationships)):
+            elif tick.strict or moved or any(map(was_moved, changes.relationships)):
                 self._count_from_now_on(tick)
                 changed = True
             else:
@@ -319,11 +319,3 @@ class _Fits:
             self._resources = np.concatenate((self._resources, new))
         found: Mask = self._resources[ids]
         return found
-
-
-def _was_moved(change: tuple[Relationship | None, Relationship | None]) -> bool:
-    """Whether a relationship goes elsewhere, or is of another type, than events said before."""
-    was, now = change
-    if was is None or now is None:
-        return False
-    return (was.source, was.target, was.type) != (now.source, now.target, now.type)

@@ -26,7 +26,7 @@ from anabranch.delta.paths import automaton as au
 from anabranch.delta.paths.components import ComponentPairs
 from anabranch.delta.paths.matcher import PathMatcher
 from anabranch.delta.patterns import BudgetExceeded
-from anabranch.model.union import ElementChanges
+from anabranch.model.union import ElementChanges, was_moved
 from anabranch.model.values import ElementId, Relationship
 from anabranch.planner.flow.feeds import RelationshipSlide
 from anabranch.planner.flow.held import Held
@@ -163,7 +163,7 @@ class ReachedEnds:
     def _changed(self, changes: ElementChanges, slide: RelationshipSlide | None) -> Batch:
         touched = self._note(changes)
         fresh = self._settle_roots(changes)
-        if slide is None or slide.moved or any(map(_was_moved, changes.relationships)):
+        if slide is None or slide.moved or any(map(was_moved, changes.relationships)):
             self._counted = True
         if self._counted or slide is None:
             if not (touched or fresh):
@@ -263,14 +263,6 @@ class ReachedEnds:
 
 def _is_of_type(relationship: Relationship, kind: TrailKind) -> bool:
     return not kind.types or relationship.type in kind.types
-
-
-def _was_moved(change: tuple[Relationship | None, Relationship | None]) -> bool:
-    """Whether a relationship goes elsewhere, or is of another type, than events said before."""
-    was, now = change
-    if was is None or now is None:
-        return False
-    return (was.source, was.target, was.type) != (now.source, now.target, now.type)
 
 
 def _facts(kind: TrailKind, pairs: Ids) -> Ids:
