@@ -14,6 +14,7 @@ Invariant: `closing` and `leaving` of a time depend on that time alone, and both
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -170,22 +171,19 @@ class CalendarWindows:
         self._width = width
 
     def closing(self, times: Ids) -> Ids:
-        found, order = np.empty(len(times), np.int64), np.argsort(times, kind="stable")
-        rising, done = times[order], 0
-        while done < len(rising):
-            number = self._instants.index_at_or_after(int(rising[done]))
-            last = int(np.searchsorted(rising, self._instants.instant(number), "right"))
-            found[order[done:last]] = number
-            done = last
-        return found
+        return self._first_not_before(times, self.at)
 
     def leaving(self, times: Ids) -> Ids:
+        return self._first_not_before(times, self.opens_at)
+
+    def _first_not_before(self, times: Ids, instant_of: Callable[[int], int]) -> Ids:
+        """Of each time the first window of which the instant, which rises from one to the next, is not before it."""
         found, order = np.empty(len(times), np.int64), np.argsort(times, kind="stable")
         rising, done, number = times[order], 0, 0
         while done < len(rising):
             time = int(rising[done])
-            number = self._instants.search(lambda k, t=time: self.opens_at(k) >= t, number, number)  # type: ignore[misc]
-            last = int(np.searchsorted(rising, self.opens_at(number), "right"))
+            number = self._instants.search(lambda k, t=time: instant_of(k) >= t, number, number)  # type: ignore[misc]
+            last = int(np.searchsorted(rising, instant_of(number), "right"))
             found[order[done:last]] = number
             done = last
         return found

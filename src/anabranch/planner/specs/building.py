@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
-from anabranch.delta.batch import NULL
+from anabranch.delta.batch import NULL, REFUSED
 from anabranch.delta.operators.distinct import Distinct
 from anabranch.delta.operators.rowwise import Extended, Filtered, NetChanges, Picked, Projected, Unwound
 from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
@@ -49,19 +49,16 @@ def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
 def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None) -> Spec:
     for _, expression in items:
         require_pure(expression)
-
-    def make(runtime: Runtime) -> Part:
-        return Extended(spec.width, [RowValues(expression, spec.columns, runtime) for _, expression in items])
-
-    columns = (*spec.columns, *(name for name, _ in items))
-    return Spec("Extended", make, columns, (spec,), about, says=tuple(items))
+    return keyed(spec, items, about, REFUSED)
 
 
-def keyed(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
+def keyed(
+    spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None, failed: int = NULL
+) -> Spec:
     """The rows with more columns that a join compares; null, which joins nothing, where an expression fails."""
 
     def make(runtime: Runtime) -> Part:
-        return Extended(spec.width, [RowValues(expression, spec.columns, runtime, NULL) for _, expression in items])
+        return Extended(spec.width, [RowValues(expression, spec.columns, runtime, failed) for _, expression in items])
 
     columns = (*spec.columns, *(name for name, _ in items))
     return Spec("Extended", make, columns, (spec,), about, says=tuple(items))
