@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from anabranch.demos.synthetic import Bikes, Clock
 from anabranch.engine.running import Running
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
-from anabranch.sources.synthetic import Bikes, Clock
 
 QUERY = Path(__file__).parent.parent / "examples" / "bikes" / "student_trick.seraph"
 START = 1_665_758_700_000_000  # 2022-10-14T14:45

@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from anabranch.api import RunResult, run
     from anabranch.engine.answers import Answer
-    from anabranch.engine.connectivity import ConnectivityAnswer, ConnectivityWorkload
+    from anabranch.engine.connectivity.workload import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.engine.progress import LatePolicy
     from anabranch.engine.running import Running
     from anabranch.engine.session import Query, Session
@@ -99,8 +99,8 @@ __all__ = [
 
 _HOMES = {
     "Answer": "anabranch.engine.answers",
-    "ConnectivityAnswer": "anabranch.engine.connectivity",
-    "ConnectivityWorkload": "anabranch.engine.connectivity",
+    "ConnectivityAnswer": "anabranch.engine.connectivity.workload",
+    "ConnectivityWorkload": "anabranch.engine.connectivity.workload",
     "evaluate": "anabranch.plain",
     "Query": "anabranch.engine.session",
     "Session": "anabranch.engine.session",

@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from anabranch.cli.app import app
+from anabranch.demos.auctions import EBAY
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.terms import Triple
-from anabranch.sources.auctions import EBAY
 from anabranch.sources.base import as_event
 from anabranch.sources.generators import GeneratorSource
 

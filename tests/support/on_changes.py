@@ -13,10 +13,10 @@ from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import ElementChanges, WindowContent
 from anabranch.model.values import Value
-from anabranch.planner.feeds import RelationshipSlide, Tick, TripleSlide
-from anabranch.planner.plan import Choices
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.feeds import RelationshipSlide, Tick, TripleSlide
+from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan, plan_query
-from anabranch.planner.runtime import Runtime
 from anabranch.snapshot import Context
 
 

@@ -37,7 +37,6 @@ class Signature:
     required: int
     rest: bool = False
     aggregate: bool = False
-    deterministic: bool = True
 
     @property
     def most(self) -> int | None:
@@ -89,7 +88,7 @@ _SIGNATURES: tuple[Signature, ...] = (
     _f("type", STRING, ("relationship",)),
     _f("exists", BOOLEAN, _ANY),
     Signature("timestamp", (), INTEGER, 0),
-    Signature("rand", (), FLOAT, 0, deterministic=False),
+    Signature("rand", (), FLOAT, 0),
     # connectivity
     _f("connected", BOOLEAN, ("node",), ("node",), _LIST, required=2),
     _f("component", ANY, ("node",), _LIST, required=1),

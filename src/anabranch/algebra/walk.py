@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass, replace
 
 from anabranch.algebra.expressions import (
     AggregateCall,
+    And,
     Call,
     Component,
     Connected,
@@ -268,3 +269,14 @@ def is_empty_without_events(plan: Operator) -> bool:
             return bool(plan.keys) and is_empty_without_events(plan.input)
         case _:
             return len(plan.inputs) == 1 and is_empty_without_events(plan.inputs[0])
+
+
+def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
+    """The conditions that must all be true for the whole to be true."""
+    match condition:
+        case None:
+            return ()
+        case And(operands):
+            return tuple(part for operand in operands for part in conjuncts(operand))
+        case _:
+            return (condition,)

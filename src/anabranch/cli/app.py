@@ -11,7 +11,7 @@ import typer
 
 from anabranch import __version__
 from anabranch.cli.check import check
-from anabranch.cli.connectivity import WithBareChanges, connectivity
+from anabranch.cli.connectivity.command import WithBareChanges, connectivity
 from anabranch.cli.convert import convert
 from anabranch.cli.demo import demo
 from anabranch.cli.eval import evaluate

@@ -27,6 +27,7 @@ from anabranch.cli.serving import Place, has_browser, serve
 from anabranch.cli.signals import stopping
 from anabranch.cli.values import clock, day
 from anabranch.cli.writers import answer_of, rows_table
+from anabranch.demos.examples import examples
 from anabranch.engine.answers import Answer
 from anabranch.model.spelling import Terms
 from anabranch.model.terms import Literal
@@ -37,7 +38,6 @@ from anabranch.runner.outlet import Observers, RunProgress
 from anabranch.runner.spec import RunSpec
 from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.console import Console
-from anabranch.sources.examples import examples
 from anabranch.spark.java import require_java
 from anabranch.syntax import languages
 

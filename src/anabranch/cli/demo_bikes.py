@@ -11,11 +11,11 @@ from itertools import pairwise
 
 from rich.text import Text
 
+from anabranch.demos.examples import examples
 from anabranch.formats.ndjson import read_line
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.values import ElementId, Node, Relationship, Value
-from anabranch.sources.examples import examples
 
 TITLE = "The student trick"
 INTRODUCTION = (

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from anabranch.algebra.drawings import Form
     from anabranch.algebra.explain import Explanation
     from anabranch.algebra.operators import Operator, Registration, Window
     from anabranch.algebra.steps import Ways
-    from anabranch.model.link_stream import LinkStream
+    from anabranch.drawings import Form
     from anabranch.planner.forecast import Kept
+    from anabranch.planner.link_streams import LinkStream
     from anabranch.planner.queries import QueryPlan
 
 
@@ -83,7 +83,7 @@ def explain(
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))
         return
     if form is not ExplainForm.text:
-        from anabranch.algebra.drawings import draw
+        from anabranch.drawings import draw
 
         print(draw(found, cast("Form", form.value), view.value, (stage or ExplainStage.both).value))
         return

@@ -115,11 +115,11 @@ class _Links:
         """What each column of the plan is made of."""
         match plan:
             case o.Pattern():
-                return self._pattern(plan)
+                return self._parts(plan, [o.Pattern(plan.source, (path,)).columns for path in plan.paths])
             case GraphPattern(patterns=patterns):
-                return self._triples(plan, [pattern.variables for pattern in patterns])
+                return self._parts(plan, [pattern.variables for pattern in patterns])
             case Path():
-                return self._triples(plan, [plan.columns])
+                return self._parts(plan, [plan.columns])
             case o.Join(left, right, condition) | o.LeftJoin(left, right, condition):
                 before, after = self.visit(left), self.visit(right)
                 for name in before.keys() & after.keys():
@@ -148,22 +148,8 @@ class _Links:
             case _:
                 return self.visit(plan.inputs[0]) if plan.inputs else {}
 
-    def _pattern(self, pattern: o.Pattern) -> dict[str, frozenset[Base]]:
-        self._patterns += 1
-        made: dict[str, frozenset[Base]] = {}
-        seen: frozenset[Base] = frozenset()
-        for path in pattern.paths:
-            names = o.Pattern(pattern.source, (path,)).columns
-            bases = frozenset((self._patterns, name) for name in names)
-            self._link(bases)
-            made.update({name: frozenset({(self._patterns, name)}) for name in names})
-            if seen:
-                self.products.append((pattern.span, seen, bases))
-            seen |= bases
-        return made
-
-    def _triples(self, pattern: o.Operator, variables: Sequence[Sequence[str]]) -> dict[str, frozenset[Base]]:
-        """A pattern of triples: those that share a variable belong together; without one they filter, and no more."""
+    def _parts(self, pattern: o.Operator, variables: Sequence[Sequence[str]]) -> dict[str, frozenset[Base]]:
+        """A pattern of paths or triples: those that share a variable belong together; without one they filter."""
         self._patterns += 1
         made: dict[str, frozenset[Base]] = {}
         seen: frozenset[Base] = frozenset()

@@ -247,7 +247,7 @@ def micros(length: Duration | None, option: str) -> int | None:
         return None
     if length.months:
         raise typer.BadParameter(f"{length} has no fixed length; write it like PT30S", param_hint=option)
-    return length.days * 86_400_000_000 + length.seconds * 1_000_000 + length.nanoseconds // 1000
+    return length.micros
 
 
 def interval(value: str | None, option: str) -> int | None:

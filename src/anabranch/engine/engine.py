@@ -39,7 +39,7 @@ from anabranch.model.mapping import Mapping
 from anabranch.model.temporal import Duration
 from anabranch.model.triples import TripleGraph
 from anabranch.model.windows import first_multiple
-from anabranch.planner.flow import Clock
+from anabranch.planner.flow.flow import Clock
 from anabranch.snapshot.plugin import Plugin
 
 __all__ = ["Engine", "LatePolicy", "Pushed", "Reconciled"]

@@ -21,8 +21,8 @@ from anabranch.model.event import Event
 from anabranch.model.mapping import Mapping
 from anabranch.model.terms import Term
 from anabranch.model.values import ElementId
-from anabranch.planner.conditions import number_as_float
-from anabranch.planner.feeds import RelationshipSlide, TripleSlide
+from anabranch.planner.flow.feeds import RelationshipSlide, TripleSlide
+from anabranch.planner.specs.conditions import number_as_float
 
 _MOST_IDS = 1 << 20  # below so many it is not asked how many are of use
 _MOST_BYTES = 64 << 20

@@ -17,10 +17,10 @@ from anabranch.engine.maintained import Maintained
 from anabranch.engine.views import View
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
-from anabranch.planner.feeds import RelationshipSlide, Tick, TripleSlide
-from anabranch.planner.flow import Clock
+from anabranch.planner.flow.feeds import RelationshipSlide, Tick, TripleSlide
+from anabranch.planner.flow.flow import Clock
+from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan
-from anabranch.planner.runtime import Runtime
 from anabranch.snapshot import Context
 from anabranch.snapshot.context import SkippedRows
 

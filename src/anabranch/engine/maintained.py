@@ -19,12 +19,12 @@ from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import Row
 from anabranch.model.compare import row_order_key
-from anabranch.planner.feeds import Tick
-from anabranch.planner.flow import Clock, Flow
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.flow import Clock, Flow
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Spec
 from anabranch.planner.queries import QueryPlan
-from anabranch.planner.runtime import Runtime
-from anabranch.planner.spec import Spec
-from anabranch.planner.values import canonical_order
+from anabranch.planner.specs.values import canonical_order
 
 
 class Maintained:

@@ -20,7 +20,7 @@ from anabranch.errors import EngineError, closest
 from anabranch.model.terms import Iri
 from anabranch.model.values import Value
 from anabranch.optimizer import RULES, Knowledge, Optimized, optimize
-from anabranch.planner.plan import Choices
+from anabranch.planner.choices import Choices
 from anabranch.planner.queries import QueryPlan, plan_query, recomputed
 from anabranch.snapshot import CompiledPlan, compile_plan
 

@@ -30,8 +30,8 @@ from anabranch.model.compare import row_order_key
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.triples import TripleGraph, Triples
 from anabranch.model.union import Conflict
+from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.planner.queries import QueryPlan
-from anabranch.planner.trails import TooManyTrails
 from anabranch.snapshot import Context
 from anabranch.snapshot.context import SkippedRows
 from anabranch.snapshot.rdf.static import PartTooLarge

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from anabranch.planner.connections import Index
-from anabranch.planner.plan import Matcher
+from anabranch.planner.choices import Index, Matcher
 from anabranch.snapshot.context import MAX_STEPS
 
 Force = Literal["auto", "recompute"]

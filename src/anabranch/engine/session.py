@@ -122,7 +122,7 @@ class Query:
         """The answers that were not polled, as an Arrow table: they stay, so that who never polls has all answers so
         far. Columns are `at`, `win_start`, `win_end` (timestamps in UTC), with late events that correct also
         `correction`, and then the query's own."""
-        from anabranch.formats.arrow_tables import answers_table
+        from anabranch.formats.answers import answers_table
 
         pending = self._engine.query(self.name).outbox.pending
         return answers_table(self.columns, (answer.parts() for answer in pending), self._engine.late.corrects)

@@ -19,8 +19,8 @@ from anabranch.model.event import Event
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.mapping import Mapping
 from anabranch.model.triples import TripleGraph
-from anabranch.optimizer.sizes import GraphSizes
-from anabranch.planner.flow import Clock
+from anabranch.optimizer.support.sizes import GraphSizes
+from anabranch.planner.flow.flow import Clock
 from anabranch.snapshot.plugin import Plugin
 
 

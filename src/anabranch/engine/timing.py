@@ -109,7 +109,7 @@ def fixed_micros(length: Duration) -> int:
     """A duration of a fixed length in microseconds."""
     if length.months:
         raise EngineError(f"{length} has no fixed length\nhint: write it in days, hours or seconds, like PT30S")
-    return length.days * 86_400_000_000 + length.seconds * 1_000_000 + length.nanoseconds // 1000
+    return length.micros
 
 
 def spelled(length: int | None) -> str | None:

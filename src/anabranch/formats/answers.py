@@ -1,9 +1,9 @@
-"""Answers as bytes: JSON lines, CSV lines, and typed JSON from which the whole answer comes back.
+"""Answers as bytes: JSON lines, CSV lines, and typed JSON from which the whole answer comes back; and as Arrow tables.
 
 An answer is taken in plain parts, always in the order of `AnswerParts`, so that `json_lines(*parts)` works.
 
 Invariant: `from_typed(to_typed(*parts))` are the parts again; the lines are to the byte those that
-`anabranch run --output json|csv` prints.
+`anabranch run --output json|csv` prints. A column of a table has one type; without one in common its values are text.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from anabranch.formats.values import Json, from_typed_json, to_json, to_typed_json
+from anabranch.formats.values import Json, cypher_text, from_typed_json, to_json, to_typed_json
 from anabranch.model.instants import format_instant
 from anabranch.model.values import Value
 
+if TYPE_CHECKING:
+    import pyarrow
+
 # The parts of an answer that stand beside its rows; a column of a query that has one of these names must give way.
 RESERVED = ("query", "number", "at", "op", "correction", "win_start", "win_end")
+
+_INSTANTS = ("at", "win_start", "win_end")
 
 # `json.dumps` would build this anew for every row, which costs more than most rows.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -183,3 +188,27 @@ def beside(columns: Sequence[str], reserved: Sequence[str] = RESERVED) -> list[s
             taken.add(name.casefold())
         names.append(name)
     return names
+
+
+def column(values: Sequence[Value]) -> pyarrow.Array:
+    """Values as an Arrow array; those without a common Arrow type become Cypher text."""
+    import pyarrow
+
+    try:
+        return pyarrow.array([to_json(value) for value in values])
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError):
+        return pyarrow.array([None if value is None else cypher_text(value) for value in values])
+
+
+def answers_table(columns: Sequence[str], answers: Iterable[AnswerParts], corrections: bool = False) -> pyarrow.Table:
+    """Every row of the answers behind its instant and the ends of its window, which are timestamps in UTC; with
+    `corrections` also behind what the row is: as told (empty), retracted or corrected."""
+    import pyarrow
+
+    told = [(one, row) for one in answers for row in one.rows]
+    instants = pyarrow.timestamp("us", "UTC")
+    heads = {name: pyarrow.array([getattr(one, name) for one, _ in told], instants) for name in _INSTANTS}
+    if corrections:
+        heads["correction"] = pyarrow.array([one.correction for one, _ in told], pyarrow.string())
+    arrays = [column([row[place] for _, row in told]) for place in range(len(columns))]
+    return pyarrow.table([*heads.values(), *arrays], names=[*heads, *beside(columns, tuple(heads))])

@@ -1,10 +1,11 @@
-"""Arrow's arrays of numbers as numpy's. numpy's own way (`asarray`) makes Arrow load pandas, which takes a second.
+"""Arrow's arrays to and from numpy's and Python's, without pandas, which Arrow's own ways load: that takes a second.
 
-Invariant: nothing is copied but arrays in several chunks and arrays of truth values; nobody writes into what is given.
+Invariant: nothing is copied but texts, truth values and arrays in several chunks; no array is written after.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,3 +28,18 @@ def numbers(array: Any) -> npt.NDArray[Any]:
 def truths(array: Any) -> npt.NDArray[np.bool_]:
     """An array of truth values without nulls."""
     return numbers(array.cast(pa.uint8())).view(np.bool_)
+
+
+def taken(array: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
+    """What stands at these places."""
+    buffer = pa.py_buffer(np.ascontiguousarray(places, np.int64))
+    return array.take(pa.Array.from_buffers(pa.int64(), len(places), [None, buffer]))
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    """An array of texts."""
+    encoded = [value.encode("utf-8", "replace") for value in values]
+    ends = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(one) for one in encoded], out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)

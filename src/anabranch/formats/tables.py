@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from anabranch.formats.arrow_tables import column
+from anabranch.formats.answers import AnswerParts, column
 from anabranch.formats.values import cypher_text, to_json
 from anabranch.model.values import Value
 
@@ -71,7 +71,6 @@ class Table:
 
     def rendered(self, form: str) -> bytes:
         """The table in a format of SPARQL results, or the graph in one of RDF: `sparql-json`, `turtle` and so on."""
-        from anabranch.formats.answers import AnswerParts
         from anabranch.formats.rdf.results import render
 
         return render(form, AnswerParts("", 0, "", "", 0, 0, self.columns, self.rows), self.prefixes)

@@ -47,6 +47,15 @@ class Texts:
         return cls(b"".join(encoded), np.fromiter(map(len, encoded), _LENGTH, len(encoded)))
 
     @classmethod
+    def of_arrow(cls, array: pa.Array) -> Texts:
+        """An array of large binaries without nulls, in UTF-8."""
+        _, offsets, data = array.buffers()
+        if not len(array) or data is None:
+            return cls(b"", np.zeros(len(array), np.uint32))
+        ends = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
+        return cls(data[ends[0] : ends[-1]].to_pybytes(), np.diff(ends).astype(np.uint32))
+
+    @classmethod
     def joined(cls, parts: Sequence[Texts]) -> Texts:
         if len(parts) == 1:
             return parts[0]
@@ -96,12 +105,9 @@ class TermColumns:
         array = pa.LargeBinaryArray.from_buffers(
             pa.large_binary(), len(self), [None, pa.py_buffer(lazy.ends), pa.py_buffer(self.texts.data)]
         ).take(pa.array(places))
-        _, offsets, data = array.buffers()
-        ends = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
         counts = np.searchsorted(places, np.cumsum([0, *(count for _, count in self.forms)]))
         forms = tuple((form, int(count)) for (form, _), count in zip(self.forms, np.diff(counts), strict=True))
-        texts = b"" if data is None else data[ends[0] : ends[-1]].to_pybytes()
-        return TermColumns(forms, Texts(texts, np.diff(ends).astype(np.uint32)))
+        return TermColumns(forms, Texts.of_arrow(array))
 
     def kinds(self) -> npt.NDArray[np.int8]:
         """The kind of each term."""

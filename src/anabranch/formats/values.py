@@ -55,8 +55,6 @@ _PARSERS: Mapping[str, Callable[[str], Value]] = {
     "$localdatetime": parse_local_date_time,
     "$duration": parse_duration,
 }
-VALUE_TAGS = (*_PARSERS, "$point", "$map", "$float")
-TERM_TAGS = ("$iri", "$blank", "$literal")
 _PLAIN = frozenset((str, int, bool, type(None)))
 _TERMS = Terms()
 

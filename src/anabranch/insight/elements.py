@@ -203,9 +203,5 @@ def _short(value: Json) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def is_resource(term: Term) -> bool:
-    return not isinstance(term, Literal)
-
-
 def is_iri(term: Term) -> bool:
     return isinstance(term, Iri)

@@ -22,9 +22,9 @@ from anabranch.engine.surroundings import Surroundings
 from anabranch.insight.recording import Recording
 from anabranch.insight.replay import Replay
 from anabranch.insight.shapes import BoxKind, OperatorBox, OperatorGraph
-from anabranch.planner.flow import placed
+from anabranch.planner.flow.flow import placed
+from anabranch.planner.flow.spec import Spec
 from anabranch.planner.queries import QueryPlan
-from anabranch.planner.spec import Spec
 
 _OUTPUTS = {"snapshot": "all rows", "entering": "rows that entered", "exiting": "rows that left"}
 

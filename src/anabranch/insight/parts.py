@@ -17,9 +17,10 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.spell import Speller
+from anabranch.algebra.walk import conjuncts
 from anabranch.errors import Span
 from anabranch.insight.anatomy import is_core
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 _MOST_BRANCHES = 16
 

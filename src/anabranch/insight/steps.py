@@ -38,9 +38,9 @@ from anabranch.insight.recording import Recording
 from anabranch.insight.replay import Moment, Replay
 from anabranch.insight.shapes import Memory, Message, MessageKind, OperatorGraph, Row, StepState
 from anabranch.model.instants import format_instant
-from anabranch.planner.flow import placed
-from anabranch.planner.spec import Spec
-from anabranch.planner.trails import TooManyTrails
+from anabranch.planner.flow.flow import placed
+from anabranch.planner.flow.spec import Spec
+from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.snapshot.rdf.static import PartTooLarge
 
 MOST_EVENTS = 20_000

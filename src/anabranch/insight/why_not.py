@@ -16,7 +16,7 @@ from itertools import islice
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
-from anabranch.algebra.walk import sources
+from anabranch.algebra.walk import conjuncts, sources
 from anabranch.errors import EngineError, EvaluationError, Span
 from anabranch.formats.values import to_json
 from anabranch.insight.anatomy import Anatomy, Finding, anatomy, is_core
@@ -34,7 +34,7 @@ from anabranch.model.values import Value
 from anabranch.snapshot import Context, compile_plan
 from anabranch.snapshot.compiled import truth
 from anabranch.snapshot.expressions import compile_expression
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 MOST_SETS = 2_000
 _MOST_MATCHES = 1_000

@@ -41,6 +41,14 @@ RelationshipChange: TypeAlias = tuple[Relationship | None, Relationship | None]
 """What an element was and what it is; None where it was not, or is not, in the graph."""
 
 
+def was_moved(change: RelationshipChange) -> bool:
+    """Whether a relationship goes elsewhere, or is of another type, than events said before."""
+    was, now = change
+    if was is None or now is None:
+        return False
+    return (was.source, was.target, was.type) != (now.source, now.target, now.type)
+
+
 @dataclass(frozen=True, slots=True)
 class ElementChanges:
     """What became of the elements of a graph, each at most once; an element may be said to have become what it was.

@@ -62,8 +62,7 @@ class Bounds:
 
 def require_positive(duration: Duration, what: str) -> None:
     """Refuse a duration that does not move time forward; `what` names it in the user's words."""
-    micros = _below_month(duration)
-    if duration.is_negative or (not duration.months and micros < 1):
+    if duration.is_negative or (not duration.months and duration.micros < 1):
         raise ValueError(f"{what} must be longer than nothing, and no part of it negative; got {duration}")
 
 
@@ -137,7 +136,7 @@ class EvaluationInstants:
         self.starting_at = starting_at
         self.every = every
         self.once = every is None
-        self._step = 0 if every is None or every.months or every.nanoseconds % 1000 else _below_month(every)
+        self._step = 0 if every is None else every.fixed_micros or 0
 
     def instant(self, index: int) -> int:
         if self._step:
@@ -185,8 +184,4 @@ class EvaluationInstants:
 
 def approximate_micros(duration: Duration) -> int:
     """About how long a duration is, with average months: good for guesses and for comparing widths."""
-    return max(1, duration.months * _MICROS_PER_AVERAGE_MONTH + _below_month(duration))
-
-
-def _below_month(duration: Duration) -> int:
-    return duration.days * _MICROS_PER_DAY + duration.time_nanos // 1000
+    return max(1, duration.months * _MICROS_PER_AVERAGE_MONTH + duration.micros)

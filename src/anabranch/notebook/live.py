@@ -22,8 +22,7 @@ from anabranch.algebra.operators import Registration
 from anabranch.api import run
 from anabranch.engine.running import Running
 from anabranch.errors import EngineError, QueryError
-from anabranch.formats.answers import AnswerParts
-from anabranch.formats.arrow_tables import answers_table
+from anabranch.formats.answers import AnswerParts, answers_table
 from anabranch.formats.values import cypher_text, to_json
 from anabranch.model.instants import format_instant
 from anabranch.model.spelling import Terms

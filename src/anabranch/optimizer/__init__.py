@@ -14,8 +14,8 @@ from anabranch.algebra.expressions import Variable
 from anabranch.algebra.operators import Operator, Project
 from anabranch.algebra.optimized import Fired, Optimized
 from anabranch.algebra.walk import reads_triples
-from anabranch.optimizer.knowledge import Knowledge, Rewrite, Rule
 from anabranch.optimizer.rules import GRAPH_RULES, RULES
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite, Rule
 
 __all__ = ["RULES", "Fired", "Knowledge", "Optimized", "Rewrite", "Rule", "optimize"]
 

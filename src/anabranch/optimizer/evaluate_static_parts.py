@@ -31,15 +31,15 @@ from anabranch.algebra.operators import (
     Window,
 )
 from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, StaticPart, Values
-from anabranch.algebra.walk import is_volatile, only_picks, parts_of
+from anabranch.algebra.walk import conjuncts, is_volatile, only_picks, parts_of
 from anabranch.model.terms import Iri
-from anabranch.optimizer.columns import conjuncts, reads
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.merge_joined_patterns import is_plain_join
 from anabranch.optimizer.narrow_sources import components, connected, is_static, joined
-from anabranch.optimizer.property_paths import steps_needed
-from anabranch.optimizer.rebuild import found, own_expressions, source_of, with_inputs
-from anabranch.optimizer.sizes import is_small
+from anabranch.optimizer.support.columns import reads
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.property_paths import steps_needed
+from anabranch.optimizer.support.rebuild import found, own_expressions, source_of, with_inputs
+from anabranch.optimizer.support.sizes import is_small
 
 
 def evaluate_static_parts(plan: Operator, knowledge: Knowledge) -> Rewrite | None:

@@ -39,8 +39,8 @@ from anabranch.algebra.operators import (
 )
 from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import is_volatile, walk
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.rebuild import everywhere, own_expressions, with_inputs
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import everywhere, own_expressions, with_inputs
 
 LONGEST = 16
 """The most length up to which trails with a direction are found once: a search has a state for each step."""

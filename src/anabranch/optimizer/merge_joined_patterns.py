@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from anabranch.algebra.expressions import Expression
 from anabranch.algebra.operators import Filter, Join, Operator
 from anabranch.algebra.triples import GraphPattern
-from anabranch.optimizer.columns import conjuncts, is_lenient, is_movable
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.rebuild import filtered, with_inputs
+from anabranch.algebra.walk import conjuncts
+from anabranch.optimizer.support.columns import is_lenient, is_movable
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import filtered, with_inputs
 
 
 def merge_joined_patterns(plan: Operator, knowledge: Knowledge) -> Rewrite | None:

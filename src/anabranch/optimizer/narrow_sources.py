@@ -20,11 +20,11 @@ from anabranch.algebra.operators import Join, Merged, Operator, Source, Static, 
 from anabranch.algebra.triples import GraphPattern, Path, TriplePattern, Var
 from anabranch.algebra.walk import parts_of
 from anabranch.model.terms import Term
-from anabranch.optimizer.columns import is_lenient
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.property_paths import steps_needed
-from anabranch.optimizer.rebuild import bottom_up, source_of
-from anabranch.optimizer.sizes import is_small
+from anabranch.optimizer.support.columns import is_lenient
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.property_paths import steps_needed
+from anabranch.optimizer.support.rebuild import bottom_up, source_of
+from anabranch.optimizer.support.sizes import is_small
 
 
 def narrow_sources(plan: Operator, knowledge: Knowledge) -> Rewrite | None:

@@ -20,9 +20,9 @@ from dataclasses import replace
 from anabranch.algebra.expressions import AggregateCall, Variable
 from anabranch.algebra.operators import Aggregate, Annotate, Operator, Union, Window
 from anabranch.algebra.walk import is_volatile
-from anabranch.optimizer.columns import constants
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.rebuild import bottom_up, found
+from anabranch.optimizer.support.columns import constants
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import bottom_up, found
 
 _COMBINED = {"sparql:count": "sparql:sum", "sparql:min": "sparql:min", "sparql:max": "sparql:max"}
 

@@ -27,10 +27,11 @@ from anabranch.algebra.operators import (
     Union,
 )
 from anabranch.algebra.triples import Minus
+from anabranch.algebra.walk import conjuncts
 from anabranch.errors import Span
-from anabranch.optimizer.columns import certain, conjuncts, is_movable, reads
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.rebuild import everywhere, filtered, with_inputs
+from anabranch.optimizer.support.columns import certain, is_movable, reads
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import everywhere, filtered, with_inputs
 
 
 def push_filter(plan: Operator, knowledge: Knowledge) -> Rewrite | None:

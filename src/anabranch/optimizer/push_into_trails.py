@@ -20,10 +20,10 @@ from typing import Literal
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Filter, Operator, Pattern, Project
 from anabranch.algebra.spell import Speller
-from anabranch.algebra.walk import walk
-from anabranch.optimizer.columns import conjuncts, reads
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.rebuild import bottom_up, everywhere
+from anabranch.algebra.walk import conjuncts, walk
+from anabranch.optimizer.support.columns import reads
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import bottom_up, everywhere
 
 Shape = Literal["node", "relationship", "nodes", "relationships", "path", "value"]
 _ITEMS: dict[str, Shape] = {"nodes": "node", "relationships": "relationship"}

@@ -31,10 +31,10 @@ from anabranch.algebra.operators import (
 )
 from anabranch.algebra.triples import Ask, Construct, Describe, GraphPattern, Minus, Path, Var
 from anabranch.algebra.walk import depends_on_order, is_volatile, keeps_order
-from anabranch.optimizer.columns import reads
 from anabranch.optimizer.evaluate_static_parts import static_form
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.rebuild import picked, with_inputs
+from anabranch.optimizer.support.columns import reads
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import picked, with_inputs
 
 Names = frozenset[str]
 

@@ -22,10 +22,10 @@ from anabranch.algebra.spell import Speller
 from anabranch.algebra.triples import Alternative, GraphPattern, Inverse, Link, Path, Place, PropertyPath, Repeat, Var
 from anabranch.algebra.walk import sources
 from anabranch.model.terms import Iri
-from anabranch.optimizer.columns import is_lenient
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.merge_joined_patterns import is_plain_join
-from anabranch.optimizer.rebuild import everywhere, filtered, with_inputs
+from anabranch.optimizer.support.columns import is_lenient
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.rebuild import everywhere, filtered, with_inputs
 
 
 def recognise_connectivity(plan: Operator, knowledge: Knowledge) -> Rewrite | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from anabranch.optimizer.evaluate_static_parts import evaluate_static_parts
 from anabranch.optimizer.find_trails_once import find_trails_once
-from anabranch.optimizer.knowledge import Rule
 from anabranch.optimizer.merge_joined_patterns import merge_joined_patterns
 from anabranch.optimizer.narrow_sources import narrow_sources
 from anabranch.optimizer.push_aggregate import push_aggregate
@@ -23,6 +22,7 @@ from anabranch.optimizer.push_into_trails import push_into_trails
 from anabranch.optimizer.push_projection import push_projection
 from anabranch.optimizer.recognise_connectivity import recognise_connectivity
 from anabranch.optimizer.summarise_windows import summarise_windows
+from anabranch.optimizer.support.knowledge import Rule
 
 RULES: tuple[Rule, ...] = (
     merge_joined_patterns,

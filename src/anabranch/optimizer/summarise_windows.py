@@ -17,9 +17,9 @@ from anabranch.algebra.operators import Kept, Operator, Window
 from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, Place, Var
 from anabranch.algebra.walk import parts_of, walk, windows
 from anabranch.model.terms import Blank, Iri, Literal, Term
-from anabranch.optimizer.knowledge import Knowledge, Rewrite
-from anabranch.optimizer.property_paths import steps_needed
-from anabranch.optimizer.rebuild import everywhere
+from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
+from anabranch.optimizer.support.property_paths import steps_needed
+from anabranch.optimizer.support.rebuild import everywhere
 
 _ALL: Kept = (None, None, None)
 

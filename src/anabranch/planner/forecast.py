@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.walk import parts_of
+from anabranch.planner.flow.spec import Spec
+from anabranch.planner.patterns.questions import seconds
 from anabranch.planner.queries import QueryPlan
-from anabranch.planner.questions import seconds
-from anabranch.planner.spec import Spec
 
 Rate = Callable[[op.Window], float]
 """Events per second of a window's stream."""

@@ -10,16 +10,30 @@ Law: with the links that `LinkStream` keeps, each query answers at each instant 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Registration, Window
 from anabranch.algebra.walk import read_by, walk
-from anabranch.model.link_stream import LinkStream
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
 
-_DAY = 86_400_000_000  # microseconds; days are those of UTC
+
+@dataclass(frozen=True, slots=True)
+class LinkStream:
+    """What of a stream is asked. Each of `kinds` is a set of predicates, None all links; `borders` are instants that
+    repeat: a period and one of them, in microseconds. What is `lateness` older than what came before is late."""
+
+    kinds: tuple[tuple[str, ...] | None, ...]
+    borders: tuple[tuple[int, int], ...]
+    lateness: int
+
+    @property
+    def name(self) -> str:
+        """The same for two that keep the same links of the same triples."""
+        return json.dumps([self.kinds, self.borders])
 
 
 def link_streams(
@@ -43,7 +57,7 @@ def link_streams(
     found: dict[str, LinkStream] = {}
     for name, asked in kinds.items():
         lateness = lateness_of(name)
-        allowed = 0 if lateness is None else _micros(lateness)
+        allowed = 0 if lateness is None else lateness.fixed_micros
         if name not in whole and allowed is not None:
             found[name] = LinkStream(tuple(sorted(asked, key=repr)), tuple(sorted(borders[name])), allowed)
     return found
@@ -59,8 +73,8 @@ def _uses(registration: Registration) -> Iterator[tuple[Window, ex.Links | None]
 
 def _borders(registration: Registration, policy: WindowPolicy, window: Window) -> set[tuple[int, int]] | None:
     """Where the ends of a window lie at the instants of a query; None when nobody knows before it runs."""
-    width = None if window.width is None else _micros(window.width)
-    every = None if registration.every is None else _micros(registration.every)
+    width = None if window.width is None else window.width.fixed_micros
+    every = None if registration.every is None else registration.every.fixed_micros
     begin = registration.starting_at
     if begin is None and registration.aligned:
         begin = 0
@@ -68,7 +82,7 @@ def _borders(registration: Registration, policy: WindowPolicy, window: Window) -
         return None
     period, at = every, begin
     if window.step is not None:
-        step = _micros(window.step)
+        step = window.step.fixed_micros
         if not step:
             return None
         period, at = step, registration.starting_at or 0
@@ -80,10 +94,3 @@ def _borders(registration: Registration, policy: WindowPolicy, window: Window) -
         case "formal":
             ends = {(every, begin), (period, at + 1)}
     return {(each, place % each) for each, place in ends}
-
-
-def _micros(duration: Duration) -> int | None:
-    """How long it is in whole microseconds, whatever the calendar."""
-    if duration.months or duration.nanoseconds % 1000:
-        return None
-    return duration.days * _DAY + duration.seconds * 1_000_000 + duration.nanoseconds // 1000

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import only_picks, reads_triples, root_order, sources, walk, windows
-from anabranch.planner.building import distinct
-from anabranch.planner.plan import Choices, Mode, Planner, Scope, incremental
-from anabranch.planner.questions import links_of, needed_columns
-from anabranch.planner.spec import NotIncremental, Spec
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.spec import NotIncremental, Spec
+from anabranch.planner.patterns.questions import links_of, needed_columns
+from anabranch.planner.plan import Mode, Planner, incremental
+from anabranch.planner.specs.building import distinct
+from anabranch.planner.subqueries import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,12 @@ def plan_query(plan: op.Operator, choices: Choices, listed: bool = True) -> Quer
 
 def _name_indexes(planner: Planner, plan: op.Operator) -> None:
     """Operators that ask about connectivity say which index answers."""
+    links = planner.subqueries.links
     for node in walk(plan):
         if not isinstance(node, op.Operator):
             continue
         mode = planner.modes.get(id(node))
-        names = dict.fromkeys(planner.links[one].name for one in links_of(node) if one in planner.links)
+        names = dict.fromkeys(links[one].name for one in links_of(node) if one in links)
         if mode is not None and mode.execution == "incremental" and names:
             planner.modes[id(node)] = Mode("incremental", ", ".join((mode.detail, *names)))
 

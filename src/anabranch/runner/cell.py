@@ -39,7 +39,7 @@ from anabranch.formats import chunks, deadletter
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
-from anabranch.model.link_stream import LinkStream
+from anabranch.planner.link_streams import LinkStream
 from anabranch.runner.job import Job, has_wall_clock, is_live
 from anabranch.runner.linked import LinkedRows, unwrapped
 from anabranch.runner.refreshing import load_copy

@@ -24,9 +24,8 @@ from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.timing import StreamTiming
 from anabranch.errors import EngineError
 from anabranch.formats.values import to_typed_json
-from anabranch.model.link_stream import LinkStream
 from anabranch.model.temporal import Duration
-from anabranch.planner.link_streams import link_streams
+from anabranch.planner.link_streams import LinkStream, link_streams
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.runner.options import RunOptions, StreamOptions
 from anabranch.sinks.base import Form, Sink

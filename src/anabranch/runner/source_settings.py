@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anabranch.engine.timing import StreamTiming
-from anabranch.model.link_stream import LinkStream
+from anabranch.planner.link_streams import LinkStream
 from anabranch.runner.refreshing import RefreshSettings
 from anabranch.sources.base import Limit, OpenedStream
 

@@ -13,10 +13,10 @@ from concurrent.futures import TimeoutError as TooLate
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from anabranch.algebra.drawings import draw
 from anabranch.algebra.explain import explain as explain_query
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Registration
+from anabranch.drawings import draw
 from anabranch.engine.plans import planned
 from anabranch.engine.running import Running
 from anabranch.errors import AnabranchError, QueryError

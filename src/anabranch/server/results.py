@@ -340,9 +340,6 @@ class ResultLog(Sink):
         """Call it after each batch that brought results, from the run's thread, and when a query was forgotten."""
         self._listeners = [*self._listeners, listener]
 
-    def unlisten(self, listener: Callable[[], None]) -> None:
-        self._listeners = [one for one in self._listeners if one != listener]
-
 
 def not_kept(query: str, after: int, oldest: int | None) -> ServerError:
     kept = "no result is kept" if oldest is None else f"the oldest that is kept is {oldest}"

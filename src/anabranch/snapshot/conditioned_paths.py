@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from anabranch.algebra import expressions as ex
+from anabranch.algebra.walk import conjuncts
 from anabranch.errors import EvaluationError, LimitExceeded
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import ElementId, Node, Relationship
@@ -25,7 +26,7 @@ from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import Adjacency, Step, has_labels
 from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids
 from anabranch.snapshot.steps import End, MatchStep, Slots, Then, Used, Where, path_of
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 _PRICE = 10  # of a step of a search that may have to try all trails
 

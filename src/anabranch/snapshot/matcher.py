@@ -14,6 +14,7 @@ from functools import partial
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction, PathPattern, Pattern
+from anabranch.algebra.walk import conjuncts
 from anabranch.errors import EvaluationError, LimitExceeded
 from anabranch.model.compare import identity_key
 from anabranch.model.values import Node, Relationship, Value
@@ -45,7 +46,7 @@ from anabranch.snapshot.steps import (
     shortest,
     unite_faces,
 )
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 _DOUBT = " doubt"  # the slot after the row's own: true once a part of the condition failed to evaluate
 _BEFORE = " before "  # the slots after that: what was bound to an element before it was met again

@@ -77,14 +77,3 @@ def children(expression: ex.Expression) -> Iterator[ex.Expression]:
             for condition, value in branches:
                 yield from (condition, value)
             yield default
-
-
-def conjuncts(condition: ex.Expression | None) -> tuple[ex.Expression, ...]:
-    """The conditions that must all be true for the whole to be true."""
-    match condition:
-        case None:
-            return ()
-        case ex.And(operands):
-            return tuple(part for operand in operands for part in conjuncts(operand))
-        case _:
-            return (condition,)

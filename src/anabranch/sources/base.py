@@ -21,7 +21,7 @@ from anabranch.model.event import Event
 if TYPE_CHECKING:
     from anabranch.algebra.ingestion import Ingestion
     from anabranch.formats.rdf.tables import Reduced
-    from anabranch.model.link_stream import LinkStream
+    from anabranch.planner.link_streams import LinkStream
 
 Offset: TypeAlias = dict[str, Any]
 Decode: TypeAlias = Callable[[Any, str], Event | None]

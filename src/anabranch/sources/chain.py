@@ -16,7 +16,7 @@ from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, Piec
 
 if TYPE_CHECKING:
     from anabranch.formats.rdf.tables import Reduced
-    from anabranch.model.link_stream import LinkStream
+    from anabranch.planner.link_streams import LinkStream
 
 
 @dataclass(frozen=True, slots=True)

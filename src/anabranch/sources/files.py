@@ -32,7 +32,7 @@ from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_ro
 
 if TYPE_CHECKING:
     from anabranch.formats.rdf.tables import Reduced
-    from anabranch.model.link_stream import LinkStream
+    from anabranch.planner.link_streams import LinkStream
 
 FIRST_BATCH = 1 << 20
 """The first batch is small, so that the first answer comes fast."""

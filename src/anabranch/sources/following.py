@@ -48,7 +48,7 @@ from anabranch.sources.rowgroups import check_columns
 
 if TYPE_CHECKING:
     from anabranch.formats.rdf.tables import Reduced
-    from anabranch.model.link_stream import LinkStream
+    from anabranch.planner.link_streams import LinkStream
 
 Read = TypeVar("Read")
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
 
+from anabranch.demos.chance import Clock, Generator, number, whole
+from anabranch.demos.synthetic import GENERATORS
 from anabranch.errors import EvaluationError, StreamError, closest
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_to_dict
@@ -21,9 +23,7 @@ from anabranch.model.instants import MICROS_PER_DAY, parse_instant
 from anabranch.model.temporal import parse_duration
 from anabranch.sources.address import refuse_unknown
 from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
-from anabranch.sources.chance import Clock, Generator, number, whole
 from anabranch.sources.lines import decoded
-from anabranch.sources.synthetic import GENERATORS
 
 EVENTS_PER_PIECE = 20_000
 COMMON_OPTIONS: Mapping[str, str] = {
@@ -137,7 +137,7 @@ def _step(text: str) -> int:
         raise StreamError(f"step: {error.diagnostic.message}\nhint: write it like PT1S or PT0.01S") from None
     if duration.months:
         raise StreamError(f"step={text}: months have no fixed length\nhint: write days, as in P30D")
-    micros = duration.days * MICROS_PER_DAY + duration.time_nanos // 1000
+    micros = duration.micros
     if not 0 < micros <= _LONGEST_STEP:
         raise StreamError(f"step={text}: it goes from a microsecond to a century\nhint: write it like PT1S or PT0.01S")
     return micros

@@ -25,8 +25,8 @@ from anabranch.formats.arrow_arrays import numbers
 from anabranch.formats.rdf.tables import Shaping, TripleColumns
 from anabranch.formats.term_columns import Form, Kind, TermColumns, Texts
 from anabranch.model.block import Codes
-from anabranch.model.link_stream import LinkStream
 from anabranch.model.mapping import STATEMENT_ROLES
+from anabranch.planner.link_streams import LinkStream
 
 _FIRST = 64  # texts that say whether the others are worth a try
 _FEWEST_ROWS = 4096

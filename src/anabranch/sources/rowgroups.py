@@ -18,7 +18,7 @@ from anabranch.sources.lines import PIECE, Cut, Records, SequenceOf, decoded
 
 if TYPE_CHECKING:
     from anabranch.formats.rdf.tables import Header, Reduced
-    from anabranch.model.link_stream import LinkStream
+    from anabranch.planner.link_streams import LinkStream
 
 
 def cut_row_groups(file: BinaryIO, start: Cut, size: int, records: int | None) -> tuple[list[Cut], int, int]:

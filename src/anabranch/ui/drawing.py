@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from anabranch.algebra.drawings.layout import Place, arranged
-from anabranch.algebra.drawings.picture import Box, Edge, Panel
+from anabranch.drawings.layout import Place, arranged
+from anabranch.drawings.picture import Box, Edge, Panel
 from anabranch.insight.shapes import OperatorBox, OperatorGraph
 
 PARTS = {

@@ -1,6 +1,6 @@
 """Queries to begin with. Each brings its stream along, and what does not move.
 
-The texts are those of examples/, which an installed package carries as anabranch/demos.
+The texts are those of examples/, which an installed package carries as anabranch/demos/examples.
 
 Invariant: a use case has a session of its own, so that a query that names no stream finds the only one.
 """
@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
-from anabranch.sources.examples import examples
+from anabranch.demos.examples import examples
 
 if TYPE_CHECKING:
     from anabranch.server.hub import Hub

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.engine.test_connectivity_workload import MESSAGES
 
-from anabranch.cli.connectivity_plot import Plot
-from anabranch.engine.connectivity import ConnectivityWorkload
+from anabranch.cli.connectivity.plot import Plot
+from anabranch.engine.connectivity.workload import ConnectivityWorkload
 
 from .conftest import ROOT, Invoke
 

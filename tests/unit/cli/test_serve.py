@@ -117,7 +117,7 @@ def test_the_wheel_carries_the_examples() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel["force-include"] == {"examples": "anabranch/demos"}
+    assert wheel["force-include"] == {"examples": "anabranch/demos/examples"}
 
 
 def process(*arguments: object, folder: Path, **more: Any) -> subprocess.Popen[str]:

@@ -16,10 +16,10 @@ import pytest
 from tests.unit.delta.connectivity.naive import labels_of
 
 from anabranch import ConnectivityAnswer, ConnectivityWorkload
-from anabranch.engine import connectivity_names
-from anabranch.engine.connectivity_changes import CHANGE_KINDS, Change
-from anabranch.engine.connectivity_names import Names
-from anabranch.engine.connectivity_windows import Shape
+from anabranch.engine.connectivity import names as connectivity_names
+from anabranch.engine.connectivity.changes import CHANGE_KINDS, Change
+from anabranch.engine.connectivity.names import Names
+from anabranch.engine.connectivity.windows import Shape
 from anabranch.errors import EngineError
 from anabranch.model.instants import Instant, parse_instant
 from anabranch.model.temporal import Duration, parse_duration

@@ -7,7 +7,7 @@ import pytest
 from anabranch import Running, Session
 from anabranch.engine.running import Force
 from anabranch.errors import Cancelled
-from anabranch.planner.runtime import RowValues
+from anabranch.planner.flow.runtime import _Remembered
 from anabranch.snapshot.evaluate import CompiledPlan
 
 EVENTS = [
@@ -32,9 +32,9 @@ def _text(name: str, emit: str) -> str:
 def test_what_breaks_one_query_is_said_of_it_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, error: Exception, code: str, said: str, force: Force
 ) -> None:
-    values, run = RowValues._value, CompiledPlan.run
+    values, run = _Remembered._computed, CompiledPlan.run
 
-    def broken(self: RowValues, key: tuple[int, ...]) -> int:
+    def broken(self: _Remembered, key: tuple[int, ...]) -> int:
         if self._runtime.context.clock == 120_000_000 and len(self._runtime.parameters):
             raise error
         return values(self, key)
@@ -44,7 +44,7 @@ def test_what_breaks_one_query_is_said_of_it_and_the_others_go_on(
             raise error
         return run(self, context, argument)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(RowValues, "_value", broken)
+    monkeypatch.setattr(_Remembered, "_computed", broken)
     monkeypatch.setattr(CompiledPlan, "run", broken_run)
     session = Session.local(["s"], running=Running(force=force))
     broken_query = session.register(_text("broken", "n.x + $more"), parameters={"more": 1})

@@ -11,7 +11,7 @@ from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.running import Running
 from anabranch.model.event import Event
 from anabranch.model.values import Relationship
-from anabranch.planner import trails
+from anabranch.planner.leaves import walks
 from anabranch.syntax import seraph
 
 SECOND = 1_000_000
@@ -67,7 +67,7 @@ def test_answers_stay_the_same_when_trails_become_too_many(
     query, told = run(body, Running(), events())
     assert told == expected
     assert not reasons(query)
-    monkeypatch.setattr(trails, "MOST_TRAILS", FEW)
+    monkeypatch.setattr(walks, "MOST_WALKS", FEW)
     query, told = run(body, Running(), events())
     assert told == expected
     assert any("too many of them to be kept" in reason for reason in reasons(query))

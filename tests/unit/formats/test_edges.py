@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch.errors import StreamError
-from anabranch.formats import edges as edges_module
-from anabranch.formats.edge_times import TimeReader
-from anabranch.formats.edges import EdgeReader, edge_format, read_pairs
+from anabranch.formats.edges import reader as edges_module
+from anabranch.formats.edges.reader import EdgeReader, edge_format, read_pairs
+from anabranch.formats.edges.times import TimeReader
 from anabranch.model.instants import parse_instant
 
 Edges = list[tuple[Any, Any, int | None, int]]

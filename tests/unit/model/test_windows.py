@@ -167,3 +167,17 @@ def test_multiples_count_from_an_origin_and_of_less_than_a_microsecond_too() -> 
     origin = parse_instant("2024-05-01T10:03")
     assert last_multiple(parse_duration("PT5M"), parse_instant("2024-05-01T10:07"), origin) == origin
     assert last_multiple(parse_duration("PT0.0000015S"), 10**15) == 10**15
+
+
+@pytest.mark.parametrize(
+    ("text", "micros", "fixed"),
+    [
+        ("P1DT0.5S", 86_400_500_000, 86_400_500_000),
+        ("P1MT1S", 1_000_000, None),
+        ("PT0.0000015S", 1, None),
+    ],
+)
+def test_a_duration_has_a_fixed_length_unless_a_calendar_or_a_part_of_a_microsecond_is_in_it(
+    text: str, micros: int, fixed: int | None
+) -> None:
+    assert (parse_duration(text).micros, parse_duration(text).fixed_micros) == (micros, fixed)

@@ -12,7 +12,7 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.model.terms import Iri, Triple
-from anabranch.optimizer.columns import is_lenient
+from anabranch.optimizer.support.columns import is_lenient
 
 from .plans import BOTH, EX, KNOWN, MARKET, OTHER, Data, bound, call, equal, place, term, var
 

@@ -7,8 +7,8 @@ import pytest
 from anabranch.algebra import operators as op
 from anabranch.algebra.expressions import AggregateCall, Constant
 from anabranch.optimizer import Knowledge
-from anabranch.optimizer.knowledge import Rewrite
 from anabranch.optimizer.push_aggregate import push_aggregate
+from anabranch.optimizer.support.knowledge import Rewrite
 
 from .plans import MARKET, OTHER, PREFIXES, bgp, call, rows, term, triples, var
 

@@ -8,7 +8,7 @@ from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.expressions import Constant
 from anabranch.model.terms import Iri
-from anabranch.optimizer.sizes import is_small, most_rows
+from anabranch.optimizer.support.sizes import is_small, most_rows
 
 from .plans import EX, KNOWN, bgp, equal, knowing, project, rows, triples
 

@@ -21,8 +21,9 @@ from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import ElementChanges, WindowContent
 from anabranch.model.values import Node, Relationship
-from anabranch.planner.graph_facts import FactMaker, nothing_shared, path_values
-from anabranch.planner.graph_patterns import Component, GraphMatch, NodeKind, RelationshipKind, TrailKind, plan_pattern
+from anabranch.planner.leaves.graph_facts import FactMaker, nothing_shared, path_values
+from anabranch.planner.patterns.graph_patterns import plan_pattern
+from anabranch.planner.patterns.kinds import Component, GraphMatch, NodeKind, RelationshipKind, TrailKind
 from anabranch.snapshot import Context, compile_expression, evaluate_plan
 from anabranch.snapshot.compiled import truth
 

@@ -8,10 +8,9 @@ import pytest
 
 from anabranch.algebra.walk import windows
 from anabranch.engine.views import Frame
-from anabranch.model.link_stream import LinkStream
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
-from anabranch.planner.link_streams import link_streams
+from anabranch.planner.link_streams import LinkStream, link_streams
 from anabranch.syntax import languages
 
 SECOND = 1_000_000

@@ -22,8 +22,8 @@ from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Literal, Term, Triple
 from anabranch.model.triples import TripleGraph
 from anabranch.optimizer import Knowledge, optimize
-from anabranch.planner import property_paths
-from anabranch.planner.property_paths import PathTrees
+from anabranch.planner.leaves import property_paths
+from anabranch.planner.leaves.property_paths import PathTrees
 from anabranch.syntax.languages import registrations
 
 AUTO = Running()

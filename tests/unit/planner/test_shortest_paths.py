@@ -21,11 +21,11 @@ from anabranch.model.event import Event
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.planner import shortest_paths
-from anabranch.planner.asked_pairs import AskedPairs
-from anabranch.planner.graph_patterns import ShortestKind
-from anabranch.planner.shortest_paths import ShortestMaker
-from anabranch.planner.trails import TooManyTrails
+from anabranch.planner.leaves import walks
+from anabranch.planner.leaves.asked_pairs import AskedPairs
+from anabranch.planner.leaves.shortest_paths import ShortestMaker
+from anabranch.planner.leaves.walks import TooManyTrails
+from anabranch.planner.patterns.kinds import ShortestKind
 from anabranch.snapshot import Context
 from anabranch.snapshot.index import Adjacency
 from anabranch.snapshot.paths import ShortestPaths
@@ -264,7 +264,7 @@ def feed() -> list[Event]:
 def test_a_query_with_more_paths_than_can_be_kept_goes_on_by_searching(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "p = shortestPath((a)-[*]->(b)) WITHIN PT3S EMIT id(a) AS a, id(b) AS b, length(p) AS n SNAPSHOT"
     _, expected = run(body, Running(force="recompute"), feed())
-    monkeypatch.setattr(shortest_paths, "MOST_PATHS", 50)
+    monkeypatch.setattr(walks, "MOST_WALKS", 50)
     query, told = run(body, Running(), feed())
     assert told == expected
     planned = query.run.plans._planned

@@ -10,8 +10,8 @@ from anabranch.engine.running import Running
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
-from anabranch.planner import trail_ends
-from anabranch.planner.leaves import ElementMatch
+from anabranch.planner.leaves import trail_ends
+from anabranch.planner.leaves.matches import ElementMatch
 
 SECOND = 1_000_000
 PATTERNS = [

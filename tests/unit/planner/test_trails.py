@@ -15,8 +15,9 @@ from anabranch.model.compare import content_key
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.planner.graph_patterns import TrailKind
-from anabranch.planner.trails import TooManyTrails, TrailMaker
+from anabranch.planner.leaves.trails import TrailMaker
+from anabranch.planner.leaves.walks import TooManyTrails
+from anabranch.planner.patterns.kinds import TrailKind
 from anabranch.snapshot import Context
 from anabranch.snapshot.index import Adjacency
 from anabranch.snapshot.paths import trails

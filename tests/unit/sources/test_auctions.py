@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anabranch.demos.auction_house import ROUND, AuctionHouse, Settings
+from anabranch.demos.auctions import EBAY, THINGS
 from anabranch.errors import StreamError
 from anabranch.formats.events import event_to_dict
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import DateTime
 from anabranch.model.terms import Iri, Literal
-from anabranch.sources.auction_house import ROUND, AuctionHouse, Settings
-from anabranch.sources.auctions import EBAY, THINGS
 from anabranch.sources.base import as_event
 from anabranch.sources.generators import GeneratorSource
 

@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.support.push import Script, everything, serving, wait_until
 
+from anabranch.demos.auctions import EBAY
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.address import parse_address
-from anabranch.sources.auctions import EBAY
 from anabranch.sources.base import Limit, as_event
 from anabranch.sources.receivers import Receiver, open_receiver
 from anabranch.sources.receivers.items import AppId, ItemsReceiver, Questions, item_number

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from anabranch.cli.demo_auctions import Auctions, furnish
+from anabranch.demos.examples import examples
 from anabranch.server.hub import Hub
-from anabranch.sources.examples import examples
 from anabranch.syntax import languages as syntax
 from anabranch.ui import languages
 from anabranch.ui.presets import (

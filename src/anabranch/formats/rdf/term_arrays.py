@@ -40,9 +40,9 @@ def terms_of_cells(cells: Any, document: str) -> tuple[TermColumns, Codes]:
     left = _Left(cells.cast(pa.large_binary()), np.arange(len(cells), dtype=np.intp))
     if len(cells) > _FEW:
         texts, places = left.take(pc.match_substring_regex(left.texts, _IN_BRACKETS))
-        parts.append((Form(Kind.IRI), _texts(_cut(texts, 1)), places))
+        parts.append((Form(Kind.IRI), Texts.of_arrow(_cut(texts, 1)), places))
         texts, places = left.take(pc.match_substring_regex(left.texts, _BARE))
-        parts.append((Form(Kind.IRI), _texts(texts), places))
+        parts.append((Form(Kind.IRI), Texts.of_arrow(texts), places))
         parts += _literals(left, document)
     return _joined(parts, left, document)
 
@@ -81,7 +81,7 @@ def _literals(left: _Left, document: str) -> list[Part]:
         bodies = _cut(alike.texts, len(ending))
         odd = pc.match_substring_regex(bodies, _NOT_PLAIN)  # it has escapes
         left.put(*alike.take(odd))
-        parts.append((form, _texts(bodies.filter(pc.invert(odd))), alike.places))
+        parts.append((form, Texts.of_arrow(bodies.filter(pc.invert(odd))), alike.places))
     left.put(quoted.texts, quoted.places)
     return parts
 
@@ -89,15 +89,6 @@ def _literals(left: _Left, document: str) -> list[Part]:
 def _cut(texts: Any, ending: int) -> Any:
     """The texts without their first byte, and without so many at their end."""
     return pc.binary_slice(texts, 1, -ending) if len(texts) else texts
-
-
-def _texts(array: Any) -> Texts:
-    """An array of large binaries without nulls, in UTF-8, as texts in a row."""
-    _, offsets, data = array.buffers()
-    if not len(array) or data is None:
-        return Texts(b"", np.zeros(len(array), np.uint32))
-    ends = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
-    return Texts(data[ends[0] : ends[-1]].to_pybytes(), np.diff(ends).astype(np.uint32))
 
 
 def _joined(parts: list[Part], left: _Left, document: str) -> tuple[TermColumns, Codes]:

@@ -60,6 +60,16 @@ class Duration:
         return self.seconds * NANOS_PER_SECOND + self.nanoseconds
 
     @property
+    def micros(self) -> int:
+        """Days and the part below, in whole microseconds; months are left out."""
+        return (self.days * SECONDS_PER_DAY * NANOS_PER_SECOND + self.time_nanos) // 1000
+
+    @property
+    def fixed_micros(self) -> int | None:
+        """The length in microseconds; None where a calendar decides it, or it is not whole."""
+        return None if self.months or self.nanoseconds % 1000 else self.micros
+
+    @property
     def is_negative(self) -> bool:
         """Whether any part of it goes back."""
         return self.months < 0 or self.days < 0 or self.time_nanos < 0

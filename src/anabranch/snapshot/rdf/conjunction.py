@@ -18,7 +18,7 @@ from math import inf
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import is_volatile, walk
+from anabranch.algebra.walk import conjuncts, is_volatile, walk
 from anabranch.errors import EvaluationError, Span
 from anabranch.model.values import Value
 from anabranch.snapshot.compiled import Evaluator, RowSource, truth
@@ -31,7 +31,7 @@ from anabranch.snapshot.rdf.matching import TripleAtom
 from anabranch.snapshot.rdf.paths import PathAtom
 from anabranch.snapshot.rdf.static import StaticRows
 from anabranch.snapshot.rdf.tables import Table, picker
-from anabranch.snapshot.variables import conjuncts, free_variables
+from anabranch.snapshot.variables import free_variables
 
 Compile = Callable[[op.Operator, Layout], RowSource]
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import BinaryIO, Protocol
 from urllib.parse import quote, urlsplit
 
+from anabranch.demos.chance import whole
 from anabranch.errors import EvaluationError, StreamError
 from anabranch.model.temporal.parse import parse_duration
 from anabranch.sources.address import refuse_unknown
-from anabranch.sources.chance import whole
 from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.receivers.base import OnState, Receiver
 from anabranch.sources.receivers.http import ANSWER_WITHIN, shown

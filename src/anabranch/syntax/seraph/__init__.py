@@ -9,10 +9,8 @@ from __future__ import annotations
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Operator, Registration
 from anabranch.errors import (
-    Diagnostic,
     QueryError,
     QueryNameError,
-    QuerySyntaxError,
     QueryTypeError,
     UnsupportedQueryError,
 )
@@ -37,17 +35,11 @@ _CLASSES: dict[str, type[QueryError]] = {
 }
 
 
-def _refuse(found: list[Diagnostic], text: str, file_name: str) -> None:
-    if found:
-        found.sort(key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
-        raise _CLASSES.get(found[0].code, QuerySyntaxError)(found, text, file_name)
-
-
 def plan(text: str, file_name: str = "<query>") -> Operator:
     """The algebra of a plain query (no REGISTER, no windows)."""
     problems = Problems()
     operator = lower_query(parse_query(text, file_name), problems)
-    _refuse(problems.found, text, file_name)
+    problems.refuse(_CLASSES, text, file_name)
     return operator
 
 
@@ -65,7 +57,7 @@ def statements(text: str, file_name: str = "<query>") -> tuple[Registration | In
             problems.add("SER-044", f"there is a query `{name.text}` already", name.span, "", "names are unique")
         names.add(name.text)
         found.append(lower_registration(statement, problems))
-    _refuse(problems.found, text, file_name)
+    problems.refuse(_CLASSES, text, file_name)
     return tuple(found)
 
 

@@ -31,12 +31,13 @@ from anabranch.algebra.operators import (
 from anabranch.algebra.types import ANY
 from anabranch.errors import Span
 from anabranch.model.temporal import Duration
+from anabranch.syntax.common import RESERVED
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
 from anabranch.syntax.seraph.lower_patterns import PatternBinder, PatternLowering, conjunction
 from anabranch.syntax.seraph.lower_projection import ProjectionLowering, column_name
 from anabranch.syntax.seraph.lower_shortest import ShortestConditions
-from anabranch.syntax.seraph.scope import RESERVED, Binding, Problems, Scope
+from anabranch.syntax.seraph.scope import Binding, Problems, Scope
 from anabranch.syntax.seraph.walk import names_in
 
 PLAIN = Window()

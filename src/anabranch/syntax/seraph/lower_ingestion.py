@@ -13,11 +13,11 @@ from anabranch.algebra.ingestion import ROWS, Assign, Assignment, ElementTemplat
 from anabranch.algebra.operators import Argument, Operator, Project, Unwind
 from anabranch.algebra.types import ANY, NODE, RELATIONSHIP
 from anabranch.errors import Span
+from anabranch.syntax.common import walk_tree
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import ExpressionLowering
 from anabranch.syntax.seraph.lower_projection import ProjectionLowering
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
-from anabranch.syntax.seraph.walk import walk_tree
 
 _ENDINGS = (".gz", ".ndjson", ".jsonl", ".json", ".csv", ".parquet", ".stream")
 

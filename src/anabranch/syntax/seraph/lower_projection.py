@@ -25,10 +25,11 @@ from anabranch.algebra.operators import (
 )
 from anabranch.algebra.types import Type
 from anabranch.errors import Span
+from anabranch.syntax.common import walk_tree
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.lower_expressions import AggregateSink, ExpressionLowering, has_aggregate, is_aggregate
 from anabranch.syntax.seraph.scope import Binding, Problems, Replacement, Scope
-from anabranch.syntax.seraph.walk import free_variable, names_in, walk_tree
+from anabranch.syntax.seraph.walk import free_variable, names_in
 
 _ASKING = (t.ExistsSubquery, t.PatternExpr, t.PatternComprehension)
 

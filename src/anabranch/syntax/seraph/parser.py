@@ -87,7 +87,7 @@ def _too_deep() -> Diagnostic:
 
 def _integer_problems(built: Any) -> list[Diagnostic]:
     """Integers outside 64 bits, told once the sign is known."""
-    from anabranch.syntax.seraph.walk import walk_tree
+    from anabranch.syntax.common import walk_tree
 
     problems: list[Diagnostic] = []
     for part in walk_tree(built):

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from anabranch.algebra.types import Type
-from anabranch.errors import Diagnostic, Span, closest
+from anabranch.errors import Span, closest
+from anabranch.syntax.common import RESERVED
+from anabranch.syntax.common import Problems as CommonProblems
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.walk import names_in
-
-RESERVED = ("win_start", "win_end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +72,11 @@ class Scope:
         return tuple(self.bindings)
 
 
-class Problems:
-    """Collects diagnostics while a query is lowered, and hands out names that cannot meet a user's."""
+class Problems(CommonProblems):
+    """Problems with names, in Seraph's words."""
 
-    def __init__(self) -> None:
-        self.found: list[Diagnostic] = []
-        self._fresh = 0
-
-    def add(self, code: str, message: str, span: Span | None, label: str = "", hint: str = "") -> None:
-        diagnostic = Diagnostic(code, message, span, label, hint)
-        if diagnostic not in self.found:
-            self.found.append(diagnostic)
-
-    def next_statement(self) -> None:
-        """Fresh names begin anew: a statement means the same wherever it stands in a text."""
-        self._fresh = 0
-
-    def fresh(self, stem: str) -> str:
-        self._fresh += 1
-        return f" {stem}{self._fresh}"
+    def fresh(self, stem: str, counted: str | None = "") -> str:
+        return super().fresh(stem, counted)
 
     def reserved(self, name: str, span: Span, hint: str = "") -> None:
         """Refuse a name that every row of a continuous answer carries already."""

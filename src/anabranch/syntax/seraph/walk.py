@@ -1,25 +1,12 @@
-"""Walk over a syntax tree, whatever its nodes are."""
+"""Names in parts of a syntax tree: which ones it mentions, and which ones it leaves to be bound outside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Iterator
 from typing import Any
 
+from anabranch.syntax.common import parts_of, walk_tree
 from anabranch.syntax.seraph import tree as t
-
-
-def walk_tree(part: Any, enter: Callable[[Any], bool] | None = None) -> Iterator[Any]:
-    """The part and everything below it, outside in; below a node only where `enter`, if it is given, allows it."""
-    pending = [part]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, tuple):
-            pending.extend(reversed(current))
-        elif is_dataclass(current) and not isinstance(current, type):
-            yield current
-            if enter is None or enter(current):
-                pending.extend(getattr(current, one.name) for one in reversed(fields(current)) if one.name != "span")
 
 
 def outside_of_subqueries(part: t.Expr) -> Iterator[Any]:
@@ -44,7 +31,7 @@ def free_variable(part: t.Expr, visible: Collection[str]) -> t.Name | None:
             case t.NodeTree(t.Name(name)) | t.RelationshipTree(_, t.Name(name)) if name not in bound:
                 return t.Name(name, span=node.span)
             case t.ListComprehension(variable, source) | t.QuantifierExpr(_, variable, source):
-                pending += [(one, bound | {variable.text}) for one in reversed(_parts(node)) if one is not source]
+                pending += [(one, bound | {variable.text}) for one in reversed(parts_of(node)) if one is not source]
                 pending.append((source, bound))
                 continue
             case t.ReduceExpr(accumulator, initial, variable, source, step):
@@ -52,16 +39,8 @@ def free_variable(part: t.Expr, visible: Collection[str]) -> t.Name | None:
                 continue
             case t.PatternComprehension() | t.ExistsSubquery():
                 bound |= names_in(node).difference(visible)
-        pending += [(one, bound) for one in reversed(_parts(node))]
+        pending += [(one, bound) for one in reversed(parts_of(node))]
     return None
-
-
-def _parts(node: Any) -> list[Any]:
-    if isinstance(node, tuple):
-        return list(node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return []
-    return [getattr(node, one.name) for one in fields(node) if one.name != "span"]
 
 
 def _mentioned(node: Any) -> str | None:

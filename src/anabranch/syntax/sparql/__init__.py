@@ -18,10 +18,10 @@ from anabranch.errors import (
     Span,
     UnsupportedQueryError,
 )
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql import tree
 from anabranch.syntax.sparql.lower_registration import lower_plain, lower_registration
 from anabranch.syntax.sparql.parser import parse_query, parse_script
-from anabranch.syntax.sparql.scope import Problems
 
 __all__ = ["Plain", "parse_query", "parse_script", "plan", "registrations", "statements"]
 
@@ -76,12 +76,6 @@ def _too_deep(span: Span | None, text: str, file_name: str) -> QuerySyntaxError:
     )
 
 
-def _refuse(found: list[Diagnostic], text: str, file_name: str) -> None:
-    if found:
-        found.sort(key=lambda diagnostic: diagnostic.span.start if diagnostic.span else 0)
-        raise _CLASSES.get(found[0].code, QuerySyntaxError)(found, text, file_name)
-
-
 def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> Plain:
     """The algebra of a plain SPARQL query over the default graph and named graphs.
 
@@ -94,7 +88,7 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
         operator, form = lower_plain(statement, problems, graphs)
     except RecursionError:
         raise _too_deep(statement.span, text, file_name) from None
-    _refuse(problems.found, text, file_name)
+    problems.refuse(_CLASSES, text, file_name)
     _check_depth(operator, text, file_name)
     return Plain(operator, form, statement.prefixes)
 
@@ -120,7 +114,7 @@ def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> 
             found.append(lower_registration(statement, text_of_name, dialect, problems, text))
         except RecursionError:
             raise _too_deep(None if name is None else name.span, text, file_name) from None
-    _refuse(problems.found, text, file_name)
+    problems.refuse(_CLASSES, text, file_name)
     return tuple(_shallow(one, text, file_name) for one in found)
 
 

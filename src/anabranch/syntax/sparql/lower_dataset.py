@@ -19,11 +19,10 @@ from math import gcd
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Merged, Static, Stream, TripleSource, Window
 from anabranch.errors import closest
-from anabranch.model.instants import MICROS_PER_DAY
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.scope import Problems
 
 MICROS_PER_SECOND = 1_000_000
 
@@ -230,13 +229,11 @@ def _name(clause: t.FromStreamTree) -> Iri:
 
 def micros(duration: Duration) -> int | None:
     """The length in microseconds; None when months are in it, which have no fixed length."""
-    if duration.months:
-        return None
-    return duration.days * MICROS_PER_DAY + duration.time_nanos // 1000
+    return None if duration.months else duration.micros
 
 
 def _length(duration: Duration) -> tuple[int, int]:
-    return duration.months, duration.days * MICROS_PER_DAY + duration.time_nanos // 1000
+    return duration.months, duration.micros
 
 
 def _of_millis(millis: int) -> Duration:

@@ -17,7 +17,7 @@ from anabranch.algebra.operators import Filter, TripleSource
 from anabranch.algebra.triples import Place, PropertyPath, TriplePattern, Var
 from anabranch.errors import Span
 from anabranch.model.terms import Iri
-from anabranch.syntax.sparql.scope import Problems
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql.tables import UNIT, Table, basic, bound, join, unite
 
 Piece = TriplePattern | Table

@@ -6,12 +6,13 @@ Invariant: a statement means the same wherever it stands in a text.
 from __future__ import annotations
 
 from anabranch.algebra.operators import Form, Operator, Output, Registration
+from anabranch.syntax.common import RESERVED, Problems
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower import QueryLowering
 from anabranch.syntax.sparql.lower_dataset import DatasetLowering, plain_dataset
 from anabranch.syntax.sparql.lower_delegated import lower_delegated
 from anabranch.syntax.sparql.lower_times import Times
-from anabranch.syntax.sparql.scope import RESERVED, Problems, Settings
+from anabranch.syntax.sparql.scope import Settings
 from anabranch.syntax.sparql.walk import variables
 
 _OUTPUTS: dict[str, Output] = {"istream": "entering", "dstream": "exiting"}

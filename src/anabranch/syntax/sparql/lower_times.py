@@ -14,8 +14,9 @@ from dataclasses import replace
 from anabranch.algebra.operators import Merged, TripleSource, Window
 from anabranch.algebra.triples import TriplePattern
 from anabranch.model.terms import Iri
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.scope import TIME_STEM, Problems
+from anabranch.syntax.sparql.scope import TIME_STEM
 from anabranch.syntax.sparql.walk import parts
 
 EXTENSIONS = "http://larkc.eu/csparql/sparql/jena/ext#"

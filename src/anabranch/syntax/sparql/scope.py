@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 from anabranch.algebra.expressions import AggregateCall, Expression
 from anabranch.algebra.operators import TripleSource
-from anabranch.errors import Diagnostic, Span
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql import tree as t
 
 if TYPE_CHECKING:
     from anabranch.syntax.sparql.lower_dataset import Dataset
     from anabranch.syntax.sparql.lower_times import Times
 
-RESERVED = ("win_start", "win_end")
 TIME_STEM = "time"
 SOLUTION_STEM = "solution"
 
@@ -32,27 +31,6 @@ def is_visible(name: str) -> bool:
 def leaves_group(name: str) -> bool:
     """Whether a column is of use outside of the group that made it: what a query can name, and times of triples."""
     return is_visible(name) or name.startswith(f" {TIME_STEM}")
-
-
-class Problems:
-    """Collects diagnostics while statements are lowered, and hands out names that cannot meet a user's."""
-
-    def __init__(self) -> None:
-        self.found: list[Diagnostic] = []
-        self._fresh: dict[str, int] = {}
-
-    def add(self, code: str, message: str, span: Span | None, label: str = "", hint: str = "") -> None:
-        diagnostic = Diagnostic(code, message, span, label, hint)
-        if diagnostic not in self.found:
-            self.found.append(diagnostic)
-
-    def next_statement(self) -> None:
-        """Fresh names begin anew: a statement means the same wherever it stands in a text."""
-        self._fresh = {}
-
-    def fresh(self, stem: str) -> str:
-        self._fresh[stem] = self._fresh.get(stem, 0) + 1
-        return f" {stem}{self._fresh[stem]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from anabranch.algebra.expressions import And, Call, Constant, Expression, IsNul
 from anabranch.algebra.operators import Extend, Filter, Join, LeftJoin, Operator, Project, TripleSource, Union, Unit
 from anabranch.algebra.triples import GraphPattern, Minus, Path, TriplePattern, Values
 from anabranch.errors import Span
+from anabranch.syntax.common import Problems
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.scope import SOLUTION_STEM, Problems, Scope, is_visible, leaves_group
+from anabranch.syntax.sparql.scope import SOLUTION_STEM, Scope, is_visible, leaves_group
 from anabranch.syntax.sparql.walk import parts
 
 _NONE: frozenset[str] = frozenset()

@@ -7,21 +7,14 @@ change here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
+from anabranch.syntax.common import walk_tree
 from anabranch.syntax.sparql import tree as t
 
 
 def parts(root: object) -> Iterator[t.Part]:
     """The part, then everything below it, each before its own parts."""
-    pending: list[object] = [root]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, t.Part):
-            yield item
-            pending.extend(reversed([getattr(item, field.name) for field in fields(item) if field.name != "span"]))
-        elif isinstance(item, tuple):
-            pending.extend(reversed(item))
+    return (part for part in walk_tree(root) if isinstance(part, t.Part))
 
 
 def variables(root: object) -> dict[str, t.VarTree]:
@@ -35,12 +28,5 @@ def variables(root: object) -> dict[str, t.VarTree]:
 
 def aggregates(root: object) -> Iterator[t.AggregateTree]:
     """The aggregates of an expression, those of queries inside of it left out."""
-    pending: list[object] = [root]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, t.AggregateTree):
-            yield item
-        if isinstance(item, tuple):
-            pending.extend(item)
-        elif isinstance(item, t.Part) and not isinstance(item, t.GroupTree):
-            pending.extend(getattr(item, field.name) for field in fields(item) if field.name != "span")
+    inside = walk_tree(root, lambda part: not isinstance(part, t.GroupTree))
+    return (part for part in inside if isinstance(part, t.AggregateTree))

@@ -1,0 +1,1 @@
+"""`anabranch connectivity`: the command, its lines of output and its plot."""

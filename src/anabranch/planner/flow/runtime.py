@@ -1,0 +1,201 @@
+"""What the operators of one query share while they run: the dictionary, and the context of the instant.
+
+Invariant: functions of rows depend on nothing but the row: plans that read the clock, chance or a graph inside of an
+expression are not made incremental. The context is there for parameters and for what compiled expressions ask of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from anabranch.algebra import expressions as ex
+from anabranch.delta.batch import REFUSED, Ids, Mask
+from anabranch.delta.dictionary import Dictionary
+from anabranch.errors import EvaluationError, InternalError
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.values import Value
+from anabranch.snapshot.compiled import truth
+from anabranch.snapshot.context import Context, SkippedRows
+from anabranch.snapshot.expressions import compile_expression
+from anabranch.snapshot.variables import free_variables
+
+RowKey: TypeAlias = int | tuple[int, ...]
+
+CLOCK = " now "
+"""How columns begin that say what the clock shows: what is computed of them is of no use at a later instant."""
+
+_NO_ITEMS = np.empty(0, np.int64)
+_MOST_REMEMBERED = 1 << 20  # results of one function; past it they are computed again
+
+
+def _no_graph(source: object) -> PropertyGraph:
+    raise InternalError("an expression on changes asked for a graph")
+
+
+@dataclass(slots=True)
+class Runtime:
+    dictionary: Dictionary
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    skipped: SkippedRows | None = None
+    shared: dict[object, Any] = field(default_factory=dict)
+    """What several operators look into, by what it is about."""
+    context: Context = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.context = Context(graph=_no_graph, parameters=self.parameters, skipped=self.skipped)
+
+    def refuse(self, error: EvaluationError) -> None:
+        """Skip the row that raised an error, or raise it."""
+        self.context.skip(error)
+
+
+class _Remembered:
+    """Numbers that an expression gives for rows of ids: `number` makes one of a value, and `failed` stands where the
+    expression fails and failing rows are skipped. Equal inputs are evaluated once."""
+
+    def __init__(
+        self,
+        expression: ex.Expression,
+        columns: Sequence[str],
+        runtime: Runtime,
+        number: Callable[[Value], int],
+        failed: int,
+    ) -> None:
+        self._runtime = runtime
+        self._span = expression.span
+        self._number = number
+        self._failed = failed
+        self._reads = _read_columns(expression, columns)
+        self._evaluate = compile_expression(expression, tuple(columns[one] for one in self._reads))
+        self._known: dict[RowKey, int] = {}
+        self._is_timed = any(name.startswith(CLOCK) for name in free_variables(expression))
+
+    def __call__(self, rows: Ids) -> list[int]:
+        known = self._known
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        keys = row_keys(rows, self._reads)
+        spend = self._runtime.context.spend
+        for key in dict.fromkeys(keys):
+            if key not in known:
+                spend(1)
+                known[key] = self._computed(key if isinstance(key, tuple) else (key,))
+        found = [known[key] for key in keys]
+        if self._is_timed:
+            self._known = dict(zip(keys, found, strict=True))
+        return found
+
+    def _computed(self, key: tuple[int, ...]) -> int:
+        decode = self._runtime.dictionary.decode
+        try:
+            return self._number(self._evaluate(tuple([decode(one) for one in key]), self._runtime.context))
+        except EvaluationError as error:
+            self._runtime.refuse(error.located(self._span))
+            return self._failed
+
+
+class RowValues:
+    """An expression over rows of ids, as a vector of ids; `failed` where it fails and failing rows are skipped."""
+
+    def __init__(
+        self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime, failed: int = REFUSED
+    ) -> None:
+        self._pick: int | None = None
+        self._constant: int | None = None
+        match expression:
+            case ex.Variable(name):
+                self._pick = _position(columns, name)
+            case ex.Constant(value):
+                self._constant = runtime.dictionary.encode(value)
+            case _:
+                self._computed = _Remembered(expression, columns, runtime, runtime.dictionary.encode, failed)
+
+    def __call__(self, rows: Ids) -> Ids:
+        if self._pick is not None:
+            return np.ascontiguousarray(rows[:, self._pick])
+        if self._constant is not None:
+            return np.full(len(rows), self._constant, np.int64)
+        return np.array(self._computed(rows), np.int64)
+
+
+class RowPasses:
+    """A condition over rows of ids, as a mask: true, and neither false nor null, nor failing where rows are skipped."""
+
+    def __init__(self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+        self._computed = _Remembered(condition, columns, runtime, lambda value: truth(value) is True, False)
+
+    def __call__(self, rows: Ids) -> Mask:
+        return np.array(self._computed(rows), np.bool_)
+
+
+class ListItems:
+    """What UNWIND makes of rows: which row each item belongs to, and the items' ids."""
+
+    def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+        self._values = RowValues(expression, columns, runtime)
+        self._runtime = runtime
+        self._dictionary = runtime.dictionary
+        self._known: dict[int, Ids] = {}
+
+    def __call__(self, rows: Ids) -> tuple[Ids, Ids]:
+        known = self._known
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        lists = self._values(rows).tolist()
+        for one in dict.fromkeys(lists):
+            if one not in known:
+                known[one] = _NO_ITEMS if one == REFUSED else self._items(self._dictionary.decode(one))
+        items = [known[one] for one in lists]
+        sizes = np.array([len(one) for one in items], np.int64)
+        made = int(sizes.sum())
+        context = self._runtime.context
+        context.spend(made)
+        context.hold(made, rows.shape[1] + 1)
+        return np.repeat(np.arange(len(lists)), sizes), (np.concatenate(items) if items else np.empty(0, np.int64))
+
+    def _items(self, value: Value) -> Ids:
+        if value is None:
+            return np.empty(0, np.int64)
+        return self._dictionary.encode_all(value if isinstance(value, list) else [value])
+
+
+def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:
+    """What identifies the rows as far as these columns go, ready to be looked up."""
+    if len(columns) == 1:
+        single: list[RowKey] = rows[:, columns[0]].tolist()
+        return single
+    if not columns:
+        return [()] * len(rows)
+    return list(zip(*(rows[:, one].tolist() for one in columns), strict=True))
+
+
+def all_of(tests: Iterable[Callable[[Ids], Mask]]) -> Callable[[Ids], Mask] | None:
+    """One test for several; later ones see only the rows that the earlier ones passed."""
+    parts = list(tests)
+    if len(parts) < 2:
+        return parts[0] if parts else None
+
+    def test(rows: Ids) -> Mask:
+        mask = np.ones(len(rows), np.bool_)
+        for part in parts:
+            left = np.flatnonzero(mask)
+            mask[left] = part(rows[left])
+        return mask
+
+    return test
+
+
+def _read_columns(expression: ex.Expression, columns: Sequence[str]) -> list[int]:
+    wanted = free_variables(expression)
+    return [at for at, name in enumerate(columns) if name in wanted]
+
+
+def _position(columns: Sequence[str], name: str) -> int:
+    try:
+        return list(columns).index(name)
+    except ValueError:
+        raise InternalError(f"no column `{name}` among {', '.join(columns) or 'none'}") from None

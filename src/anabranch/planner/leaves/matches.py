@@ -1,0 +1,245 @@
+"""Matches of patterns as leaves: each follows a window, or several, by a matcher.
+
+Law: after any number of ticks, the batches of a leaf add up to the rows that its part of the plan has over what the
+windows and graphs hold now.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from anabranch.algebra.operators import Source, Static, Window
+from anabranch.delta.batch import Batch, Ids, concatenated
+from anabranch.delta.evaluation import evaluate_in_pieces
+from anabranch.delta.log_matcher import LogMatcher
+from anabranch.delta.operators.base import Size
+from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
+from anabranch.delta.trace import Trace
+from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.held import Held
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import Leaf
+from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.budgets import Budgets
+from anabranch.planner.leaves.graph_facts import NOBODY, FactMaker
+from anabranch.planner.patterns.kinds import Component, GraphMatch
+
+Joiner = Literal["auto", "semijoin", "library"]
+
+
+class MatchLeaf(Leaf):
+    """Where matches come from: at one instant they may be far more than the window has facts. `_width` is the number of
+    their columns."""
+
+    _width: int
+
+    def advance(self, tick: Tick) -> Batch:
+        return concatenated(list(self.pieces(tick)), self._width)
+
+    @abstractmethod
+    def pieces(self, tick: Tick) -> Iterator[Batch]: ...
+
+
+class SlidingMatch(MatchLeaf):
+    """Matches of a conjunction in a sliding window, by the log: SPECTRA's job. Work follows what came and left."""
+
+    def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
+        self._window = window
+        self._budgets = budgets
+        self._runtime = runtime
+        self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
+        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+        self._width = conjunction.variables
+
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
+        arrived, left = tick.triples(self._window)
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        try:
+            yield from self.matcher.slide_once(arrived, left, numbers)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    def size(self) -> Size:
+        return self.matcher.size()
+
+
+class WindowMatch(MatchLeaf):
+    """Matches of a conjunction in a window that is mostly replaced from instant to instant: all of them again.
+
+    Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation.
+    State: the matches, or the window's facts where one piece does not hold the matches: these are found twice then."""
+
+    def __init__(
+        self, window: Window, conjunction: Conjunction, joiner: Joiner, budgets: Budgets, runtime: Runtime
+    ) -> None:
+        self._window = window
+        self._conjunction = conjunction
+        self._joiner: Joiner = joiner
+        self._budgets = budgets
+        self._runtime = runtime
+        self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
+        self._held = Held(3)
+        self._width = conjunction.variables
+        self._rows: Ids | None = np.empty((0, self._width), np.int64)  # None: so many that the facts are kept instead
+        self._facts = np.empty((0, 3), np.int64)
+
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
+        if self._rows is not None:
+            leaving = -Batch.entering(self._rows)
+            self._rows = None
+            if len(leaving):
+                yield leaving
+        else:
+            for rows in self._matches():
+                yield -Batch.entering(rows)
+        self._held.slide(*tick.triples(self._window))
+        self._facts = self._held.facts()
+        found = self._matches()
+        first = next(found)
+        yield Batch.entering(first)
+        several = False
+        for rows in found:
+            several = True
+            yield Batch.entering(rows)
+        if not several:
+            self._rows, self._facts = first, self._facts[:0]
+        self._budgets.check(self.size())
+
+    def _matches(self) -> Iterator[Ids]:
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        limit = self._budgets.max_matches
+        try:
+            yield from evaluate_in_pieces(
+                self._conjunction, self._facts, numbers, joiner=self._joiner, max_matches=limit
+            )
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    def size(self) -> Size:
+        rows, cells = (0, 0) if self._rows is None else (len(self._rows), self._rows.nbytes)
+        return Size(rows, cells + self._facts.nbytes + self._held.nbytes)
+
+
+class MergedMatch(MatchLeaf):
+    """Matches of a conjunction in several windows and static graphs, seen as one set of triples.
+
+    State: how often each triple is there, by all its arrivals in all parts; the matcher sees it once.
+    Work: O(arrivals that came and left), and O(graph) when a static graph changes."""
+
+    def __init__(self, parts: Sequence[Source], conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
+        self._parts = tuple(dict.fromkeys(parts))
+        self._budgets = budgets
+        self._runtime = runtime
+        self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
+        self._fits = fitting(conjunction)
+        self._asked: list[list[Any]] = [
+            [runtime.dictionary.decode(place.id) if isinstance(place, Fixed) else None for place in pattern.places]
+            for pattern in conjunction.patterns
+        ]
+        self._counts = Trace(3, (0, 1, 2))
+        self._held = {part: Held(3) for part in self._parts if isinstance(part, Window)}
+        self._static: dict[Source, tuple[Hashable, Ids]] = {}
+        self._width = conjunction.variables
+        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
+        came: list[Ids] = []
+        went: list[Ids] = []
+        for part in self._parts:
+            if isinstance(part, Static):
+                self._refresh(part, tick, came, went)
+            else:
+                arrived, left = tick.triples(part)
+                went.append(self._fits(self._held[part].slide(arrived, left)))
+                came.append(self._fits(arrived))
+        batches = [Batch.entering(one) for one in came] + [-Batch.entering(one) for one in went]
+        touched = self._counts.add(concatenated(batches, 3))
+        removed = touched.rows[(touched.before > 0) & (touched.after == 0)]
+        added = touched.rows[(touched.before == 0) & (touched.after > 0)]
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        try:
+            yield from self.matcher.change_in_pieces(removed, added, numbers)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+        self._budgets.check(self.size())
+
+    def _refresh(self, part: Static, tick: Tick, came: list[Ids], went: list[Ids]) -> None:
+        signature = tick.signature((part,))
+        known = self._static.get(part)
+        if known is not None and known[0] == signature:
+            return
+        if known is not None:
+            went.append(known[1])
+        encode, graph = self._runtime.dictionary.encode, tick.context.triples(part)
+        wanted = dict.fromkeys(triple for terms in self._asked for triple in graph.match(*terms))
+        facts = np.array([[encode(term) for term in triple] for triple in wanted], np.int64).reshape(len(wanted), 3)
+        self._static[part] = (signature, facts)
+        came.append(facts)
+
+    def size(self) -> Size:
+        kept, counts = self.matcher.size(), self._counts.size()
+        held = sum(one.nbytes for one in self._held.values())
+        return Size(kept.rows, kept.bytes + counts.bytes + held)
+
+
+class ElementMatch(MatchLeaf):
+    """Matches of one part of a property-graph pattern. An element that changes is one that leaves and one that comes.
+
+    Work: O(elements that changed) to make facts of them, then what their matches take."""
+
+    def __init__(
+        self,
+        window: Window,
+        match: GraphMatch,
+        component: Component,
+        budgets: Budgets,
+        runtime: Runtime,
+        asked: Mapping[Columns, AskedPairs] = NOBODY,
+    ) -> None:
+        self._window = window
+        self._picks = component.picks
+        self._width = len(component.picks)
+        self._budgets = budgets
+        dictionary, context = runtime.dictionary, runtime.context
+        self._facts = FactMaker(match, dictionary, context, component, asked, budgets.max_bytes)
+        conjunction = component.conjunction
+        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+
+    def pieces(self, tick: Tick) -> Iterator[Batch]:
+        carried = tick.relationships(self._window) if self._facts.follows and not tick.strict else None
+        try:
+            removed, added = self._facts.facts(tick.elements(self._window), carried)
+            for piece in self.matcher.change_in_pieces(removed, added):
+                yield piece.picked(self._picks)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+        self._budgets.check(self.size())
+
+    def size(self) -> Size:
+        kept, trails = self.matcher.size(), self._facts.size()
+        return Size(kept.rows + trails.rows, kept.bytes + trails.bytes)
+
+
+def fitting(conjunction: Conjunction) -> Callable[[Ids], Ids]:
+    """Keep the facts that fit one of the patterns as far as its constants go."""
+    wanted = [
+        [(at, place.id) for at, place in enumerate(pattern.places) if isinstance(place, Fixed)]
+        for pattern in conjunction.patterns
+    ]
+    if not all(wanted):
+        return lambda facts: facts
+
+    def fits(facts: Ids) -> Ids:
+        mask = np.zeros(len(facts), np.bool_)
+        for constants in wanted:
+            own = np.ones(len(facts), np.bool_)
+            for at, constant in constants:
+                own &= facts[:, at] == constant
+            mask |= own
+        return facts if mask.all() else np.ascontiguousarray(facts[mask])
+
+    return fits

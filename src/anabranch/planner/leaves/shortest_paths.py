@@ -1,0 +1,383 @@
+"""Shortest paths as facts, kept up to date with the relationships that they pass.
+
+Law: the paths are exactly those of the graph that the changes so far make (`snapshot.paths.ShortestPaths` from every
+node): of the kind's types, direction and lengths, along relationships that pass its conditions, between nodes that may
+begin and end them and, where somebody asks (`asked_pairs`), are asked about. Of several as short, the one whose
+relationship ids come first, or all. A node has none to itself but the empty one, where that is allowed.
+
+They are searched from one side, the roots: from that on which fewer nodes may stand. When that becomes the other one by
+far, everything is searched anew from there. `delta.paths.shortest` says which roots a change concerns.
+
+State: what `delta.paths.shortest` keeps, the paths by their ends, and by what they pass where that is shown. Work per
+batch: O(elements that changed + paths that came, went or look different now, times their length) and the searches.
+Past a budget of living paths, or of distances, TooManyTrails is raised (BudgetExceeded, where bytes were allotted),
+and the maker is of no more use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.paths.shortest import MOST_CELLS, Edge, Name, Pair, ShortestPaths, TooManyCells
+from anabranch.delta.patterns import BudgetExceeded
+from anabranch.model.union import ElementChanges
+from anabranch.model.values import ElementId, Relationship, Value
+from anabranch.planner.leaves.asked_pairs import AskedPairs
+from anabranch.planner.leaves.walks import Allows, Fact, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkMaker
+from anabranch.planner.patterns.kinds import ShortestKind
+
+_FEWER = 4  # so many times fewer nodes on the other side are worth a new search from there
+
+Ends: TypeAlias = tuple[ElementId, ElementId]
+"""Where a path begins and where it ends."""
+Passed: TypeAlias = tuple[tuple[RelationshipId, ...], tuple[ElementId, ...]]
+"""The relationships and nodes of a path, from the left."""
+
+
+class _Side:
+    """The nodes that may stand at one end. Open: all that have relationships may."""
+
+    def __init__(self, kind: int | None, asked: AskedPairs | None, at: int) -> None:
+        self.kind = kind
+        self.asked = asked
+        self.at = at
+        self.is_open = kind is None and self.asked is None
+        self.members: set[ElementId] = set()
+
+    def admits(self, node_id: ElementId, is_of: Callable[[ElementId, int], bool]) -> bool:
+        """Whether a node of the graph may stand here."""
+        if self.kind is not None and not is_of(node_id, self.kind):
+            return False
+        return self.asked is None or self.asked.is_asked(node_id, self.at)
+
+    def has(self, node_id: ElementId) -> bool:
+        return self.is_open or node_id in self.members
+
+
+class ShortestMaker(WalkMaker[ShortestKind]):
+    """The shortest paths of one kind as facts. `asked` are the pairs of nodes, or nodes at one end, that are asked
+    about, None: all. `most_bytes` is how much distances may take."""
+
+    def __init__(
+        self,
+        kind: ShortestKind,
+        dictionary: Dictionary,
+        number_of: NumberOf,
+        is_of: IsOf = lambda node_id, kind: True,
+        allows: Allows = lambda relationship: True,
+        asked: AskedPairs | None = None,
+        most: int | None = None,
+        most_bytes: int | None = None,
+    ) -> None:
+        super().__init__(kind, dictionary, number_of, is_of, allows, most)
+        self._asked = asked
+        self._most_bytes = most_bytes
+        self._most_cells = MOST_CELLS if most_bytes is None else most_bytes // (4 if kind.every else 8)
+        self._in_pairs = asked is not None and None not in asked.columns
+        # A pair that is asked about has been found by rows that say enough of its nodes.
+        kinds = (None, None) if self._in_pairs else (kind.starts, kind.ends)
+        asks = [asked if asked is not None and column is not None else None for column in kind.asked]
+        self._sides = (_Side(kinds[0], asks[0], 0), _Side(kinds[1], asks[1], 1))
+        self._from_right = self._sides[0].is_open and not self._sides[1].is_open
+        self._search = self._new_search()
+        self._degrees: Counter[ElementId] = Counter()  # of nodes with allowed relationships
+        self._paths: dict[Ends, dict[Passed, Fact]] = {}
+        self._by_node: tuple[dict[ElementId, dict[ElementId, None]], ...] = ({}, {})  # the other ends, by each end
+        self._passing: dict[RelationshipId, dict[Ends, int]] = {}  # where relationships are shown
+        self._through: dict[ElementId, dict[Ends, int]] = {}  # where the nodes between are
+
+    def _new_search(self) -> ShortestPaths:
+        kind, (_, targets) = self._kind, self._ordered(*self._sides)
+        return ShortestPaths(
+            backwards=self._from_right,
+            both_ways=kind.direction == "both",
+            every=kind.every,
+            is_open=targets.is_open,
+            maximum=kind.maximum,
+            most=self._most_cells,
+        )
+
+    def _ordered(self, left: _Side, right: _Side) -> tuple[_Side, _Side]:
+        """The side of the roots first."""
+        return (right, left) if self._from_right else (left, right)
+
+    def _ends(self, root: Name, target: Name) -> Ends:
+        return (target, root) if self._from_right else (root, target)  # type: ignore[return-value]
+
+    def __len__(self) -> int:
+        """How many elements and paths it remembers."""
+        members = sum(len(side.members) for side in self._sides)
+        return members + len(self._relationships) + len(self._nodes) + len(self._search) + self.living
+
+    @property
+    def searches(self) -> int:
+        """How often a root has been searched from."""
+        return self._search.searches
+
+    @property
+    def nbytes(self) -> int:
+        """About how much it keeps."""
+        return super().nbytes + self._search.nbytes
+
+    def facts(self, changes: ElementChanges) -> tuple[list[Fact], list[Fact]]:
+        """The facts that the changes take away, and those that they bring; none is in both."""
+        self._removed, self._added = [], []
+        stale = self._look_again(changes)
+        lifted, laid, new_roots, gone_roots = self._settle_relationships(changes, stale)
+        touched = self._settle_members(changes, new_roots, gone_roots)
+        if self._kind.is_walked:
+            try:
+                self._walk(lifted, laid, new_roots, gone_roots)
+            except TooManyCells as error:
+                if self._most_bytes is not None:
+                    raise BudgetExceeded("bytes", self._most_bytes) from None
+                raise TooManyTrails(error.most) from None
+        self._show_again(stale)
+        self._settle_empty({node_id: node_id in self._nodes for node_id in touched})
+        return self._removed, self._added
+
+    # --- what the graph is ---
+
+    def _look_again(self, changes: ElementChanges) -> dict[Ends, None]:
+        """Take in the nodes; paths through those that look different now are given back."""
+        stale: dict[Ends, None] = {}
+        for before, after in changes.nodes:
+            if after is not None:
+                self._nodes[after.id] = after
+                stale.update(dict.fromkeys(self._through.get(after.id, ())))
+            elif before is not None:
+                self._nodes.pop(before.id, None)
+        return stale
+
+    def _settle_relationships(
+        self, changes: ElementChanges, stale: dict[Ends, None]
+    ) -> tuple[list[Relationship], list[Relationship], set[ElementId], set[ElementId]]:
+        """Relationships that go and that come, and nodes that get their first and lose their last one."""
+        lifted: list[Relationship] = []
+        laid: list[Relationship] = []
+        touched: dict[ElementId, int] = {}
+        for was, now in changes.relationships:
+            one = was if now is None else now
+            known = None if one is None else self._relationships.get(one.id)
+            if now is not None and self._is_allowed(now):
+                self._relationships[now.id] = now
+                stale.update(dict.fromkeys(self._passing.get(now.id, ())))
+                if known is not None and (known.source, known.target) == (now.source, now.target):
+                    continue
+                laid.append(now)
+            elif known is not None:
+                del self._relationships[known.id]
+            if known is not None:
+                lifted.append(known)
+        for relationships, weight in ((lifted, -1), (laid, 1)):
+            for relationship in relationships:
+                for end in (relationship.source, relationship.target):
+                    touched.setdefault(end, self._degrees[end])
+                    self._degrees[end] += weight
+        new = {end for end, before in touched.items() if not before and self._degrees[end]}
+        gone = {end for end, before in touched.items() if before and not self._degrees[end]}
+        for end in touched:
+            if not self._degrees[end]:
+                del self._degrees[end]
+        return lifted, laid, new, gone
+
+    def _settle_members(
+        self, changes: ElementChanges, new_roots: set[ElementId], gone_roots: set[ElementId]
+    ) -> dict[ElementId, None]:
+        """Settle who may stand where, and with that who is a root and who is wanted; nodes of which something about
+        that may have changed are given back."""
+        touched: dict[ElementId, None] = {}
+        for before, after in changes.nodes:
+            one = before if after is None else after
+            if one is not None:
+                touched[one.id] = None
+        pairs = self._asked.take() if self._asked is not None else ()
+        for pair in pairs:
+            touched.update(dict.fromkeys(one for one in pair if one is not None))
+        roots, _ = self._ordered(*self._sides)
+        if not roots.is_open:
+            new_roots.clear()
+            gone_roots.clear()
+        for side in self._sides:
+            if side.is_open:
+                continue
+            for node_id in touched:
+                is_member = node_id in self._nodes and side.admits(node_id, self._is_of)
+                if is_member == (node_id in side.members):
+                    continue
+                (side.members.add if is_member else side.members.discard)(node_id)
+                if side is roots:
+                    (new_roots if is_member else gone_roots).add(node_id)
+                elif is_member and not self._in_pairs:
+                    self._search.want(None, node_id)
+                elif not self._in_pairs:
+                    self._search.unwant(None, node_id)
+                if not is_member:
+                    self._drop_all(node_id, self._sides.index(side))
+        if self._in_pairs:
+            self._settle_pairs(pairs)
+        for root in gone_roots if roots.is_open else ():
+            self._drop_all(root, int(self._from_right))
+        return touched
+
+    def _settle_pairs(self, pairs: Iterable[tuple[ElementId | None, ElementId | None]]) -> None:
+        """Pairs that somebody asks about now, or nobody any more."""
+        assert self._asked is not None
+        for left, right in pairs:
+            if left is None or right is None:
+                continue
+            root, target = (right, left) if self._from_right else (left, right)
+            if self._asked.has(left, right):
+                self._search.want(root, target)
+            else:
+                self._search.unwant(root, target)
+                self._drop((left, right))
+
+    # --- searching ---
+
+    def _walk(
+        self,
+        lifted: list[Relationship],
+        laid: list[Relationship],
+        new_roots: set[ElementId],
+        gone_roots: set[ElementId],
+    ) -> None:
+        if self._is_to_turn():
+            found = {self._ends(*pair): None for pair in self._turned()}
+            for ends in [ends for ends in self._paths if ends not in found]:
+                self._drop(ends)
+        else:
+            removed, added = [_key(one) for one in lifted], [self._edge(one) for one in laid]
+            found = {self._ends(*pair): None for pair in self._search.change(removed, added, gone_roots, new_roots)}
+        for ends in found:
+            self._find(ends)
+
+    def _is_to_turn(self) -> bool:
+        """Whether far fewer nodes may stand on the other side."""
+        here, there = (len(side.members) for side in self._ordered(*self._sides))
+        return not any(side.is_open for side in self._sides) and _FEWER * (there + 1) < here
+
+    def _edge(self, relationship: Relationship) -> Edge:
+        source, target = relationship.source, relationship.target
+        return Edge(_key(relationship), *((target, source) if self._kind.direction == "in" else (source, target)))
+
+    def _turned(self) -> list[Pair]:
+        """Search from the other side from now on; all pairs that have paths."""
+        searches = self._search.searches
+        self._from_right = not self._from_right
+        self._search = self._new_search()
+        self._search.searches = searches
+        roots, targets = self._ordered(*self._sides)
+        if self._in_pairs and self._asked is not None:
+            for left, right in self._asked.pairs():
+                self._search.want(*((right, left) if self._from_right else (left, right)))
+        else:
+            for target in targets.members:
+                self._search.want(None, target)
+        return self._search.change((), map(self._edge, self._relationships.values()), (), roots.members)
+
+    def _find(self, ends: Ends) -> None:
+        """The paths between two ends, as they are now."""
+        root, target = ends[::-1] if self._from_right else ends
+        before = self._paths.get(ends, _NO_PATHS)
+        now: dict[Passed, Fact] = {}
+        for passed in self._found(root, target):
+            fact = before.get(passed)
+            if fact is None:
+                if self._living >= self._most:
+                    raise TooManyTrails(self._most)
+                fact = self._new_fact(*passed)
+                self._index(ends, passed, 1)
+            now[passed] = fact
+        for passed, fact in before.items():
+            if passed not in now:
+                self._removed.append(fact)
+                self._index(ends, passed, -1)
+        self._hold(ends, now)
+
+    def _found(self, root: ElementId, target: ElementId) -> Iterator[Passed]:
+        if self._sides[0].has(self._ends(root, target)[0]) and self._sides[1].has(self._ends(root, target)[1]):
+            for keys, nodes in self._search.paths(root, target):
+                yield tuple(key[1] for key in keys), tuple(nodes)  # type: ignore[arg-type]
+
+    def _hold(self, ends: Ends, now: dict[Passed, Fact]) -> None:
+        if now:
+            self._paths[ends] = now
+        elif ends in self._paths:
+            del self._paths[ends]
+        for at, index in enumerate(self._by_node):
+            one, other = ends[at], ends[1 - at]
+            if now:
+                index.setdefault(one, {})[other] = None
+            elif one in index:
+                index[one].pop(other, None)
+                if not index[one]:
+                    del index[one]
+
+    def _drop_all(self, node_id: ElementId, at: int) -> None:
+        """All paths that begin (0) or end (1) at a node."""
+        for other in list(self._by_node[at].get(node_id, ())):
+            self._drop((other, node_id) if at else (node_id, other))
+
+    def _drop(self, ends: Ends) -> None:
+        for passed, fact in self._paths.get(ends, _NO_PATHS).items():
+            self._removed.append(fact)
+            self._index(ends, passed, -1)
+        self._hold(ends, {})
+
+    def _index(self, ends: Ends, passed: Passed, weight: int) -> None:
+        relationships, nodes = passed
+        self._living += weight
+        self._passed += weight * len(relationships)
+        if self._kind.shown:
+            _count(self._passing, relationships, ends, weight)
+        if self._kind.between:
+            _count(self._through, nodes[1:-1], ends, weight)
+
+    # --- facts ---
+
+    def _shown(self, relationships: list[Relationship]) -> Value:
+        return relationships[0] if self._kind.single else super()._shown(relationships)
+
+    def _show_again(self, stale: Iterable[Ends]) -> None:
+        """Paths that pass an element which looks different now."""
+        for ends in stale:
+            paths = self._paths.get(ends, _NO_PATHS)
+            for passed, fact in paths.items():
+                paths[passed] = self._shown_again(fact, *passed)
+
+    def _may_stay(self, node_id: ElementId) -> bool:
+        if not all(side.has(node_id) for side in self._sides):
+            return False
+        return not self._in_pairs or self._asked is None or self._asked.has(node_id, node_id)
+
+
+def _key(relationship: Relationship) -> tuple[bool, RelationshipId]:
+    """What orders relationships: as `snapshot.paths` does."""
+    return isinstance(relationship.id, str), relationship.id
+
+
+def _count(
+    index: dict[RelationshipId, dict[Ends, int]] | dict[ElementId, dict[Ends, int]],
+    keys: Iterable[RelationshipId],
+    ends: Ends,
+    weight: int,
+) -> None:
+    held: dict[RelationshipId, dict[Ends, int]] = index  # type: ignore[assignment]
+    for key in keys:
+        counts = held.get(key)
+        if counts is None:
+            counts = held[key] = {}
+        number = counts.get(ends, 0) + weight
+        if number:
+            counts[ends] = number
+            continue
+        del counts[ends]
+        if not counts:
+            del held[key]
+
+
+_NO_PATHS: dict[Passed, Fact] = {}

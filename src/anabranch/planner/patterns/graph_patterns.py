@@ -1,0 +1,270 @@
+"""A pattern of a property graph as facts and conjunctions of facts, which is what matchers take.
+
+The facts are those of `kinds.py`.
+
+Law: the matches of the components, joined without condition, without those in which two of the relationships named in
+`different` are the same or two of the columns named in `disjoint` have one in common, and then filtered by `kept`, are
+the matches of the plain reading of the pattern and its conditions (bag equality), given as the columns that are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra.operators import Pattern, RelationshipPattern
+from anabranch.algebra.walk import conjuncts, is_volatile
+from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place
+from anabranch.model.values import Value
+from anabranch.planner.patterns.element_conditions import ElementConditions, Hop, hops_of
+from anabranch.planner.patterns.kinds import (
+    WIDTH,
+    Component,
+    GraphMatch,
+    Kind,
+    NamedPath,
+    NodeKind,
+    RelationshipKind,
+    ShortestKind,
+    TrailKind,
+)
+from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
+from anabranch.snapshot.variables import free_variables
+
+NO_PARAMETERS: Mapping[str, Value] = {}
+
+
+def plan_pattern(
+    pattern: Pattern,
+    conditions: Sequence[ex.Expression] = (),
+    needed: frozenset[str] | None = None,
+    parameters: Mapping[str, Value] = NO_PARAMETERS,
+    trails: bool = True,
+    asked: frozenset[str] = frozenset(),
+) -> GraphMatch | str:
+    """How the pattern and the conditions on its matches (all must be true) are matched, or why it cannot be done.
+
+    `needed` are the columns that somebody reads of the rows that pass; those that the kept conditions read come along.
+    None: all. `parameters` are those of the query, as far as they are known. `trails`: whether these may be kept.
+    `asked` are node variables that the rows say something about with which the matches will be joined.
+    """
+    reason = _reason_against(pattern, trails, parameters)
+    return reason or _Planning(pattern, conditions, needed, parameters, asked).match()
+
+
+def _reason_against(pattern: Pattern, trails: bool, parameters: Mapping[str, Value]) -> str | None:
+    nodes = {node.variable for path in pattern.paths for node in path.nodes}
+    relationships: set[str] = set()
+    for path in pattern.paths:
+        for one in path.relationships:
+            if one.where is not None and is_volatile(one.where):
+                return "conditions inside of a relationship pattern read the clock or chance"
+            if path.where is not None:
+                return "a condition on a shortest path as a whole is asked while it is searched for"
+            if path.kind != "trail":
+                reason = _reason_against_shortest(one, trails, parameters)
+                if reason is not None:
+                    return reason
+            if one.length is not None and not trails:
+                return "relationships of variable length are searched for anew: too many of them to be kept"
+            if one.where is not None and one.length is None and path.kind == "trail":
+                return "conditions inside of a relationship pattern are tested anew"
+            if one.variable in relationships or one.variable in nodes:
+                return f"`{one.variable}` stands for two elements of one pattern"
+            relationships.add(one.variable)
+    return None
+
+
+def _reason_against_shortest(one: RelationshipPattern, trails: bool, parameters: Mapping[str, Value]) -> str | None:
+    if not trails:
+        return "shortest paths are searched for anew: too many of them to be kept"
+    if one.length is not None and one.length[0] > 1:
+        return f"shortest paths of {one.length[0]} relationships and more are searched for anew"
+    for part in conjuncts(one.where):
+        if free_variables(part) != {one.variable} or not is_about_the_row_alone(part):
+            return "conditions on each relationship of a shortest path read the rest of the row"
+        if not never_fails(part, frozenset({one.variable}), parameters):
+            return "conditions on each relationship of a shortest path may fail"
+    return None
+
+
+class _Planning:
+    """The way from a pattern to its match: first what is asked of each element, then the components."""
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        conditions: Sequence[ex.Expression],
+        needed: frozenset[str] | None,
+        parameters: Mapping[str, Value],
+        asked: frozenset[str],
+    ) -> None:
+        self._pattern = pattern
+        self._asked = asked
+        self._hops = hops_of(pattern)
+        self._own = ElementConditions(pattern, self._hops, parameters)
+        self._own.take((pattern.where, *conditions))
+        self._walked = frozenset(hop.variable for hop in self._hops if hop.is_trail or hop.is_shortest)
+        self._kinds: dict[tuple[object, ...], Kind] = {}
+        self._groups = self._connected()
+        # Shortest paths may pass what others pass: they are what the graph says.
+        others = [hop for hop in self._hops if not hop.is_shortest]
+        pairs = [pair for pair in combinations(others, 2) if _may_be_the_same(*pair)]
+        self._disjoint = [pair for pair in pairs if any(hop.is_trail for hop in pair)]
+        self._pairs = [pair for pair in pairs if pair not in self._disjoint]
+        self._apart = [pair for pair in self._pairs if self._groups[pair[0].source] != self._groups[pair[1].source]]
+        self._shown = self._all_shown(pattern.columns if needed is None else needed)
+
+    def match(self) -> GraphMatch:
+        groups = dict.fromkeys(self._groups.values())
+        components = tuple(self._component(group) for group in groups)
+        different, disjoint = (
+            tuple((one.variable, other.variable) for one, other in pairs) for pairs in (self._apart, self._disjoint)
+        )
+        kinds, kept = tuple(self._kinds.values()), tuple(self._own.kept)
+        return GraphMatch(kinds, components, different, disjoint, self._paths(), kept, tuple(self._own.alike))
+
+    # --- what is asked of each element ---
+
+    def _all_shown(self, needed: Iterable[str]) -> frozenset[str]:
+        """The elements whose content somebody wants to see: whoever reads the rows, a condition, a path."""
+        wanted = set(needed)
+        for part in self._own.kept:
+            wanted |= free_variables(part)
+        self._named = [path for path in self._pattern.paths if path.variable is not None and path.variable in wanted]
+        for path in self._named:
+            wanted.update(node.variable for node in path.nodes)
+            wanted.update(one.variable for one in path.relationships)
+        self._between = frozenset(
+            one.variable
+            for path in self._named
+            for one in path.relationships
+            if one.length is not None and one.variable in self._walked
+        )
+        for one, other in (*self._apart, *self._disjoint):
+            wanted |= {one.variable, other.variable}
+        return frozenset(wanted & (self._own.elements | self._walked))
+
+    def _paths(self) -> tuple[NamedPath, ...]:
+        return tuple(
+            NamedPath(
+                path.variable or "",
+                tuple(node.variable for node in path.nodes),
+                tuple(one.variable for one in path.relationships),
+                tuple(_between(one.variable) if one.variable in self._between else None for one in path.relationships),
+            )
+            for path in self._named
+        )
+
+    def _node_kind(self, name: str) -> int:
+        labels, conditions = tuple(sorted(self._own.labels[name])), tuple(self._own.early[name])
+        shown, called = name in self._shown, name if conditions else ""
+        key = ("node", labels, shown, conditions, called)
+        return self._kinds.setdefault(key, NodeKind(len(self._kinds) + 1, labels, shown, conditions, called)).number
+
+    def _end_kind(self, name: str) -> int | None:
+        """The kind of the nodes at which a walk may begin or end; None: any."""
+        return self._node_kind(name) if self._own.labels[name] or self._own.early[name] else None
+
+    def _relationship_kind(self, hop: Hop) -> int:
+        name, conditions = hop.variable, self._own.early[hop.variable]
+        types, both = tuple(sorted(hop.pattern.types)), hop.pattern.direction == "both"
+        shown, called = name in self._shown, name if conditions else ""
+        key = ("relationship", types, both, shown, tuple(conditions), called)
+        kind = RelationshipKind(len(self._kinds) + 1, types, both, shown, tuple(conditions), called)
+        return self._kinds.setdefault(key, kind).number
+
+    def _trail_kind(self, hop: Hop) -> int:
+        assert hop.pattern.length is not None
+        name = hop.variable
+        starts, ends = self._end_kind(hop.source), self._end_kind(hop.target)
+        types, direction = tuple(sorted(hop.pattern.types)), hop.pattern.direction
+        each, same = tuple(self._own.each[name]), tuple(self._own.same[name])
+        shown, between = name in self._shown, name in self._between
+        once, circle = hop.pattern.once, hop.pattern.once and hop.source == hop.target
+        asked = (types, direction, *hop.pattern.length, shown, between, each, same, starts, ends, once, circle)
+        return self._kinds.setdefault(("trail", *asked), TrailKind(len(self._kinds) + 1, *asked)).number
+
+    def _shortest_kind(self, hop: Hop) -> int:
+        name, length = hop.variable, hop.pattern.length
+        starts, ends = self._end_kind(hop.source), self._end_kind(hop.target)
+        types, direction = tuple(sorted(hop.pattern.types)), hop.pattern.direction
+        every, single = hop.kind == "all-shortest", length is None
+        minimum, maximum = (1, 1) if length is None else length
+        each = tuple((name, part) for part in conjuncts(hop.pattern.where))
+        shown, between = name in self._shown, name in self._between
+        columns = tuple(end if end in self._asked else None for end in (hop.source, hop.target))
+        asked = (types, direction, minimum, maximum, every, single, shown, between, each, starts, ends, columns)
+        kind = ShortestKind(len(self._kinds) + 1, *asked)  # type: ignore[arg-type]
+        return self._kinds.setdefault(("shortest", *asked), kind).number
+
+    def _kind_of(self, hop: Hop) -> int:
+        if hop.is_shortest:
+            return self._shortest_kind(hop)
+        return self._trail_kind(hop) if hop.is_trail else self._relationship_kind(hop)
+
+    # --- components ---
+
+    def _connected(self) -> dict[str, str]:
+        """For each node variable, the first one that it is connected with."""
+        groups = {name: name for name in self._own.labels}
+        for hop in self._hops:
+            one, other = groups[hop.source], groups[hop.target]
+            if one != other:
+                groups = {name: one if group == other else group for name, group in groups.items()}
+        return groups
+
+    def _component(self, group: str) -> Component:
+        numbers: dict[tuple[str, str], int] = {}
+
+        def free(what: str, name: str) -> Free:
+            return Free(numbers.setdefault((what, name), len(numbers)))
+
+        hops = [hop for hop in self._hops if self._groups[hop.source] == group]
+        pairs = [pair for pair in self._pairs if self._groups[pair[0].source] == group and pair not in self._apart]
+        compared = {hop.variable for pair in pairs for hop in pair}
+        patterns = []
+        for hop in hops:
+            name, shown = hop.variable, hop.variable in self._shown
+            # The content says which relationship it is, unless others are compared with it that are not shown.
+            identity: Place = free("identity", name) if not shown or name in compared else None
+            content: Place = free("content", name) if shown else None
+            if hop.is_trail or hop.is_shortest:
+                identity = content or identity
+                content = free("between", name) if name in self._between else None
+            kind = Fixed(self._kind_of(hop))
+            ends = (free("identity", hop.source), free("identity", hop.target))
+            patterns.append(FactPattern((ends[0], kind, ends[1], identity, content)))
+        for name in (name for name, its_group in self._groups.items() if its_group == group):
+            shown = name in self._shown
+            if shown or self._own.labels[name] or self._own.early[name] or not hops:
+                shows: Place = free("content", name) if shown else None
+                kind = Fixed(self._node_kind(name))
+                patterns.append(FactPattern((free("identity", name), kind, shows, None, None)))
+        different = tuple((numbers["identity", a.variable], numbers["identity", b.variable]) for a, b in pairs)
+        columns = tuple(_column(what, name) for what, name in numbers)
+        return Component(Conjunction(WIDTH, tuple(patterns), len(numbers), different), columns)
+
+
+def _between(trail: str) -> str:
+    """The column of the nodes on a trail's way."""
+    return f" between {trail}"
+
+
+def _column(what: str, name: str) -> str | None:
+    """The column that a variable of a conjunction gives."""
+    match what:
+        case "content":
+            return name
+        case "between":
+            return _between(name)
+    return None
+
+
+def _may_be_the_same(one: Hop, other: Hop) -> bool:
+    """A relationship has one type; a trail that is found once takes none from others."""
+    if one.pattern.once or other.pattern.once:
+        return False
+    types, others = one.pattern.types, other.pattern.types
+    return not types or not others or not frozenset(types).isdisjoint(others)

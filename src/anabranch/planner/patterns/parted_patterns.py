@@ -1,0 +1,59 @@
+"""A pattern in which shortest paths stand beside other relationships falls into these two parts: the others say which
+shortest paths are asked for.
+
+    Pattern(others + shortest)  =  Join(Pattern(others), Pattern(shortest))
+
+Law: they share nodes alone, by their variables, and look at the same graph. Shortest paths may pass what others pass,
+so that nothing has to differ between the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra.operators import PathPattern, Pattern
+from anabranch.algebra.walk import conjuncts
+from anabranch.snapshot.variables import free_variables
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """The two parts, which columns somebody looks at of each, and the conditions on each; `conditions` are those that
+    read both."""
+
+    others: Pattern
+    shortest: Pattern
+    needed: tuple[frozenset[str], frozenset[str]]
+    own: tuple[tuple[ex.Expression, ...], tuple[ex.Expression, ...]]
+    conditions: tuple[ex.Expression, ...]
+
+
+def parted(pattern: Pattern, conditions: Sequence[ex.Expression], needed: frozenset[str] | None) -> Parted | None:
+    """The two parts, where the others say something about an end of a shortest path."""
+    hops = [path for path in pattern.paths if path.relationships and path.kind == "trail"]
+    shortest = [path for path in pattern.paths if path.kind != "trail"]
+    met, ends = _nodes(hops), _nodes(shortest)
+    if met.isdisjoint(ends):
+        return None
+    # What the shortest paths say of the labels of nodes that the others meet is said to the others too.
+    said = [PathPattern((node,)) for path in shortest for node in path.nodes if node.variable in met and node.labels]
+    alone = [path for path in pattern.paths if not path.relationships]
+    beside = [path for path in alone if path.variable is None and path.nodes[0].variable in ends - met]
+    others = replace(
+        pattern, paths=(*hops, *(path for path in alone if path not in beside), *dict.fromkeys(said)), where=None
+    )
+    rest = replace(pattern, paths=(*shortest, *beside), where=None)
+    columns = frozenset(others.columns), frozenset(rest.columns)
+    parts = [part for one in (pattern.where, *conditions) for part in conjuncts(one)]
+    own = tuple(part for part in parts if free_variables(part) <= columns[0])
+    its = tuple(part for part in parts if part not in own and free_variables(part) <= columns[1])
+    both = tuple(part for part in parts if part not in own and part not in its)
+    read = frozenset(pattern.columns) if needed is None else needed
+    read = read.union(columns[0] & columns[1], *map(free_variables, both))
+    return Parted(others, rest, (read & columns[0], read & columns[1]), (own, its), both)
+
+
+def _nodes(paths: Iterable[PathPattern]) -> set[str]:
+    return {node.variable for path in paths for node in path.nodes}

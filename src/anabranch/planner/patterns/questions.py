@@ -1,0 +1,180 @@
+"""Questions about plans that the planner asks.
+
+Invariant: they look at the plan alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from itertools import chain
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.algebra import triples as tr
+from anabranch.algebra.walk import is_volatile, read_by, sources, static_graphs, walk
+from anabranch.model.temporal import Duration
+from anabranch.optimizer.support.rebuild import everywhere, source_of
+from anabranch.snapshot.variables import free_variables
+
+
+def has_argument(operator: op.Operator) -> bool:
+    """Whether a part of a subquery depends on the row outside."""
+    return isinstance(operator, op.Argument) or any(map(has_argument, operator.inputs))
+
+
+def is_volatile_itself(operator: op.Operator) -> bool:
+    """Whether the operator's own expressions read the clock or chance."""
+    return any(is_volatile(one) for one in _expressions(operator))
+
+
+def reads_windows_itself(operator: op.Operator) -> bool:
+    """Whether the operator or a subquery in its expressions reads a window."""
+    nodes = chain((operator,), *map(walk, _expressions(operator)))
+    return any(isinstance(source, op.Window) for node in nodes for source in read_by(node))
+
+
+def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
+    """The expressions of an operator itself, not of its inputs."""
+    pending: list[object] = [getattr(operator, one.name) for one in fields(operator)]
+    while pending:
+        item = pending.pop()
+        match item:
+            case ex.Expression():
+                yield item
+            case op.OrderKey(expression):
+                yield expression
+            case tuple():
+                pending.extend(item)
+
+
+def links_of(operator: op.Operator) -> tuple[ex.Links, ...]:
+    """The links about whose connectivity an operator's own expressions ask."""
+    nodes = chain.from_iterable(map(walk, _expressions(operator)))
+    return tuple(dict.fromkeys(node.links for node in nodes if isinstance(node, ex.Connected | ex.Component)))
+
+
+def reads_static(operator: op.Operator) -> bool:
+    return bool(static_graphs(operator))
+
+
+def says_the_same(part: tr.StaticPart) -> bool:
+    """Whether the other way of a static part is the same plan over static graphs and windows together: then it is right
+    at all times, and the static way only a short cut."""
+
+    def static_alone(item: object) -> object:
+        if not isinstance(item, op.Merged):
+            return item
+        return source_of(tuple(one for one in item.parts if isinstance(one, op.Static)))
+
+    return part.otherwise is not None and everywhere(part.otherwise, static_alone) == part.plan
+
+
+def bare(plan: op.Operator) -> op.Operator:
+    """A subquery of which only the existence of rows is asked: what it shows and in which order does not matter."""
+    while isinstance(plan, op.Project | op.Distinct | op.Order):
+        plan = plan.input
+    return plan
+
+
+def path_meets_others(
+    left: op.Operator, right: op.Operator, needed: Mapping[int, frozenset[str]], several: bool
+) -> bool:
+    """Whether a named path on the right passes elements of the left that may look different there: the path then shows
+    what both sources say of them. `several`: the rows outside, which the left may be, come from several sources."""
+    while isinstance(right, op.Filter):
+        right = right.input
+    if not isinstance(right, op.Pattern):
+        return False
+    wanted = needed.get(id(right), frozenset(right.columns))
+    named = [path for path in right.paths if path.variable in wanted]
+    passed = {node.variable for path in named for node in path.nodes}
+    passed |= {one.variable for path in named for one in path.relationships}
+    return not passed.isdisjoint(left.columns) and meets_others(left, right, several)
+
+
+def meets_others(left: op.Operator, right: op.Pattern, several: bool) -> bool:
+    """Whether elements of the left may look different to the pattern on the right: it is from another source."""
+    return bool(set(sources(left)) - {right.source}) or (several and has_argument(left))
+
+
+def binds_shortest(left: op.Operator, right: op.Operator) -> bool:
+    """Whether the left has columns for the relationships of a shortest path on the right."""
+    named = {one.variable for path in _shortest(right) for one in path.relationships}
+    return not named.isdisjoint(left.columns)
+
+
+def shortest_reads_others(left: op.Operator, right: op.Operator) -> bool:
+    """Whether the conditions along a shortest path on the right, or on all of it, read columns of the left."""
+    read: frozenset[str] = frozenset()
+    for path in _shortest(right):
+        read |= _read(one for one in (path.where, *(step.where for step in path.relationships)) if one is not None)
+    return not read.isdisjoint(left.columns)
+
+
+def searches_again(pattern: op.Operator) -> bool:
+    """Whether the plain evaluator has to search for shortest paths of a pattern at each instant."""
+    return any(
+        path.where is not None or any(one.length is not None and one.length[0] > 1 for one in path.relationships)
+        for path in _shortest(pattern)
+    )
+
+
+def asks_for_shortest(left: op.Operator, right: op.Operator) -> bool:
+    """Whether the left says where a shortest path on the right begins or ends."""
+    ends = {node.variable for path in _shortest(right) for node in path.nodes}
+    return not ends.isdisjoint(left.columns)
+
+
+def _shortest(pattern: op.Operator) -> list[op.PathPattern]:
+    while isinstance(pattern, op.Filter):
+        pattern = pattern.input
+    return [path for path in pattern.paths if path.kind != "trail"] if isinstance(pattern, op.Pattern) else []
+
+
+def needed_columns(plan: op.Operator, wanted: frozenset[str] | None = None) -> dict[int, frozenset[str]]:
+    """For each pattern of a property graph, by its id, the columns that somebody looks at; of the plan itself, all."""
+    found: dict[int, frozenset[str]] = {}
+    _need(plan, frozenset(plan.columns) if wanted is None else wanted, found)
+    return found
+
+
+def _need(plan: op.Operator, wanted: frozenset[str], found: dict[int, frozenset[str]]) -> None:
+    match plan:
+        case op.Pattern():
+            found[id(plan)] = found.get(id(plan), frozenset()) | wanted
+            return
+        case op.Project(below, items):
+            inputs = [(below, _read(expression for _, expression in items))]
+        case op.Filter(below, condition):
+            inputs = [(below, wanted | _read((condition,)))]
+        case op.Extend(below, column, expression) | op.Unwind(below, column, expression):
+            inputs = [(below, wanted - {column} | _read((expression,)))]
+        case op.Aggregate(below, keys, aggregates):
+            arguments = [argument for _, call in aggregates for argument in call.arguments]
+            inputs = [(below, _read([*(expression for _, expression in keys), *arguments]))]
+        case op.Order(below, keys):
+            inputs = [(below, wanted | _read(key.expression for key in keys))]
+        case op.Join(left, right, condition) | op.LeftJoin(left, right, condition):
+            shared = frozenset(left.columns) & frozenset(right.columns)
+            read = wanted | shared | _read(() if condition is None else (condition,))
+            if isinstance(right, op.Pattern):  # whose conditions may read columns of the left
+                read |= _read(one for one in (right.where, *(path.where for path in right.paths)) if one is not None)
+            inputs = [(left, read), (right, read)]
+        case _:
+            inputs = [(below, frozenset(below.columns)) for below in plan.inputs]
+    for below, names in inputs:
+        _need(below, names & frozenset(below.columns), found)
+    for expression in _expressions(plan):
+        for node in walk(expression):
+            if isinstance(node, ex.Exists):
+                _need(node.plan, frozenset(), found)
+
+
+def _read(expressions: Iterable[ex.Expression]) -> frozenset[str]:
+    return frozenset(name for expression in expressions for name in free_variables(expression))
+
+
+def seconds(duration: Duration) -> float:
+    """About how long it is."""
+    return (duration.months * 30.44 + duration.days) * 86_400 + duration.seconds + duration.nanoseconds / 1e9

@@ -1,0 +1,133 @@
+"""Operators that need no decision: how each is made from the specs below it.
+
+Invariant: a spec's columns are what its operator gives, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.delta.batch import NULL, REFUSED
+from anabranch.delta.operators.distinct import Distinct
+from anabranch.delta.operators.rowwise import Extended, Filtered, NetChanges, Picked, Projected, Unwound
+from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
+from anabranch.planner.flow.spec import Part, Spec
+from anabranch.planner.leaves.graph_facts import nothing_shared, path_values
+from anabranch.planner.patterns.kinds import NamedPath
+from anabranch.planner.specs.conditions import require_pure
+from anabranch.planner.specs.values import canonical_order
+
+
+def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) -> Spec:
+    """The same rows with exactly these columns, in this order."""
+    if spec.columns == columns:
+        return spec
+    picks = [spec.index(name) for name in columns]
+    return Spec(spec.name, lambda _: Picked(picks), columns, (spec,), about, picks=True)
+
+
+def netted(spec: Spec, about: op.Operator | None) -> Spec:
+    """The same rows; what is taken back and given again in one instant is no change."""
+    return Spec(spec.name, lambda _: NetChanges(spec.width), spec.columns, (spec,), about, picks=True)
+
+
+def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
+    """The rows with a null in each column that nobody looks at."""
+    lacking = [(name, ex.Constant(None)) for name in columns if name not in spec.columns]
+    return extended(spec, lacking, about) if lacking else spec
+
+
+def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
+    def make(runtime: Runtime) -> Part:
+        return Filtered(spec.width, RowPasses(condition, spec.columns, runtime))
+
+    return Spec("Filtered", make, spec.columns, (spec,), about, says=(("", condition),))
+
+
+def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None) -> Spec:
+    for _, expression in items:
+        require_pure(expression)
+    return keyed(spec, items, about, REFUSED)
+
+
+def keyed(
+    spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None, failed: int = NULL
+) -> Spec:
+    """The rows with more columns that a join compares; null, which joins nothing, where an expression fails."""
+
+    def make(runtime: Runtime) -> Part:
+        return Extended(spec.width, [RowValues(expression, spec.columns, runtime, failed) for _, expression in items])
+
+    columns = (*spec.columns, *(name for name, _ in items))
+    return Spec("Extended", make, columns, (spec,), about, says=tuple(items))
+
+
+def projected(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator) -> Spec:
+    for _, expression in items:
+        require_pure(expression)
+
+    def make(runtime: Runtime) -> Part:
+        return Projected([RowValues(expression, spec.columns, runtime) for _, expression in items])
+
+    return Spec("Projected", make, tuple(name for name, _ in items), (spec,), about, says=tuple(items))
+
+
+def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Operator) -> Spec:
+    """A column of lists of one as the list of their items; null as the empty list."""
+    item = " item"
+    lists = ex.Call("coalesce", (ex.Variable(column), ex.ListOf(())))
+    flat = ex.Comprehension(item, lists, None, ex.Subscript(ex.Variable(item), ex.Constant(0)))
+    items = [(name, flat if name == column else ex.Variable(name)) for name in columns]
+    return projected(spec, items, about)
+
+
+def unwound(spec: Spec, column: str, expression: ex.Expression, about: op.Operator) -> Spec:
+    require_pure(expression)
+
+    def make(runtime: Runtime) -> Part:
+        return Unwound(spec.width, ListItems(expression, spec.columns, runtime))
+
+    return Spec("Unwound", make, (*spec.columns, column), (spec,), about)
+
+
+def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
+    def make(runtime: Runtime) -> Part:
+        if terms:
+            return Distinct(spec.width, None, None)
+        return Distinct(spec.width, runtime.dictionary.identities, canonical_order(runtime))
+
+    return Spec("Distinct", make, spec.columns, (spec,), about)
+
+
+def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
+    """Rows whose two columns are not the same relationship."""
+    left, right = spec.index(one), spec.index(other)
+
+    def make(runtime: Runtime) -> Part:
+        same = runtime.dictionary.identities
+        return Filtered(spec.width, lambda rows: same(rows[:, left]) != same(rows[:, right]))
+
+    return Spec("Filtered", make, spec.columns, (spec,), about, says=_differ(one, other))
+
+
+def disjoint(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
+    """Rows whose two columns, of relationships or trails, have no relationship in common."""
+
+    def make(runtime: Runtime) -> Part:
+        return Filtered(spec.width, nothing_shared(spec.index(one), spec.index(other), runtime.dictionary))
+
+    return Spec("Filtered", make, spec.columns, (spec,), about, says=_differ(one, other))
+
+
+def _differ(one: str, other: str) -> tuple[tuple[str, ex.Expression], ...]:
+    return (("", ex.Compare("<>", ex.Variable(one), ex.Variable(other))),)
+
+
+def with_path(spec: Spec, path: NamedPath, about: op.Operator) -> Spec:
+    def make(runtime: Runtime) -> Part:
+        return Extended(spec.width, [path_values(path, spec.columns, runtime.dictionary)])
+
+    says = ((path.name, ex.ListOf(tuple(map(ex.Variable, (*path.nodes, *path.relationships))))),)
+    return Spec("Extended", make, (*spec.columns, path.name), (spec,), about, says=says)

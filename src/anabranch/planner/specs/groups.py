@@ -1,0 +1,67 @@
+"""GROUP BY and annotating aggregates on changes.
+
+Law: as the plain evaluator: its accumulators are the ones that are fed and, when rows leave, fed backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.algebra.walk import depends_on_order, keeps_lists
+from anabranch.delta.operators.grouping import AnnotatedRows, Call, GroupedAggregates
+from anabranch.planner.flow.runtime import RowValues, Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.specs.conditions import require_pure
+from anabranch.snapshot.grouping import Aggregation
+
+
+def aggregate_spec(
+    operator: op.Aggregate,
+    source: Spec,
+    keys: Sequence[ex.Expression],
+    aggregates: Sequence[ex.AggregateCall],
+    terms: bool,
+) -> Spec:
+    """One row per group of the source's rows; `keys` and `aggregates` are the operator's, as they read the source."""
+    _require_usable(operator, aggregates)
+    for expression in keys:
+        require_pure(expression)
+
+    def make(runtime: Runtime) -> Part:
+        values = [RowValues(expression, source.columns, runtime) for expression in keys]
+        calls = [_call(call, source, runtime) for call in aggregates]
+        same = None if terms else runtime.dictionary.identities
+        return GroupedAggregates(values, calls, runtime.dictionary, same, always_one=not values, refuse=runtime.refuse)
+
+    return Spec("GroupedAggregates", make, operator.columns, (source,), operator)
+
+
+def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
+    """Every row of the source with the aggregates of its group."""
+    _require_usable(operator, [call for _, call in operator.aggregates])
+
+    def make(runtime: Runtime) -> Part:
+        keys = [RowValues(ex.Variable(name), source.columns, runtime) for name in operator.keys]
+        calls = [_call(call, source, runtime) for _, call in operator.aggregates]
+        same = None if terms else runtime.dictionary.identities
+        return AnnotatedRows(source.width, keys, calls, runtime.dictionary, same, runtime.refuse)
+
+    return Spec(
+        "AnnotatedRows", make, (*source.columns, *(name for name, _ in operator.aggregates)), (source,), operator
+    )
+
+
+def _require_usable(operator: op.Aggregate | op.Annotate, calls: Sequence[ex.AggregateCall]) -> None:
+    for call in calls:
+        for argument in call.arguments:
+            require_pure(argument)
+        if depends_on_order(call) and keeps_lists(operator.input):
+            raise NotIncremental(f"{call.function}() keeps an order that was asked for below")
+
+
+def _call(call: ex.AggregateCall, source: Spec, runtime: Runtime) -> Call:
+    function = Aggregation(call)
+    arguments = () if function.counts and function.counts_rows else call.arguments
+    return Call(function, [RowValues(argument, source.columns, runtime) for argument in arguments])

@@ -1,0 +1,138 @@
+"""Patterns become matchers: which, over which windows, and what they are called in EXPLAIN.
+
+The log matcher (SPECTRA's job) pays for what came and left. Where a slide replaces most of the window, evaluating all
+of it at once pays less; past a size, the joins of a library do. Which of the three is a question of cost that the width
+and the slide answer; `Choices.matcher` answers it by force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from anabranch.algebra import operators as op
+from anabranch.algebra import triples as tr
+from anabranch.algebra.spell import Speller
+from anabranch.algebra.walk import parts_of
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.budgets import Budgets
+from anabranch.planner.leaves.given import Given
+from anabranch.planner.leaves.matches import ElementMatch, Joiner, MergedMatch, SlidingMatch, WindowMatch
+from anabranch.planner.patterns.kinds import Component, GraphMatch, ShortestKind, TrailKind
+from anabranch.planner.patterns.questions import seconds
+from anabranch.planner.patterns.triple_patterns import Bounds, TripleComponent, components
+from anabranch.snapshot.rdf.static import MOST_ROWS
+
+_MOST_PATTERNS = 64
+_ENDS = {"both": "ComponentPairs", "out": "PathTrees", "in": "PathTrees"}  # of trails that are found once
+_REPLACED = 0.5  # the share of a window that a slide replaces, from which on evaluating all of it costs less
+
+
+def triples_spec(
+    operator: tr.GraphPattern, bounds: Mapping[str, Bounds], choices: Choices, apart: bool = False
+) -> list[Spec]:
+    """The matchers of a basic graph pattern, one for each part that shares no variable with the others. `apart`: it was
+    set apart from the rest of the query, and is worth so many rows only."""
+    if any(pattern.times for pattern in operator.patterns):
+        raise NotIncremental("it reads the time of a triple")
+    if not operator.patterns:
+        return [Spec("Given", partial(Given, [()], 0), (), about=operator)]
+    return [_component_spec(operator, one, bounds, choices, apart) for one in components(operator.patterns)]
+
+
+def _component_spec(
+    operator: tr.GraphPattern,
+    component: TripleComponent,
+    bounds: Mapping[str, Bounds],
+    choices: Choices,
+    apart: bool,
+) -> Spec:
+    if len(component.patterns) > _MOST_PATTERNS:
+        raise NotIncremental(f"more than {_MOST_PATTERNS} patterns hang together")
+    parts = parts_of(operator.source)
+    speller = Speller(choices.prefixes, sparql=True)
+    said = " . ".join(map(speller.triple, component.patterns))
+    part = MOST_ROWS if apart and len(component.patterns) > 1 else None
+    budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span, part=part)
+    if len(parts) > 1 or not isinstance(parts[0], op.Window):
+        name = "LogMatcher"
+
+        def make(runtime: Runtime) -> Part:
+            return MergedMatch(parts, component.conjunction(runtime.dictionary, bounds), budgets, runtime)
+    else:
+        window = parts[0]
+        name, joiner = _chosen(window, choices)
+
+        def make(runtime: Runtime) -> Part:
+            conjunction = component.conjunction(runtime.dictionary, bounds)
+            if joiner is None:
+                return SlidingMatch(window, conjunction, budgets, runtime)
+            return WindowMatch(window, conjunction, joiner, budgets, runtime)
+
+    return Spec(name, make, component.columns, about=operator)
+
+
+def _chosen(window: op.Window, choices: Choices) -> tuple[str, Joiner | None]:
+    match choices.matcher:
+        case "log":
+            return "LogMatcher", None
+        case "semijoin":
+            return "SemiJoins", "semijoin"
+        case "library":
+            return "LibraryJoins", "library"
+    slide = window.step or choices.slide
+    if window.width is not None and slide is not None and seconds(slide) >= _REPLACED * seconds(window.width):
+        return "SemiJoins", "auto"
+    return "LogMatcher", None
+
+
+def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices, asking: Spec | None = None) -> list[Spec]:
+    """The matchers of a property-graph pattern, one for each part that shares no node with the others. `asking` are the
+    rows that say which shortest paths are asked for."""
+    if not isinstance(operator.source, op.Window):
+        raise NotIncremental("a graph that does not move")
+    said = ", ".join(Speller().path(path) for path in operator.paths)
+    budgets = Budgets(choices.max_matches, choices.max_bytes, said, operator.span)
+    return [_element_spec(operator, operator.source, one, match, budgets, asking) for one in match.components]
+
+
+def _element_spec(
+    operator: op.Pattern,
+    window: op.Window,
+    component: Component,
+    match: GraphMatch,
+    budgets: Budgets,
+    asking: Spec | None,
+) -> Spec:
+    if len(component.conjunction.patterns) > _MOST_PATTERNS:
+        raise NotIncremental(f"more than {_MOST_PATTERNS} patterns hang together")
+    shortest = [kind for kind in match.kinds if isinstance(kind, ShortestKind) and kind.number in component.kinds]
+    asks = {} if asking is None else {one.asked: _asks(asking, one.asked) for one in shortest if any(one.asked)}
+
+    def make(runtime: Runtime) -> Part:
+        asked = {columns: runtime.shared[spec] for columns, spec in asks.items()}
+        return ElementMatch(window, match, component, budgets, runtime, asked)
+
+    ends = {_ENDS[kind.direction] for kind in match.kinds if isinstance(kind, TrailKind) and _is_once(kind, component)}
+    names = ("LogMatcher", *sorted(ends), *(("ShortestPaths",) if shortest else ()))
+    return Spec(", ".join(names), make, component.names, tuple(asks.values()), operator)
+
+
+def _asks(asking: Spec, columns: Columns) -> Spec:
+    """Whoever counts which ends of shortest paths rows ask about: found by its spec among what operators share."""
+    places = [None if name is None else asking.index(name) for name in columns]
+
+    def make(runtime: Runtime) -> Part:
+        found = AskedPairs(columns, places, runtime.dictionary)
+        runtime.shared[spec] = found
+        return found
+
+    spec = Spec("AskedPairs", make, (), (asking,))
+    return spec
+
+
+def _is_once(kind: TrailKind, component: Component) -> bool:
+    return kind.once and kind.number in component.kinds

@@ -1,0 +1,67 @@
+"""ORDER BY, SKIP and LIMIT on changes.
+
+Law: rows stand in the order of the keys; those that tie, in the order of their values. So which rows a LIMIT leaves,
+and how a snapshot is listed, depends on what the windows hold alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.algebra.walk import keeps_order
+from anabranch.delta.operators.ordering import OrderedSlice
+from anabranch.model.compare import Descending, order_key, row_order
+from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.snapshot.expressions import compile_expression
+from anabranch.snapshot.operators import or_null, row_count
+from anabranch.snapshot.rdf.ordering import order_key as term_order_key
+
+
+def placing(
+    keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime
+) -> Callable[[tuple[int, ...]], Any]:
+    """The place of a row of ids in the order that is asked for."""
+    compiled = [
+        (compile_expression(key.expression, columns), term_order_key if key.of_terms else order_key, key.descending)
+        for key in keys
+    ]
+    dictionary = runtime.dictionary
+    tie = row_order(columns)
+
+    def place(row: tuple[int, ...]) -> Any:
+        values = tuple([dictionary.decode(one) for one in row])
+        parts = []
+        for evaluate, key_of, descending in compiled:
+            key = key_of(or_null(evaluate, values, runtime.context))
+            parts.append(Descending(key) if descending else key)
+        return (*parts, tie(values))
+
+    return place
+
+
+def slice_spec(operator: op.Slice | None, order: op.Order | None, source: Spec) -> Spec:
+    """The rows that SKIP and LIMIT leave, of an order or of the order of values; without a slice, all of them."""
+    below = order.input if order is not None else operator.input if operator is not None else None
+    if below is not None and keeps_order(below):
+        raise NotIncremental("rows that tie stand in the order of a list")
+    keys = order.keys if order is not None else ()
+
+    def make(runtime: Runtime) -> Part:
+        skip, limit = 0, None
+        if operator is not None:
+            skip = _count(operator.skip, "SKIP", runtime) or 0
+            limit = _count(operator.limit, "LIMIT", runtime)
+        return OrderedSlice(source.width, placing(keys, source.columns, runtime), skip, limit)
+
+    return Spec("OrderedSlice", make, source.columns, (source,), operator or order)
+
+
+def _count(expression: ex.Expression | None, what: str, runtime: Runtime) -> int | None:
+    if expression is None:
+        return None
+    value = compile_expression(expression, ())((), runtime.context)
+    return row_count(value, what, expression)

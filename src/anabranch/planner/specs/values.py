@@ -1,0 +1,59 @@
+"""Functions of ids that need the values behind them: the union of two faces of an element, and the order of rows.
+
+Invariant: results are remembered, and depend on the values alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anabranch.delta.batch import NULL, Ids
+from anabranch.model.compare import row_order_key
+from anabranch.model.union import overlay
+from anabranch.model.values import Node, Relationship, Value
+from anabranch.planner.flow.runtime import Runtime
+
+_MOST_REMEMBERED = 1 << 18
+
+
+def united(runtime: Runtime) -> Callable[[Ids, Ids], Ids]:
+    """What an element that was met in two windows is: the left with the right laid over it."""
+    dictionary = runtime.dictionary
+    known: dict[tuple[int, int], int] = {}
+
+    def combine(left: Ids, right: Ids) -> Ids:
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        differ = np.flatnonzero((left != right) & (left != NULL) & (right != NULL))
+        if not len(differ):
+            return np.where(left == NULL, right, left)
+        result = np.where(left == NULL, right, left)
+        for at, pair in zip(
+            differ.tolist(), zip(left[differ].tolist(), right[differ].tolist(), strict=True), strict=True
+        ):
+            found = known.get(pair)
+            if found is None:
+                found = known[pair] = dictionary.encode(_united(dictionary.decode(pair[0]), dictionary.decode(pair[1])))
+            result[at] = found
+        return result
+
+    return combine
+
+
+def _united(older: Value, newer: Value) -> Value:
+    if isinstance(older, list) and isinstance(newer, list) and len(older) == len(newer):
+        return [_united(one, other) for one, other in zip(older, newer, strict=True)]
+    if isinstance(older, Node) and isinstance(newer, Node):
+        return overlay(older, newer)
+    if isinstance(older, Relationship) and isinstance(newer, Relationship):
+        return overlay(older, newer)
+    return older
+
+
+def canonical_order(runtime: Runtime) -> Callable[[tuple[int, ...]], Any]:
+    """The place of a row of ids in the order of values."""
+    dictionary = runtime.dictionary
+    return lambda row: row_order_key(tuple([dictionary.decode(one) for one in row]))

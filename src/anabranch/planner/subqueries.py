@@ -1,0 +1,146 @@
+"""Subqueries in expressions as columns: EXISTS, pattern comprehensions, connectivity; and readings of the clock.
+
+A subquery is planned once for all different rows that it is asked for, and its result is joined to these rows.
+
+Law: an expression over the rows with these columns has the value that the plain reading gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from anabranch.algebra import expressions as ex
+from anabranch.algebra import operators as op
+from anabranch.delta.operators.mark import Arguments, MarkJoin
+from anabranch.delta.operators.rowwise import Picked
+from anabranch.delta.operators.watched import Watched
+from anabranch.planner.choices import Choices
+from anabranch.planner.flow.runtime import CLOCK, Runtime
+from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.leaves.connections import Asked, linked_of, linked_spec
+from anabranch.planner.leaves.given import ClockReadings
+from anabranch.planner.patterns.questions import bare
+from anabranch.planner.specs.building import arranged, extended, flattened
+from anabranch.planner.specs.conditions import clock_readings, guarded, is_always_asked, subjects_of, subqueries
+from anabranch.planner.specs.conditions import marked as substituted
+from anabranch.planner.specs.groups import aggregate_spec
+from anabranch.planner.specs.joins import hash_join
+from anabranch.snapshot.variables import argument_names
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Inside of a subquery: the rows that it is asked for, and the columns that say which of them a row belongs to."""
+
+    argument: Spec | None = None
+    hidden: tuple[str, ...] = ()
+
+    def over(self, operator: op.Operator) -> tuple[str, ...]:
+        """The hidden columns that an operator's rows have."""
+        return self.hidden if self.hidden and any(True for _ in argument_names(operator)) else ()
+
+
+class Subqueries:
+    """The subqueries of one query. `build` plans a part of it; `links` are the indexes of connectivity, each once."""
+
+    def __init__(self, choices: Choices, terms: bool, build: Callable[[op.Operator, Scope], Spec]) -> None:
+        self._choices = choices
+        self._terms = terms
+        self._build = build
+        self._marks = 0
+        self.links: dict[ex.Links, Spec] = {}
+
+    def marked(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, list[ex.Expression]]:
+        """The rows with a column for each subquery of the expressions, and for each reading of the clock, and the
+        expressions that read these columns."""
+        spec, expressions = self.timed(spec, expressions)
+        marks: dict[int, ex.Expression] = {}
+        for expression in expressions:
+            for one in subqueries(expression):
+                self._marks += 1
+                name = f" mark {self._marks}"
+                marks[id(one)] = ex.Variable(name)
+                match one:
+                    case ex.Exists():
+                        spec = self._mark(spec, one, name)
+                    case ex.CollectRows():
+                        spec = self._collect(spec, one, name)
+                    case ex.Connected() | ex.Component():
+                        is_asked = is_always_asked(one, expression)
+                        spec = self._watch(spec, one, name, is_asked)
+                        if not is_asked:
+                            marks[id(one)] = guarded(one, ex.Variable(name))
+        return spec, [substituted(expression, marks) for expression in expressions] if marks else list(expressions)
+
+    def timed(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, Sequence[ex.Expression]]:
+        """The rows with what the clock says at each instant, and the expressions that read that."""
+        marks: dict[int, ex.Expression] = {}
+        names: dict[ex.Expression, str] = {}
+        for expression in expressions:
+            for reading in clock_readings(expression, self._choices.parameters):
+                marks[id(reading)] = ex.Variable(names.setdefault(reading, f"{CLOCK}{self._marks + len(names)}"))
+        if not names:
+            return spec, expressions
+        self._marks += len(names)
+        clock = Spec("ClockReadings", partial(ClockReadings, tuple(names)), tuple(names.values()))
+        joined = hash_join(spec, clock, False, (), None, None, outer=False)
+        return joined, [substituted(expression, marks) for expression in expressions]
+
+    def _asked(self, outer: Spec, plan: op.Operator, inner: op.Operator) -> tuple[list[int], tuple[str, ...], Spec]:
+        """Decorrelate a subquery: plan it once for all different outer rows. Gives the positions of the outer columns
+        that it reads, the columns that link a row of its result to an outer row, and its operators."""
+        names = tuple(dict.fromkeys(argument_names(plan)))
+        hidden = tuple(f" asked {self._marks} {one}" for one in names)
+        positions = [outer.index(one) for one in names]
+        asked = Spec("Arguments", lambda _: Arguments(positions), names, (outer,))
+        twice = Spec("Picked", lambda _: Picked([*range(len(names)), *range(len(names))]), (*hidden, *names), (asked,))
+        inside = self._build(inner, Scope(twice, hidden))
+        if inside.columns[: len(hidden)] != hidden:
+            raise NotIncremental("a subquery loses the row that it is asked for")
+        return positions, hidden, inside
+
+    def _collect(self, outer: Spec, collected: ex.CollectRows, name: str) -> Spec:
+        """The rows with the list of what a subquery finds for each: a pattern comprehension."""
+        plan = collected.plan
+        _, hidden, inside = self._asked(outer, plan, plan)
+        names = tuple(dict.fromkeys(argument_names(plan)))
+        key = f" key {self._marks}"
+        # Who asks, as one value that is never null; items in lists of one, for collect() passes over null.
+        inside = extended(inside, [(key, ex.ListOf(tuple(map(ex.Variable, hidden))))], plan)
+        item = ex.AggregateCall("collect", (ex.ListOf((collected.result,)),), span=collected.span)
+        lists = op.Aggregate(plan, ((key, ex.Variable(key)),), ((name, item),))
+        grouped = aggregate_spec(lists, inside, [ex.Variable(key)], [item], self._terms)
+        asking = extended(outer, [(key, ex.ListOf(tuple(map(ex.Variable, names))))], plan)
+        joined = hash_join(asking, grouped, True, (), ({key}, {key}), plan, outer=True)
+        return flattened(joined, name, (*outer.columns, name), plan)
+
+    def _mark(self, outer: Spec, exists: ex.Exists, name: str) -> Spec:
+        positions, hidden, inside = self._asked(outer, exists.plan, bare(exists.plan))
+        found = arranged(inside, hidden, exists.plan)
+
+        def make(runtime: Runtime) -> Part:
+            yes, no = runtime.dictionary.encode(True), runtime.dictionary.encode(False)
+            return MarkJoin(outer.width, positions, yes, no)
+
+        return Spec("MarkJoin", make, (*outer.columns, name), (outer, found))
+
+    def _watch(self, outer: Spec, asked: ex.Connected | ex.Component, name: str, is_asked: bool) -> Spec:
+        """The rows with what an index of connectivity says of their nodes; `is_asked`: for each of the rows."""
+        links = asked.links
+        subjects = subjects_of(asked, is_asked)
+        linked = self.links.get(links)
+        if linked is None:
+            choices = self._choices
+            linked = self.links[links] = linked_spec(links, choices.index, choices.slide, choices.max_bytes)
+        names = tuple(f"{name} node {place}" for place in range(len(subjects)))
+        asking = extended(outer, tuple(zip(names, subjects, strict=True)), None)
+        arguments = [asking.index(one) for one in names]
+        what: Asked = "connected" if isinstance(asked, ex.Connected) else asked.asked
+
+        def make(runtime: Runtime) -> Part:
+            return Watched(asking.width, arguments, linked_of(links, runtime).answer(what))
+
+        watched = Spec("Watched", make, (*asking.columns, name), (asking, linked))
+        return arranged(watched, (*outer.columns, name), None)
