@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +33,6 @@ from anabranch.planner.spec import Leaf
 from anabranch.snapshot import compile_plan
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.rdf.static import PartTooLarge, no_more_than
-
-Joiner = Literal["auto", "semijoin", "library"]
 
 _NEVER: Hashable = object()
 
@@ -183,12 +181,9 @@ class WindowMatch(MatchLeaf):
     Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation.
     State: the matches, or the window's facts where one piece does not hold the matches: these are found twice then."""
 
-    def __init__(
-        self, window: Window, conjunction: Conjunction, joiner: Joiner, budgets: Budgets, runtime: Runtime
-    ) -> None:
+    def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
         self._window = window
         self._conjunction = conjunction
-        self._joiner: Joiner = joiner
         self._budgets = budgets
         self._runtime = runtime
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
@@ -223,9 +218,7 @@ class WindowMatch(MatchLeaf):
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         limit = self._budgets.max_matches
         try:
-            yield from evaluate_in_pieces(
-                self._conjunction, self._facts, numbers, joiner=self._joiner, max_matches=limit
-            )
+            yield from evaluate_in_pieces(self._conjunction, self._facts, numbers, max_matches=limit)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
 

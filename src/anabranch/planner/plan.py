@@ -79,7 +79,7 @@ from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.static import MOST_ROWS
 from anabranch.snapshot.variables import argument_names, conjuncts, free_variables
 
-Matcher = Literal["auto", "log", "semijoin", "library"]
+Matcher = Literal["auto", "log", "semijoin"]
 Execution = Literal["incremental", "recompute", "once"]
 
 
