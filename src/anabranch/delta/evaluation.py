@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import PIECE, Ids, Mask
 from anabranch.delta.kernels.semijoin import all_matches
+from anabranch.delta.kernels.semijoin_plan import PART, PATTERN, Kinds, Plan
 from anabranch.delta.kernels.semijoin_walk import TOO_MANY
 from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
 
@@ -126,19 +127,18 @@ class WindowEvaluation:
 
     def __init__(self, conjunction: Conjunction) -> None:
         self._conjunction = conjunction
-        self._plan = _plan_of(conjunction)
-        self._buckets = np.empty((self._plan.group_count, _CHUNK), np.int32)
+        kinds = list(dict.fromkeys(kind for pattern in conjunction.patterns if (kind := _kind(pattern)) is not None))
+        self._kinds = _kinds_of(kinds, None in map(_kind, conjunction.patterns))
+        self._plan = _plan_of(conjunction, kinds)
+        self._buckets = np.empty((len(kinds) + 1, _CHUNK), np.int32)
         self._arena = np.empty(0, np.int64)
 
     def evaluate(self, facts: Ids, numbers: Numbers | None = None, *, max_matches: int | None = None) -> Ids:
         numbers = _NO_NUMBERS if numbers is None else numbers
-        plan = self._plan
         limit = _UNLIMITED if max_matches is None else max_matches
         status, matches, arena = all_matches(
-            _plain(facts), numbers, self._buckets, self._arena, plan.kinds, plan.groups, plan.multiplier, plan.shift,
-            plan.has_any_kind, plan.patterns, plan.fixed, plan.equal, plan.ranges, plan.bounds, plan.parts,
-            plan.joins, plan.different, self._conjunction.variables, limit,
-        )  # fmt: skip
+            _plain(facts), numbers, self._kinds, self._plan, self._buckets, self._arena, limit
+        )
         if len(arena) <= _KEPT_CELLS:
             self._arena = arena
         if status == TOO_MANY:
@@ -159,39 +159,13 @@ def _remembered(conjunction: Conjunction) -> WindowEvaluation:
 # --- the plan of the kernel -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A conjunction as arrays.
-
-    `kinds` and `groups` are a hash without collisions from the kinds that patterns name to groups from 1 on. `patterns`
-    has a row per pattern and one more: its group (0: all facts), where its parts begin in the other arrays, and how
-    many join variables it has. `fixed` are (column, id), `equal` (column, column), `ranges` columns with `bounds`;
-    `parts` are a pattern's variables, those that join first: (column, number among the join variables or -1, variable).
-    """
-
-    group_count: int
-    kinds: Ids
-    groups: npt.NDArray[np.int32]
-    multiplier: np.uint64
-    shift: np.uint64
-    has_any_kind: bool
-    patterns: Ids
-    fixed: Ids
-    equal: Ids
-    ranges: Ids
-    bounds: npt.NDArray[np.float64]
-    parts: Ids
-    joins: int
-    different: Ids
-
-
-def _plan_of(conjunction: Conjunction) -> _Plan:
+def _plan_of(conjunction: Conjunction, kinds: Sequence[int]) -> Plan:
+    """A conjunction as arrays, with groups numbered as these kinds are."""
     uses = [0] * conjunction.variables
     for pattern in conjunction.patterns:
         for variable in pattern.variables:
             uses[variable] += 1
     join_variables = [variable for variable, count in enumerate(uses) if count > 1]
-    kinds = list(dict.fromkeys(kind for pattern in conjunction.patterns if (kind := _kind(pattern)) is not None))
     rows: list[tuple[int, ...]] = []
     fixed: list[tuple[int, int]] = []
     equal: list[tuple[int, int]] = []
@@ -219,22 +193,16 @@ def _plan_of(conjunction: Conjunction) -> _Plan:
             ranges.append(one.column)
             bounds.append((one.low, one.high))
     rows.append((0, len(fixed), len(equal), len(ranges), len(parts), 0))
-    table, groups, multiplier, shift = _hash_without_collisions(kinds)
-    return _Plan(
-        group_count=len(kinds) + 1,
-        kinds=table,
-        groups=groups,
-        multiplier=multiplier,
-        shift=shift,
-        has_any_kind=None in map(_kind, conjunction.patterns),
-        patterns=_matrix(rows, 6),
+    return Plan(
+        patterns=np.array(rows, PATTERN),
         fixed=_matrix(fixed, 2),
         equal=_matrix(equal, 2),
         ranges=np.array(ranges, np.int64),
         bounds=np.array(bounds, np.float64).reshape(len(bounds), 2),
-        parts=_matrix(parts, 3),
-        joins=len(join_variables),
+        parts=np.array(parts, PART),
         different=_matrix(conjunction.different, 2),
+        joins=len(join_variables),
+        variables=conjunction.variables,
     )
 
 
@@ -243,10 +211,8 @@ def _kind(pattern: FactPattern) -> int | None:
     return place.id if isinstance(place, Fixed) else None
 
 
-def _hash_without_collisions(
-    kinds: Sequence[int],
-) -> tuple[Ids, npt.NDArray[np.int32], np.uint64, np.uint64]:
-    """A table from kinds to groups, and how to multiply and shift a kind to get its place."""
+def _kinds_of(kinds: Sequence[int], has_any: bool) -> Kinds:
+    """A hash without collisions from kinds to groups, and how to multiply and shift a kind to get its place."""
     bits = max(3, (4 * len(kinds)).bit_length())
     random = Random(0)
     while True:
@@ -257,7 +223,7 @@ def _hash_without_collisions(
                 table, groups = np.full(1 << bits, -1, np.int64), np.zeros(1 << bits, np.int32)
                 for group, (place, kind) in enumerate(zip(places, kinds, strict=True), 1):
                     table[place], groups[place] = kind, group
-                return table, groups, np.uint64(multiplier), np.uint64(64 - bits)
+                return Kinds(table, groups, np.uint64(multiplier), np.uint64(64 - bits), has_any)
         bits += 1
 
 
