@@ -87,7 +87,6 @@ class Matcher(StrEnum):
     auto = "auto"
     log = "log"
     semijoin = "semijoin"
-    library = "library"
 
 
 class Index(StrEnum):

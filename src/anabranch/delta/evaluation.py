@@ -1,8 +1,7 @@
 """All matches of a conjunction over the whole content of a window at once: for windows that mostly change at a slide.
 
-Two joiners. `semijoin` is a kernel of our own: it looks at each fact once, lets patterns shrink each other and walks
-what is left (SPECTRA section 5 prunes what dangles in the same spirit; acyclic joins by semi-joins are Yannakakis's,
-VLDB 1981). `library` joins set at a time with polars, on all cores.
+The kernel looks at each fact once, lets patterns shrink each other and walks what is left (SPECTRA section 5 prunes
+what dangles in the same spirit; acyclic joins by semi-joins are Yannakakis's, VLDB 1981).
 
 Law: the answer is the set of assignments to the variables for which every pattern has a fact, and no pair in
 `different` has one value; each once, in no particular order. Facts may repeat; a copy means nothing.
@@ -16,25 +15,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import PIECE, Ids, Mask
 from anabranch.delta.kernels.semijoin import all_matches
+from anabranch.delta.kernels.semijoin_plan import PART, PATTERN, Kinds, Plan
 from anabranch.delta.kernels.semijoin_walk import TOO_MANY
 from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
 
-if TYPE_CHECKING:
-    import polars as pl
-
-Joiner = Literal["auto", "semijoin", "library"]
 Numbers = npt.NDArray[np.float64]
-
-LIBRARY_FROM = 1 << 24
-"""Facts from which on `auto` takes the library. Over LUBM's queries the kernel was ahead, by half to five times, up to
-the 5 M facts that were tried on two busy cores; the library takes all cores, and gains where there are many of them."""
 
 _NO_NUMBERS: Numbers = np.empty(0, np.float64)
 _UNLIMITED = 1 << 62
@@ -49,11 +40,10 @@ def evaluate(
     facts: Ids,
     numbers: Numbers | None = None,
     *,
-    joiner: Joiner = "auto",
     max_matches: int | None = None,
 ) -> Ids:
     """All matches over the set of facts, one column per variable."""
-    return _remembered(conjunction).evaluate(facts, numbers, joiner=joiner, max_matches=max_matches)
+    return _remembered(conjunction).evaluate(facts, numbers, max_matches=max_matches)
 
 
 def evaluate_in_pieces(
@@ -61,7 +51,6 @@ def evaluate_in_pieces(
     facts: Ids,
     numbers: Numbers | None = None,
     *,
-    joiner: Joiner = "auto",
     max_matches: int | None = None,
 ) -> Iterator[Ids]:
     """The same matches in pieces, at least one; none is larger, unless a single value of a variable has more matches.
@@ -77,7 +66,7 @@ def evaluate_in_pieces(
         some = facts if parting is None else parting.facts(bits, number)
         limit = left if bits >= _MOST_BITS else min(left, PIECE)
         try:
-            found = evaluate(conjunction, some, numbers, joiner=joiner, max_matches=limit)
+            found = evaluate(conjunction, some, numbers, max_matches=limit)
         except BudgetExceeded:
             if limit == left:
                 raise BudgetExceeded("matches", left if max_matches is None else max_matches) from None
@@ -138,33 +127,18 @@ class WindowEvaluation:
 
     def __init__(self, conjunction: Conjunction) -> None:
         self._conjunction = conjunction
-        self._plan = _plan_of(conjunction)
-        self._buckets = np.empty((self._plan.group_count, _CHUNK), np.int32)
+        kinds = list(dict.fromkeys(kind for pattern in conjunction.patterns if (kind := _kind(pattern)) is not None))
+        self._kinds = _kinds_of(kinds, None in map(_kind, conjunction.patterns))
+        self._plan = _plan_of(conjunction, kinds)
+        self._buckets = np.empty((len(kinds) + 1, _CHUNK), np.int32)
         self._arena = np.empty(0, np.int64)
 
-    def evaluate(
-        self,
-        facts: Ids,
-        numbers: Numbers | None = None,
-        *,
-        joiner: Joiner = "auto",
-        max_matches: int | None = None,
-    ) -> Ids:
-        by_library = joiner == "library" or (joiner == "auto" and len(facts) >= LIBRARY_FROM)
-        if by_library and self._conjunction.variables:
-            found = _joined(self._conjunction, facts, _NO_NUMBERS if numbers is None else numbers, max_matches)
-            if found is not None:
-                return found
-        return self._reduced(facts, _NO_NUMBERS if numbers is None else numbers, max_matches)
-
-    def _reduced(self, facts: Ids, numbers: Numbers, max_matches: int | None) -> Ids:
-        plan = self._plan
+    def evaluate(self, facts: Ids, numbers: Numbers | None = None, *, max_matches: int | None = None) -> Ids:
+        numbers = _NO_NUMBERS if numbers is None else numbers
         limit = _UNLIMITED if max_matches is None else max_matches
         status, matches, arena = all_matches(
-            _plain(facts), numbers, self._buckets, self._arena, plan.kinds, plan.groups, plan.multiplier, plan.shift,
-            plan.has_any_kind, plan.patterns, plan.fixed, plan.equal, plan.ranges, plan.bounds, plan.parts,
-            plan.joins, plan.different, self._conjunction.variables, limit,
-        )  # fmt: skip
+            _plain(facts), numbers, self._kinds, self._plan, self._buckets, self._arena, limit
+        )
         if len(arena) <= _KEPT_CELLS:
             self._arena = arena
         if status == TOO_MANY:
@@ -185,39 +159,13 @@ def _remembered(conjunction: Conjunction) -> WindowEvaluation:
 # --- the plan of the kernel -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A conjunction as arrays.
-
-    `kinds` and `groups` are a hash without collisions from the kinds that patterns name to groups from 1 on. `patterns`
-    has a row per pattern and one more: its group (0: all facts), where its parts begin in the other arrays, and how
-    many join variables it has. `fixed` are (column, id), `equal` (column, column), `ranges` columns with `bounds`;
-    `parts` are a pattern's variables, those that join first: (column, number among the join variables or -1, variable).
-    """
-
-    group_count: int
-    kinds: Ids
-    groups: npt.NDArray[np.int32]
-    multiplier: np.uint64
-    shift: np.uint64
-    has_any_kind: bool
-    patterns: Ids
-    fixed: Ids
-    equal: Ids
-    ranges: Ids
-    bounds: npt.NDArray[np.float64]
-    parts: Ids
-    joins: int
-    different: Ids
-
-
-def _plan_of(conjunction: Conjunction) -> _Plan:
+def _plan_of(conjunction: Conjunction, kinds: Sequence[int]) -> Plan:
+    """A conjunction as arrays, with groups numbered as these kinds are."""
     uses = [0] * conjunction.variables
     for pattern in conjunction.patterns:
         for variable in pattern.variables:
             uses[variable] += 1
     join_variables = [variable for variable, count in enumerate(uses) if count > 1]
-    kinds = list(dict.fromkeys(kind for pattern in conjunction.patterns if (kind := _kind(pattern)) is not None))
     rows: list[tuple[int, ...]] = []
     fixed: list[tuple[int, int]] = []
     equal: list[tuple[int, int]] = []
@@ -245,22 +193,16 @@ def _plan_of(conjunction: Conjunction) -> _Plan:
             ranges.append(one.column)
             bounds.append((one.low, one.high))
     rows.append((0, len(fixed), len(equal), len(ranges), len(parts), 0))
-    table, groups, multiplier, shift = _hash_without_collisions(kinds)
-    return _Plan(
-        group_count=len(kinds) + 1,
-        kinds=table,
-        groups=groups,
-        multiplier=multiplier,
-        shift=shift,
-        has_any_kind=None in map(_kind, conjunction.patterns),
-        patterns=_matrix(rows, 6),
+    return Plan(
+        patterns=np.array(rows, PATTERN),
         fixed=_matrix(fixed, 2),
         equal=_matrix(equal, 2),
         ranges=np.array(ranges, np.int64),
         bounds=np.array(bounds, np.float64).reshape(len(bounds), 2),
-        parts=_matrix(parts, 3),
-        joins=len(join_variables),
+        parts=np.array(parts, PART),
         different=_matrix(conjunction.different, 2),
+        joins=len(join_variables),
+        variables=conjunction.variables,
     )
 
 
@@ -269,10 +211,8 @@ def _kind(pattern: FactPattern) -> int | None:
     return place.id if isinstance(place, Fixed) else None
 
 
-def _hash_without_collisions(
-    kinds: Sequence[int],
-) -> tuple[Ids, npt.NDArray[np.int32], np.uint64, np.uint64]:
-    """A table from kinds to groups, and how to multiply and shift a kind to get its place."""
+def _kinds_of(kinds: Sequence[int], has_any: bool) -> Kinds:
+    """A hash without collisions from kinds to groups, and how to multiply and shift a kind to get its place."""
     bits = max(3, (4 * len(kinds)).bit_length())
     random = Random(0)
     while True:
@@ -283,118 +223,9 @@ def _hash_without_collisions(
                 table, groups = np.full(1 << bits, -1, np.int64), np.zeros(1 << bits, np.int32)
                 for group, (place, kind) in enumerate(zip(places, kinds, strict=True), 1):
                     table[place], groups[place] = kind, group
-                return table, groups, np.uint64(multiplier), np.uint64(64 - bits)
+                return Kinds(table, groups, np.uint64(multiplier), np.uint64(64 - bits), has_any)
         bits += 1
 
 
 def _matrix(rows: Sequence[Sequence[int]], width: int) -> Ids:
     return np.array(rows, np.int64).reshape(len(rows), width)
-
-
-# --- the library ----------------------------------------------------------------------------------------------------
-
-
-def _joined(conjunction: Conjunction, facts: Ids, numbers: Numbers, max_matches: int | None) -> Ids | None:
-    """The matches by polars; None when a result on the way there would be larger than the limit, though the matches
-    themselves need not be."""
-    import polars as pl  # here: a start-up cost that only those pay who use it
-
-    nothing = np.empty((0, conjunction.variables), np.int64)
-    tables = _tables(conjunction, facts, numbers)
-    if any(table.is_empty() for table in tables):
-        return nothing
-    waiting = sorted((table for table in tables if table.columns != [_NO_VARIABLE]), key=len)
-    found = waiting.pop(0).unique()
-    while True:
-        if max_matches is not None and len(found) > max_matches:
-            return None
-        if not waiting:
-            break
-        table = _take_connected(waiting, found)
-        shared = [name for name in table.columns if name in found.columns]
-        if not shared:
-            found = found.join(table.unique(), how="cross")
-        elif len(shared) == table.width:
-            found = found.join(table, on=shared, how="semi")
-        else:
-            # What cannot join goes first: to find the copies among all of a large pattern's facts costs more.
-            table = table.join(found.select(shared), on=shared, how="semi").unique()
-            if max_matches is not None and _size_of_join(found, table, shared) > max_matches:
-                return None
-            found = found.join(table, on=shared)
-        new = set(table.columns).difference(shared)
-        pairs = [(str(one), str(other)) for one, other in conjunction.different]
-        tests = [pl.col(one) != pl.col(other) for one, other in pairs if _is_due(one, other, new, found.columns)]
-        if tests:
-            found = found.filter(*tests)
-        if found.is_empty():
-            return nothing
-    result: Ids = found.select([str(variable) for variable in range(conjunction.variables)]).to_numpy(order="c")
-    return result
-
-
-_NO_VARIABLE = "-"
-
-
-def _tables(conjunction: Conjunction, facts: Ids, numbers: Numbers) -> list[pl.DataFrame]:
-    """For each pattern, its variables' values in the facts that fit; copies are still there."""
-    import polars as pl
-
-    names = [f"column {number}" for number in range(conjunction.width)]
-    frame = pl.from_numpy(facts, schema=dict.fromkeys(names, pl.Int64), orient="row")
-    ranged = dict.fromkeys(one.column for pattern in conjunction.patterns for one in pattern.ranges)
-    for column in ranged:
-        ids = facts[:, column]
-        inside = ids < len(numbers)
-        known = np.full(len(ids), np.nan)
-        known[inside] = numbers[ids[inside]]
-        frame = frame.with_columns(pl.Series(f"number {column}", known))
-    return pl.collect_all([_selected(pattern, conjunction, frame.lazy(), names) for pattern in conjunction.patterns])
-
-
-def _selected(
-    pattern: FactPattern, conjunction: Conjunction, frame: pl.LazyFrame, names: Sequence[str]
-) -> pl.LazyFrame:
-    import polars as pl
-
-    first: dict[int, int] = {}
-    tests = []
-    for column, place in enumerate(pattern.places):
-        match place:
-            case Fixed(wanted):
-                tests.append(pl.col(names[column]) == wanted)
-            case Free(variable) if variable in first:
-                tests.append(pl.col(names[column]) == pl.col(names[first[variable]]))
-            case Free(variable):
-                first[variable] = column
-    for one in pattern.ranges:
-        number = pl.col(f"number {one.column}")
-        tests.append(number.is_not_nan() & number.is_between(one.low, one.high))
-    for left, right in conjunction.different:
-        if left in first and right in first:
-            tests.append(pl.col(names[first[left]]) != pl.col(names[first[right]]))
-    chosen = frame.filter(*tests) if tests else frame
-    if not first:
-        return chosen.head(1).select(pl.col(names[0]).alias(_NO_VARIABLE))
-    return chosen.select(pl.col(names[column]).alias(str(variable)) for variable, column in first.items())
-
-
-def _take_connected(waiting: list[pl.DataFrame], found: pl.DataFrame) -> pl.DataFrame:
-    """The smallest table that shares a variable with what was found, else the smallest."""
-    for at, table in enumerate(waiting):
-        if not set(found.columns).isdisjoint(table.columns):
-            return waiting.pop(at)
-    return waiting.pop(0)
-
-
-def _is_due(one: str, other: str, new: set[str], present: Sequence[str]) -> bool:
-    """Whether a pair can be compared now, and could not before."""
-    return one in present and other in present and (one in new or other in new)
-
-
-def _size_of_join(left: pl.DataFrame, right: pl.DataFrame, shared: Sequence[str]) -> int:
-    import polars as pl
-
-    counts = [table.group_by(shared).agg(pl.len().cast(pl.Int64)) for table in (left, right)]
-    joined = counts[0].join(counts[1], on=shared)
-    return int((joined["len"] * joined["len_right"]).sum())

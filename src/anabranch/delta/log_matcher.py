@@ -22,7 +22,9 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import PIECE, Batch, Ids
 from anabranch.delta.kernels import log, log_join, log_store
-from anabranch.delta.kernels import log_layout as lay
+from anabranch.delta.kernels import log_records as rec
+from anabranch.delta.kernels.compiling import cells
+from anabranch.delta.kernels.log_records import Arrivals, Found, Slides, Tables
 from anabranch.delta.log_plan import plan_of
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction
@@ -87,20 +89,24 @@ class LogMatcher:
         self._begin(linked=False)
 
     def _begin(self, linked: bool) -> None:
-        plan = plan_of(self.conjunction, linked=linked)
-        self._desk = desk = plan.desk
-        self._bounds = plan.bounds
+        self._plan = plan = plan_of(self.conjunction, linked=linked)
+        self._last = plan.plans["last"]
+        self._linked = linked
         self._entry_size, self._row_size = plan.entry_size, plan.row_size
         self._match_size = len(self.conjunction.patterns) + 1
         self._told_size = self.conjunction.variables + 1
-        desk[[lay.S_ROWS_FREE, lay.S_POOL_FREE, lay.S_FREE_ENTRY, lay.S_DEPTH]] = -1
-        desk[lay.S_LIMIT] = lay.NEVER if self._max_matches is None else self._max_matches
-        desk[lay.S_KEPT] = not linked and self._deletion != "joined"
-        desk[lay.S_AUTO] = not linked and self._deletion == "auto"
-        desk[lay.S_EMPTY] = len(self.conjunction.patterns)
+        self._states = np.zeros(1, rec.STATE)
+        self._figures = self._states["figures"][0]
+        self._state = state = cells(self._states)
+        state.rows_free[0] = state.pool_free[0] = state.free_entry[0] = state.depth[0] = -1
+        state.limit[0] = rec.NEVER if self._max_matches is None else self._max_matches
+        state.is_kept[0] = not linked and self._deletion != "joined"
+        state.is_auto[0] = not linked and self._deletion == "auto"
+        state.empty[0] = len(self.conjunction.patterns)
         for pattern in plan.hashed:
-            desk[lay.W_HASHED + pattern] = desk[lay.S_HASHING] = 1
-        desk[lay.L_LAST] = _LEAST - 1
+            self._figures["hashed"][pattern] = rec.HASHED
+            state.hashing[0] = 1
+        self._last[0] = _LEAST - 1
         self._ring = np.zeros(_LEAST * self._entry_size, np.int64)
         self._rows = np.zeros(_LEAST * self._row_size, np.int64)
         self._slots = np.zeros(2 * _LEAST, np.int64)
@@ -108,6 +114,14 @@ class LogMatcher:
         self._pool = np.zeros(0, np.int64)
         self._lists = np.zeros(_LEAST, np.int64)
         self._out = np.zeros(_LEAST * self._told_size, np.int64)
+
+    # Made for each call of a kernel, since making room replaces arrays.
+
+    def _tables(self) -> Tables:
+        return Tables(self._states, self._plan.plans, self._ring, self._rows, self._slots, self._hashes)
+
+    def _found(self) -> Found:
+        return Found(self._lists, self._pool, self._out)
 
     # --- driving ---
 
@@ -133,14 +147,11 @@ class LogMatcher:
         flat = self._ready("slide", facts, numbers)
         ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
         self._check_slides(len(facts), ends, tails)
+        arrivals, slides = Arrivals(flat, self._numbers), Slides(ends, tails, marks)
+        intake, walk = self._plan.intake, self._plan.walk
 
         def run() -> int:
-            # Each array again, since making room replaces them.
-            ring, rows, slots, hashes, pool = self._ring, self._rows, self._slots, self._hashes, self._pool
-            return log.run_slides(
-                self._desk, self._bounds, ring, rows, slots, hashes, pool, self._lists, self._out, marks,
-                flat, ends, tails, self._numbers,
-            )  # fmt: skip
+            return int(log.run_slides(self._tables(), intake, walk, self._found(), arrivals, slides))
 
         yield from self._told_in_pieces(run, most)
         self._arrivals += len(facts)
@@ -158,29 +169,26 @@ class LogMatcher:
         return self._changed(removed, added, numbers, self.piece)
 
     def _changed(self, removed: Ids, added: Ids, numbers: Numbers | None, most: int | None) -> Iterator[Batch]:
-        flat_removed = self._ready("change", removed, numbers)
-        flat_added = self._ready("change", added, None)
+        gone = Arrivals(self._ready("change", removed, numbers), self._numbers)
+        new = Arrivals(self._ready("change", added, None), self._numbers)
+        intake, walk = self._plan.intake, self._plan.walk
 
         def run() -> int:
-            ring, rows, slots, hashes, pool = self._ring, self._rows, self._slots, self._hashes, self._pool
-            return log.run_change(
-                self._desk, self._bounds, ring, rows, slots, hashes, pool, self._lists, self._out,
-                flat_removed, flat_added, self._numbers,
-            )  # fmt: skip
+            return int(log.run_change(self._tables(), intake, walk, self._found(), gone, new))
 
         yield from self._told_in_pieces(run, most)
-        self._arrivals += len(flat_added) // self.conjunction.width
+        self._arrivals += len(added)
         yield self._finished()
 
     def _told_in_pieces(self, run: Callable[[], int], most: int | None) -> Iterator[Batch]:
         """Let a kernel run to its end; what it tells is handed over whenever that is `most` rows, but for the last."""
-        desk = self._desk
+        state = self._state
         code = self._start()
-        while code != lay.DONE:
-            if code == lay.OUT_FULL and most is not None and desk[lay.S_OUT] >= most:
+        while code != rec.DONE:
+            if code == rec.OUT_FULL and most is not None and state.out[0] >= most:
                 yield self._taken()
-                desk[lay.S_OUT_START] -= desk[lay.S_OUT]  # limits count from the beginning of the slide
-                desk[lay.S_OUT] = 0
+                state.out_start[0] -= state.out[0]  # limits count from the beginning of the slide
+                state.out[0] = 0
             else:
                 self._make_room(code)
             code = run()
@@ -188,19 +196,19 @@ class LogMatcher:
     def matches(self) -> Ids:
         """All living matches, one row each. Limits do not hold here."""
         self._check_sound()
-        desk = self._desk
-        if desk[lay.S_KEPT]:
-            known = np.empty((int(desk[lay.S_POOL_USED]), self.conjunction.variables), np.int64)
-            ring, rows, hashes, pool = self._ring, self._rows, self._hashes, self._pool
-            log_join.run_all(desk, ring, rows, hashes, pool, self._lists, known.reshape(-1), lay.ROLE_LIST)
+        state = self._state
+        if state.is_kept[0]:
+            known = np.empty((int(state.pool_used[0]), self.conjunction.variables), np.int64)
+            found = Found(self._lists, self._pool, known.reshape(-1))
+            log_join.run_all(self._tables(), self._plan.walk, found, rec.ROLE_LIST)
             return known
         self._broken = True
-        limit = int(desk[lay.S_LIMIT])
-        desk[lay.S_LIMIT] = lay.NEVER
-        desk[lay.S_OUT] = desk[lay.S_OUT_START] = 0
-        kept, self._out = self._out, np.empty((int(desk[lay.S_MATCHES]) + 1) * self._told_size, np.int64)
-        self._enumerate(lay.ROLE_LIST)
-        desk[lay.S_LIMIT] = limit
+        limit = int(state.limit[0])
+        state.limit[0] = rec.NEVER
+        state.out[0] = state.out_start[0] = 0
+        kept, self._out = self._out, np.empty((int(state.matches[0]) + 1) * self._told_size, np.int64)
+        self._enumerate(rec.ROLE_LIST)
+        state.limit[0] = limit
         told, self._out = self._told(), kept
         self._broken = False
         return np.ascontiguousarray(told[:, :-1])
@@ -208,27 +216,27 @@ class LogMatcher:
     # --- what it holds ---
 
     def size(self) -> Size:
-        return Size(int(self._desk[lay.S_LIVING]), self._bytes())
+        return Size(int(self._state.living[0]), self._bytes())
 
     def statistics(self) -> LogStatistics:
-        desk = self._desk
-        living = int(desk[lay.S_LIVING])
+        state = self._state
+        living = int(state.living[0])
         return LogStatistics(
             facts=living,
-            entries=living if desk[lay.L_NEWER] else int(desk[lay.S_END] - desk[lay.S_TAIL]),
-            rows=int(desk[lay.S_ROWS_USED]),
-            matches=int(desk[lay.S_MATCHES]),
-            kept=int(desk[lay.S_POOL_USED]),
-            deletion="kept" if desk[lay.S_KEPT] else "joined",
-            hashed=int((self._per_pattern(lay.W_HASHED) == 1).sum()),
+            entries=self._entries(),
+            rows=int(state.rows_used[0]),
+            matches=int(state.matches[0]),
+            kept=int(state.pool_used[0]),
+            deletion="kept" if state.is_kept[0] else "joined",
+            hashed=int((self._figures["hashed"] == rec.HASHED).sum()),
         )
 
-    def _bytes(self) -> int:
-        state = self._ring.nbytes + self._rows.nbytes + self._slots.nbytes + self._hashes.nbytes + self._pool.nbytes
-        return state + self._lists.nbytes + self._out.nbytes + self._desk.nbytes
+    def _entries(self) -> int:
+        return int(self._state.living[0] if self._linked else self._state.end[0] - self._state.tail[0])
 
-    def _per_pattern(self, scratch: int) -> Ids:
-        return self._desk[scratch : scratch + lay.MOST_PATTERNS]
+    def _bytes(self) -> int:
+        kept = self._ring.nbytes + self._rows.nbytes + self._slots.nbytes + self._hashes.nbytes + self._pool.nbytes
+        return int(kept + self._lists.nbytes + self._out.nbytes + self._states.nbytes + self._plan.plans.nbytes)
 
     # --- calls ---
 
@@ -259,19 +267,20 @@ class LogMatcher:
         last = int(ends[-1]) if len(ends) else self._arrivals
         if last != self._arrivals + arrivals:
             raise InternalError(f"the slides end at arrival {last}, but {self._arrivals + arrivals} came")
-        if len(ends) and (ends[0] < self._arrivals or (ends[1:] < ends[:-1]).any()):
+        several = len(ends) > 1
+        if len(ends) and (ends[0] < self._arrivals or (several and (ends[1:] < ends[:-1]).any())):
             raise InternalError("the ends of slides go back")
-        if len(tails) and (tails[0] < self._tail or (tails[1:] < tails[:-1]).any()):
+        if len(tails) and (tails[0] < self._tail or (several and (tails[1:] < tails[:-1]).any())):
             raise InternalError("the tails of slides go back")
 
     def _start(self) -> int:
         """Everything at its beginning; the code with which the loop of a call begins. Broken until it has finished."""
-        desk = self._desk
-        desk[lay.S_BASE] = desk[lay.S_NEXT] = self._arrivals
-        desk[lay.S_BOUND] = self._arrivals << 8
-        desk[lay.S_SLIDE] = desk[lay.S_OUT] = desk[lay.S_OUT_START] = desk[lay.S_LIST_BASE] = 0
+        state = self._state
+        state.base[0] = state.next[0] = self._arrivals
+        state.bound[0] = self._arrivals << 8
+        state.slide[0] = state.out[0] = state.out_start[0] = state.list_base[0] = 0
         self._broken = True
-        return lay.PAUSED
+        return rec.PAUSED
 
     def _finished(self) -> Batch:
         """What was told; and arrays that have become too large shrink."""
@@ -286,109 +295,108 @@ class LogMatcher:
 
     def _told(self) -> Ids:
         """Rows and weights, until the next call."""
-        told = int(self._desk[lay.S_OUT])
+        told = int(self._state.out[0])
         return self._out[: told * self._told_size].reshape(told, self._told_size)
 
     def _enumerate(self, role: int) -> None:
         if len(self._lists) < _ENOUGH:
             self._lists = np.zeros(_ENOUGH, np.int64)
-        code = lay.PAUSED
-        while code != lay.DONE:
+        code = rec.PAUSED
+        while code != rec.DONE:
             self._make_room(code)
-            ring, rows, hashes, pool = self._ring, self._rows, self._hashes, self._pool
-            code = log_join.run_all(self._desk, ring, rows, hashes, pool, self._lists, self._out, role)
+            code = int(log_join.run_all(self._tables(), self._plan.walk, self._found(), role))
 
     # --- room ---
 
     def _make_room(self, code: int) -> None:
         """Do what a kernel asks for before it is called again."""
         match code:
-            case lay.TOO_MANY:
-                raise BudgetExceeded("matches", int(self._desk[lay.S_LIMIT]))
-            case lay.OUT_FULL:
+            case rec.TOO_MANY:
+                raise BudgetExceeded("matches", int(self._state.limit[0]))
+            case rec.OUT_FULL:
                 self._out = _grown(self._out)
-            case lay.LOG_FULL:
-                self._resize_log(2 * (int(self._desk[lay.L_LAST]) + 1))
-            case lay.ROWS_FULL:
+            case rec.LOG_FULL:
+                self._resize_log(2 * (int(self._last[0]) + 1))
+            case rec.ROWS_FULL:
                 self._rows = _grown(self._rows)
                 self._hash_rows()
-            case lay.LISTS_FULL:
+            case rec.LISTS_FULL:
                 self._lists = _grown(self._lists)
-            case lay.HASH_WANTED:
+            case rec.HASH_WANTED:
                 self._hash_facts()
-            case lay.POOL_FULL:
+            case rec.POOL_FULL:
                 self._pool = _grown(self._pool) if len(self._pool) else np.zeros(_LEAST * self._match_size, np.int64)
-            case lay.KEEP_AGAIN:
+            case rec.KEEP_AGAIN:
                 self._keep_all()
         if self._max_bytes is not None and self._bytes() > self._max_bytes:
             raise BudgetExceeded("bytes", self._max_bytes)
-        self._desk[lay.S_FUEL] = _FUEL
+        self._state.fuel[0] = _FUEL
 
     def _resize_log(self, capacity: int) -> None:
         """Positions stay, places change: the place of a position is its remainder."""
-        desk, size = self._desk, self._entry_size
-        positions = np.arange(desk[lay.S_TAIL], desk[lay.S_END])
+        state, size = self._state, self._entry_size
+        positions = np.arange(state.tail[0], state.end[0])
         ring = np.zeros((capacity, size), np.int64)
-        ring[positions & (capacity - 1)] = self._ring.reshape(-1, size)[positions & desk[lay.L_LAST]]
+        ring[positions & (capacity - 1)] = self._ring.reshape(-1, size)[positions & self._last[0]]
         self._ring = ring.reshape(-1)
-        desk[lay.L_LAST] = capacity - 1
+        self._last[0] = capacity - 1
 
     def _hash_rows(self) -> None:
         self._slots = np.zeros(_power_of_two(len(self._rows) // self._row_size * 3 // 2), np.int64)
-        log_store.place_slots(self._desk, self._rows, self._slots)
+        log_store.place_slots(self._tables())
 
     def _hash_facts(self) -> None:
-        living = int(self._per_pattern(lay.W_LIVING)[self._per_pattern(lay.W_HASHED) > 0].sum())
-        self._hashes = np.zeros(_power_of_two(4 * (living + lay.MOST_PATTERNS)), np.int64)
-        log_store.place_hashes(self._desk, self._ring, self._hashes)
+        self._hashes = np.zeros(_power_of_two(4 * (self._hashed_facts() + rec.MOST_PATTERNS)), np.int64)
+        log_store.place_hashes(self._tables())
+
+    def _hashed_facts(self) -> int:
+        return int(self._figures["living"][self._figures["hashed"] != rec.NOT_HASHED].sum())
 
     def _keep_all(self) -> None:
         """Every living match is found once and hung up: from deletion by join back to keeping, or a smaller pool."""
-        desk = self._desk
-        log_join.drop_pool(desk)
-        desk[lay.S_KEPT] = 1
+        state = self._state
+        state.is_kept[0] = 1
+        state.pool_free[0] = -1
+        state.pool_end[0] = state.pool_used[0] = state.since_switch[0] = 0
         self._pool = np.zeros(0, np.int64)
-        self._ring.reshape(-1, self._entry_size)[:, lay.E_HANGS] &= ~log_store.LOW
-        self._enumerate(lay.ROLE_HANG)
+        self._ring.reshape(-1, self._entry_size)[:, rec.HANGS] &= ~rec.LOW
+        self._enumerate(rec.ROLE_HANG)
 
     def _shrink(self) -> None:
         """Between calls: give back what less than an eighth part is used of."""
-        desk = self._desk
-        linked = bool(desk[lay.L_NEWER])
-        used = int(desk[lay.S_LIVING]) if linked else int(desk[lay.S_END] - desk[lay.S_TAIL])
-        capacity = int(desk[lay.L_LAST]) + 1
-        if capacity > _ENOUGH and used * _SPARE < capacity:
-            if linked:
-                self._pack_entries(_power_of_two(2 * used))
+        state = self._state
+        capacity = len(self._ring) // self._entry_size
+        if capacity > _ENOUGH and self._entries() * _SPARE < capacity:
+            if self._linked:
+                self._pack_entries(_power_of_two(2 * self._entries()))
             else:
-                self._resize_log(_power_of_two(2 * used))
-        if len(self._lists) > _ENOUGH and desk[lay.S_MOST_LISTED] * _SPARE < len(self._lists):
-            self._lists = np.zeros(max(_LEAST, 2 * int(desk[lay.S_MOST_LISTED])), np.int64)
-        desk[lay.S_MOST_LISTED] = 0
-        used, capacity = int(desk[lay.S_ROWS_USED]), len(self._rows) // self._row_size
-        if capacity > _ENOUGH and used * _SPARE < capacity:
-            packed = np.zeros(max(_LEAST, 2 * used) * self._row_size, np.int64)
-            log_store.renumber_rows(desk, self._ring, self._rows, packed, np.zeros(capacity, np.int64))
+                self._resize_log(_power_of_two(2 * self._entries()))
+        if len(self._lists) > _ENOUGH and state.most_listed[0] * _SPARE < len(self._lists):
+            self._lists = np.zeros(max(_LEAST, 2 * int(state.most_listed[0])), np.int64)
+        state.most_listed[0] = 0
+        capacity = len(self._rows) // self._row_size
+        if capacity > _ENOUGH and state.rows_used[0] * _SPARE < capacity:
+            packed = np.zeros(max(_LEAST, 2 * int(state.rows_used[0])) * self._row_size, np.int64)
+            log_store.renumber_rows(self._tables(), packed, np.zeros(capacity, np.int64))
             self._rows = packed
             self._hash_rows()
             self._hash_facts()  # facts are hashed by their rows' numbers
-        living = int(self._per_pattern(lay.W_LIVING)[self._per_pattern(lay.W_HASHED) > 0].sum())
-        if len(self._hashes) > 4 * _ENOUGH and living * 4 * _SPARE < len(self._hashes):
+        if len(self._hashes) > 4 * _ENOUGH and self._hashed_facts() * 4 * _SPARE < len(self._hashes):
             self._hash_facts()
         if len(self._pool) > _ENOUGH * self._match_size:
-            if not desk[lay.S_KEPT]:
+            if not state.is_kept[0]:
                 self._pool = np.zeros(0, np.int64)
-            elif desk[lay.S_POOL_USED] * _SPARE * self._match_size < len(self._pool):
+            elif state.pool_used[0] * _SPARE * self._match_size < len(self._pool):
                 self._keep_all()
-        if len(self._out) > _ENOUGH * self._told_size and desk[lay.S_OUT] * _SPARE * self._told_size < len(self._out):
+        if len(self._out) > _ENOUGH * self._told_size and state.out[0] * _SPARE * self._told_size < len(self._out):
             self._out = np.empty(_LEAST * self._told_size, np.int64)
 
     def _pack_entries(self, capacity: int) -> None:
         packed = np.zeros(capacity * self._entry_size, np.int64)
-        mapping = np.zeros(int(self._desk[lay.S_END]), np.int64)
-        log_store.renumber_entries(self._desk, self._ring, self._rows, packed, mapping)
+        mapping = np.zeros(int(self._state.end[0]), np.int64)
+        log_store.renumber_entries(self._tables(), packed, mapping)
         self._ring = packed
-        self._desk[lay.L_LAST] = capacity - 1
+        self._last[0] = capacity - 1
         self._hash_facts()
 
 

@@ -1,4 +1,4 @@
-"""A conjunction as the numbers that the log matcher's kernels read (`kernels/log_layout`): tests, chains and steps.
+"""A conjunction as the records that the log matcher's kernels read (`kernels/log_records`): tests, chains and steps.
 
 A variable of one pattern is a leaf: kept in the entry, never indexed. A variable of several is a side of each: it has a
 row per value with one chain per incidence. A pattern with one side and no leaf is a bit of it and never a step. Parts
@@ -9,29 +9,49 @@ Steps are ordered by what they cannot make worse: patterns with all bound first,
 other patterns, and those that only multiply (leaves) last. Where several patterns bind the same variable next, they
 are a group: one is walked and the others close, and the kernel picks the one with the shortest chain.
 
-Invariant: a plan is read, never written, once it is made (but for L_LAST); all addresses in it count from the desk's
-beginning.
+Invariant: a plan is read, never written, once it is made (but for the log's capacity).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.delta.batch import Ids
-from anabranch.delta.kernels import log_layout as lay
+from anabranch.delta.kernels.compiling import Record, Records
+from anabranch.delta.kernels.log_records import (
+    FITTING,
+    HEADS,
+    INCIDENCE,
+    LOOK,
+    MOST_COLUMNS,
+    MOST_PATTERNS,
+    PLAN,
+    SHOWN,
+    SIDES,
+    STEP,
+    TEST,
+    TEST_ID,
+    TEST_RANGE,
+    TEST_SAME,
+    Intake,
+    Walk,
+)
 from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free
 from anabranch.errors import InternalError
+
+_HEADS, _SIDES = int(HEADS), int(SIDES)
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    desk: Ids
-    """Scalars and scratch, all 0, then the plan."""
-    bounds: npt.NDArray[np.float64]
+    plans: Records
+    """One record, PLAN."""
+    intake: Intake
+    walk: Walk
     entry_size: int
     row_size: int
     hashed: tuple[int, ...]
@@ -56,72 +76,95 @@ class _Shape:
 
 
 @dataclass(slots=True)
-class _Words:
-    """The plan while it is written."""
+class _Draft:
+    """The tables of a plan while they are written."""
 
-    words: list[int] = field(default_factory=list)
+    shapes: Sequence[_Shape]
+    incidences: Sequence[Sequence[int]]
+    """Per variable the patterns that have it as a side."""
+    different: Sequence[tuple[int, int]]
+    tests: list[tuple[int, int, int]] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
+    steps: list[Record] = field(default_factory=list)
+    orders: list[int] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=list)
+    looks: list[tuple[int, ...]] = field(default_factory=list)
 
-    def add(self, words: Iterable[int]) -> int:
-        """Append, and say where."""
-        start = len(self.words)
-        self.words.extend(words)
-        return start
+    def head(self, variable: int, number: int) -> int:
+        """The word of a variable's rows that has the newest entry of a pattern."""
+        return _HEADS + self.incidences[variable].index(number)
 
 
 def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
-    """`linked`: entries leave in any order, so that chains are linked in both directions."""
+    """The plan of a conjunction. `linked`: entries leave in any order, so that chains are linked in both directions."""
     _check(conjunction)
     patterns = conjunction.patterns
     shapes = _shapes(conjunction)
-    incidences = _incidences(shapes, conjunction.variables + 1)
-    words = _Words([0] * (lay.L_RECORDS + lay.PATTERN_SIZE * len(patterns)))
-    bounds: list[float] = []
+    draft = _Draft(shapes, _incidences(shapes, conjunction.variables + 1), conjunction.different)
+    plans: Records = np.zeros(1, PLAN)
+    plan: Any = plans[0]
     for number, (pattern, shape) in enumerate(zip(patterns, shapes, strict=True)):
-        tests = [word for test in _tests(pattern, bounds) for word in test]
-        record = lay.L_RECORDS + number * lay.PATTERN_SIZE
-        put = words.words
-        put[record + lay.P_TESTS] = words.add(tests)
-        put[record + lay.P_TESTS_END] = len(put)
-        put[record + lay.P_SIDES] = len(shape.sides)
-        put[record + lay.P_LEAVES] = len(shape.leaves)
-        put[record + lay.P_BIT] = int(shape.is_bit)
+        record = plan["pattern"][number]
+        record["tests"] = len(draft.tests)
+        draft.tests.extend(_tests(pattern, draft.bounds))
+        record["tests_end"] = len(draft.tests)
+        record["sides"], record["leaves"], record["is_bit"] = len(shape.sides), len(shape.leaves), shape.is_bit
         for side, (variable, column) in enumerate(shape.sides):
-            put[record + lay.P_COLUMN + side] = column
-            put[record + lay.P_VARIABLE + side] = variable
-            put[record + lay.P_HEAD + side] = lay.R_HEADS + incidences[variable].index(number)
+            record["column"][side], record["variable"][side] = column, variable
+            record["head"][side] = draft.head(variable, number)
         for leaf, (variable, column) in enumerate(shape.leaves):
-            put[record + lay.P_LEAF_COLUMN + leaf] = column
-            put[record + lay.P_LEAF_VARIABLE + leaf] = variable
-        _add_steps(words, record, number, shapes, incidences, conjunction.different)
-    _add_tables(words, conjunction, shapes, incidences)
-    _add_dispatch(words, patterns, shapes, min(KIND, conjunction.width - 1))
+            record["leaf_column"][leaf], record["leaf_variable"][leaf] = column, variable
+        _add_steps(draft, record, number)
+    bits = [(n, shape.sides[0][0], draft.head(shape.sides[0][0], n)) for n, shape in enumerate(shapes) if shape.is_bit]
+    plan["bit"][: len(bits)], plan["bits"] = bits, len(bits)
     content = max(len(shape.sides) + len(shape.leaves) for shape in shapes)
     most_sides = max(len(shape.sides) for shape in shapes)
-    entry_size = lay.E_SIDES + content + (most_sides if linked else 0)
-    row_size = lay.R_HEADS + max(map(len, incidences))
-    put = words.words
-    put[lay.L_WIDTH] = conjunction.width
-    put[lay.L_KIND] = min(KIND, conjunction.width - 1)
-    put[lay.L_PATTERNS] = len(patterns)
-    put[lay.L_VARIABLES] = conjunction.variables
-    put[lay.L_ENTRY] = entry_size
-    put[lay.L_ROW] = row_size
-    put[lay.L_NEWER] = lay.E_SIDES + content if linked else 0
+    plan["width"], plan["kind"] = conjunction.width, min(KIND, conjunction.width - 1)
+    plan["patterns"], plan["variables"] = len(patterns), conjunction.variables
+    plan["entry_size"] = entry_size = _SIDES + content + (most_sides if linked else 0)
+    plan["row_size"] = row_size = _HEADS + max(map(len, draft.incidences))
+    plan["newer"] = _SIDES + content if linked else 0
+    dispatch, listed = _dispatch(plan, patterns, shapes)
     hidden = conjunction.variables
     return LogPlan(
-        np.array(put, np.int64),
-        np.array(bounds, np.float64),
+        plans,
+        Intake(dispatch, listed, np.array(draft.tests, TEST), np.array(draft.bounds, np.float64)),
+        _walk(draft, conjunction.variables),
         entry_size,
         row_size,
         tuple(n for n, shape in enumerate(shapes) if shape.leaves and shape.side_variables == {hidden}),
     )
 
 
+def _walk(draft: _Draft, variables: int) -> Walk:
+    """The tables of a draft that joins read."""
+    incidences: list[tuple[int, int, int]] = []
+    shown = np.zeros(variables + 1, SHOWN)
+    for variable, patterns in enumerate(draft.incidences):
+        shown["first"][variable] = len(incidences)
+        for index, number in enumerate(patterns):
+            side = [one for one, _ in draft.shapes[number].sides].index(variable)
+            incidences.append((_HEADS + index, number, side))
+        shown["end"][variable] = len(incidences)
+    for number, shape in enumerate(draft.shapes):
+        for word, (variable, _) in enumerate(shape.sides + shape.leaves):
+            home = shown[variable]
+            home["pattern"], home["word"], home["is_row"] = number, _SIDES + word, word < len(shape.sides)
+    return Walk(
+        np.array(draft.steps, STEP),
+        np.array(draft.orders, np.int64),
+        np.array(draft.pairs, np.uint64),
+        np.array(incidences, INCIDENCE),
+        shown,
+        np.array(draft.looks, LOOK),
+    )
+
+
 def _check(conjunction: Conjunction) -> None:
-    if not 1 <= len(conjunction.patterns) <= lay.MOST_PATTERNS:
-        raise InternalError(f"a matcher takes 1 to {lay.MOST_PATTERNS} patterns, not {len(conjunction.patterns)}")
-    if not 1 <= conjunction.width <= lay.MOST_COLUMNS:
-        raise InternalError(f"a fact has 1 to {lay.MOST_COLUMNS} columns, not {conjunction.width}")
+    if not 1 <= len(conjunction.patterns) <= MOST_PATTERNS:
+        raise InternalError(f"a matcher takes 1 to {MOST_PATTERNS} patterns, not {len(conjunction.patterns)}")
+    if not 1 <= conjunction.width <= MOST_COLUMNS:
+        raise InternalError(f"a fact has 1 to {MOST_COLUMNS} columns, not {conjunction.width}")
     if any(len(pattern.places) != conjunction.width for pattern in conjunction.patterns):
         raise InternalError(f"a pattern must have {conjunction.width} places, one per column")
     met = {variable for pattern in conjunction.patterns for variable in pattern.variables}
@@ -177,14 +220,14 @@ def _tests(pattern: FactPattern, bounds: list[float]) -> Iterable[tuple[int, int
     for column, place in enumerate(pattern.places):
         match place:
             case Fixed(identifier):
-                yield lay.TEST_ID, column, identifier
+                yield TEST_ID, column, identifier
             case Free(variable) if variable in first:
-                yield lay.TEST_SAME, column, first[variable]
+                yield TEST_SAME, column, first[variable]
             case Free(variable):
                 first[variable] = column
     for limits in pattern.ranges:
         bounds.extend((limits.low, limits.high))
-        yield lay.TEST_RANGE, limits.column, len(bounds) - 2
+        yield TEST_RANGE, limits.column, len(bounds) - 2
 
 
 def _incidences(shapes: Sequence[_Shape], variables: int) -> list[list[int]]:
@@ -192,65 +235,31 @@ def _incidences(shapes: Sequence[_Shape], variables: int) -> list[list[int]]:
     return [[n for n, shape in enumerate(shapes) if variable in shape.side_variables] for variable in range(variables)]
 
 
-def _add_tables(
-    words: _Words, conjunction: Conjunction, shapes: Sequence[_Shape], incidences: Sequence[Sequence[int]]
-) -> None:
-    put = words.words
-    spans = []
-    for variable, patterns in enumerate(incidences):
-        start = len(put)
-        for index, number in enumerate(patterns):
-            side = [one for one, _ in shapes[number].sides].index(variable)
-            words.add((lay.R_HEADS + index, number, side))
-        spans += [start, len(put)]
-    put[lay.L_VARIABLE_TABLE] = words.add(spans)
-    homes = [(0, 0, 0)] * conjunction.variables
-    for number, shape in enumerate(shapes):
-        for side, (variable, _) in enumerate(shape.sides):
-            if variable < conjunction.variables:
-                homes[variable] = (number, lay.E_SIDES + side, 1)
-        for leaf, (variable, _) in enumerate(shape.leaves):
-            homes[variable] = (number, lay.E_SIDES + len(shape.sides) + leaf, 0)
-    put[lay.L_HOMES] = words.add(word for home in homes for word in home)
-    put[lay.L_BITS] = len(put)
-    for number, shape in enumerate(shapes):
-        if shape.is_bit:
-            variable = shape.sides[0][0]
-            words.add((number, variable, lay.R_HEADS + incidences[variable].index(number)))
-    put[lay.L_BITS_END] = len(put)
-
-
 # --- dispatch ---
 
 
-def _add_dispatch(words: _Words, patterns: Sequence[FactPattern], shapes: Sequence[_Shape], column: int) -> None:
-    """Lists of patterns by kind, reached by one multiplication: the multiplier is one under which no two kinds meet."""
-    kinds: dict[int, list[int]] = {}
-    for pattern in patterns:
-        place = pattern.places[column]
-        if isinstance(place, Fixed):
-            kinds[place.id] = []
-    for number, pattern in enumerate(patterns):
-        match pattern.places[column]:
-            case Fixed(identifier):
-                kinds[identifier].append(number)
-            case _:
-                for numbers in kinds.values():
-                    numbers.append(number)
-    others = [n for n, pattern in enumerate(patterns) if not isinstance(pattern.places[column], Fixed)]
+def _dispatch(
+    plan: Record, patterns: Sequence[FactPattern], shapes: Sequence[_Shape]
+) -> tuple[Records, npt.NDArray[np.uint64]]:
+    """Patterns by kind, reached by one multiplication: the multiplier is one under which no two kinds meet."""
+    places = [pattern.places[int(plan["kind"])] for pattern in patterns]
+    kinds = list(dict.fromkeys(place.id for place in places if isinstance(place, Fixed)))
+    listed: list[int] = []
 
-    def listed(numbers: Sequence[int]) -> int:
+    def fitting(kind: int | None) -> tuple[int, ...]:
+        numbers = [n for n, place in enumerate(places) if not isinstance(place, Fixed) or place.id == kind]
         sides = sum(len(shapes[number].sides) for number in numbers)
         exact = not any(patterns[number].ranges for number in numbers)  # numbers of ids may come later
-        return words.add((len(numbers), sides, int(exact), *numbers))
+        listed.extend(numbers)
+        return kind or 0, int(exact), sides, len(listed) - len(numbers), len(numbers)
 
-    words.words[lay.L_DEFAULT] = default = listed(others)
-    multiplier, bits = _multiplier(list(kinds))
-    words.words[lay.L_MULTIPLIER] = multiplier
-    words.words[lay.L_SHIFT] = 64 - bits
-    lists = {_slot(kind, multiplier, bits): (kind, listed(numbers)) for kind, numbers in kinds.items()}
-    slots = (lists.get(slot, (0, default)) for slot in range(1 << bits))
-    words.words[lay.L_DISPATCH] = words.add(word for pair in slots for word in pair)
+    others = fitting(None)
+    multiplier, bits = _multiplier(kinds)
+    slots = [others] * ((1 << bits) + 1)
+    for kind in kinds:
+        slots[_slot(kind, multiplier, bits)] = fitting(kind)
+    plan["multiplier"], plan["shift"] = multiplier, 64 - bits
+    return np.array(slots, FITTING), np.array(listed, np.uint64)
 
 
 def _slot(kind: int, multiplier: int, bits: int) -> int:
@@ -271,51 +280,41 @@ def _multiplier(kinds: Sequence[int]) -> tuple[int, int]:
 # --- steps ---
 
 
-def _add_steps(
-    words: _Words,
-    record: int,
-    seed: int,
-    shapes: Sequence[_Shape],
-    incidences: Sequence[Sequence[int]],
-    different: Sequence[tuple[int, int]],
-) -> None:
+def _add_steps(draft: _Draft, record: Record, seed: int) -> None:
     """The seed's own step, and after it one order of all other patterns that are no bits."""
-    put = words.words
-    bound: dict[int, int] = {}
-    put[record + lay.P_SEED] = words.add(_step(words, seed, shapes, bound, different))
+    shapes = draft.shapes
+    record["seed_step"], record["steps"] = len(draft.steps), len(draft.orders)
+    draft.steps.append(_step(draft, seed, {}))
     bound = dict.fromkeys(_bound_by(shapes[seed]), 0)
     chains: dict[tuple[int, ...], None] = {}
     left = [number for number, shape in enumerate(shapes) if number != seed and not shape.is_bit]
-    addresses: list[int] = []
+    depths = 0
     while left:
         group = _next(left, shapes, set(bound))
-        steps: list[list[int]] = []
+        draft.orders += [len(draft.steps)] + [-1] * (len(group) - 1)
         for first in group:
             met = dict(bound)
             for number in (first, *(other for other in group if other != first)):
-                steps.append(_step(words, number, shapes, met, different, len(group)))
-                met |= dict.fromkeys(_bound_by(shapes[number]) - met.keys(), len(addresses) + 1)
-            chains |= dict.fromkeys(_chains(first, shapes, incidences, seed))
-        addresses += [words.add(word for step in steps for word in step)] + [0] * (len(group) - 1)
+                draft.steps.append(_step(draft, number, met, len(group)))
+                met |= dict.fromkeys(_bound_by(shapes[number]) - met.keys(), depths + 1)
+            chains |= dict.fromkeys(_chains(draft, first, seed))
+        depths += len(group)
         for number in group:
-            bound |= dict.fromkeys(_bound_by(shapes[number]) - bound.keys(), len(addresses))
+            bound |= dict.fromkeys(_bound_by(shapes[number]) - bound.keys(), depths)
         left = [number for number in left if number not in group]
-    put[record + lay.P_STEPS] = words.add(addresses)
-    put[record + lay.P_DEPTHS] = len(addresses)
-    put[record + lay.P_LOOK] = words.add(word for chain in chains for word in chain)
-    put[record + lay.P_LOOK_END] = len(put)
+    record["depths"], record["looks"] = depths, len(draft.looks)
+    draft.looks += chains
+    record["looks_end"] = len(draft.looks)
 
 
-def _chains(
-    number: int, shapes: Sequence[_Shape], incidences: Sequence[Sequence[int]], seed: int
-) -> Iterable[tuple[int, ...]]:
+def _chains(draft: _Draft, number: int, seed: int) -> Iterable[tuple[int, ...]]:
     """The chains of a pattern that begin at the rows of a seed."""
-    own = [variable for variable, _ in shapes[seed].sides]
-    sides = [variable for variable, _ in shapes[number].sides]
+    own = [variable for variable, _ in draft.shapes[seed].sides]
+    sides = [variable for variable, _ in draft.shapes[number].sides]
     for side, variable in enumerate(sides):
         if variable in own:
             other = next((one for one, new in enumerate(sides) if new not in own), -1)
-            yield own.index(variable), lay.R_HEADS + incidences[variable].index(number), number, side, other
+            yield own.index(variable), draft.head(variable, number), number, side, other
 
 
 def _bound_by(shape: _Shape) -> set[int]:
@@ -346,30 +345,19 @@ def _next(left: Sequence[int], shapes: Sequence[_Shape], bound: set[int]) -> lis
     return sorted(numbers, key=lambda number: (len(shapes[number].leaves), number))
 
 
-def _step(
-    words: _Words,
-    number: int,
-    shapes: Sequence[_Shape],
-    bound: Mapping[int, int],
-    different: Sequence[tuple[int, int]],
-    group: int = 1,
-) -> list[int]:
-    """One step, not yet in the plan; the pairs that it tests are, since steps of a group stand next to each other."""
-    shape = shapes[number]
+def _step(draft: _Draft, number: int, bound: Mapping[int, int], group: int = 1) -> Record:
+    """The step that binds a pattern when some variables are bound; the pairs that it tests go into the draft."""
+    shape = draft.shapes[number]
     after = bound.keys() | _bound_by(shape)
     given = [side for side, (variable, _) in enumerate(shape.sides) if variable in bound]
     # What was bound first changes last: its chain is near already.
     given.sort(key=lambda side: bound[shape.sides[side][0]])
     new = [side for side, (variable, _) in enumerate(shape.sides) if variable not in bound]
-    step = [0] * lay.STEP_SIZE
-    step[lay.T_PATTERN] = number
-    step[lay.T_GROUP] = group
-    step[lay.T_UNIQUE] = int(not new and not shape.leaves)
-    step[lay.T_BOUND] = len(given)
-    step[lay.T_BOUND_SIDES : lay.T_BOUND_SIDES + len(given)] = given
-    step[lay.T_NEW] = len(new)
-    step[lay.T_NEW_SIDES : lay.T_NEW_SIDES + len(new)] = new
-    pairs = [pair for pair in different if set(pair) <= after and not set(pair) <= bound.keys()]
-    step[lay.T_DIFFERENT] = words.add(variable for pair in pairs for variable in pair)
-    step[lay.T_DIFFERENT_END] = len(words.words)
+    pairs = [pair for pair in draft.different if set(pair) <= after and not set(pair) <= bound.keys()]
+    step: Any = np.zeros(1, STEP)[0]
+    step["pattern"], step["group"], step["is_unique"] = number, group, not new and not shape.leaves
+    step["bound"], step["bound_sides"][: len(given)] = len(given), given
+    step["new"], step["new_sides"][: len(new)] = len(new), new
+    step["pairs"], step["pairs_end"] = len(draft.pairs), len(draft.pairs) + 2 * len(pairs)
+    draft.pairs.extend(variable for pair in pairs for variable in pair)
     return step

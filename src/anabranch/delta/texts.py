@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import texts as kernels
+from anabranch.delta.kernels.compiling import Records
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -25,33 +26,33 @@ class TextTable:
     """Texts come in runs of one form, which is a small number: `data` in UTF-8 with PADDING bytes behind, and where in
     it each text starts and stops."""
 
-    __slots__ = ("_seed", "_spots", "_state", "_store", "_table")
+    __slots__ = ("_seed", "_slots", "_spots", "_states", "_store")
 
     def __init__(self, next_id: int = 0, room: int = 0) -> None:
         """An empty table, with `room` for so many texts before it grows."""
         slots = _slots(max(room, _SLOTS // 2))
         self._seed = hash("texts")  # another one in each process, where Python's own hashes are
-        self._table: Ids = np.zeros(slots * kernels.SLOT, np.int64)
+        self._slots: Records = np.zeros(slots, kernels.SLOT)
         self._store: Bytes = np.zeros(1 << 14, np.uint8)
-        self._spots: Ids = np.full(slots, -1, np.int64)
-        self._state: Ids = np.zeros(kernels.STATE_SIZE, np.int64)
-        self._state[kernels.NEXT] = next_id
+        self._spots: Records = _no_spots(slots // 2)
+        self._states: Records = np.zeros(1, kernels.STATE)
+        self.next_id = next_id
 
     def __len__(self) -> int:
-        return int(self._state[kernels.TAKEN])
+        return int(self._states["taken"][0])
 
     @property
     def nbytes(self) -> int:
-        return self._table.nbytes + self._store.nbytes + self._spots.nbytes
+        return int(self._slots.nbytes + self._store.nbytes + self._spots.nbytes)
 
     @property
     def next_id(self) -> int:
         """The id that the next new text gets."""
-        return int(self._state[kernels.NEXT])
+        return int(self._states["next_id"][0])
 
     @next_id.setter
     def next_id(self, value: int) -> None:
-        self._state[kernels.NEXT] = value
+        self._states["next_id"][0] = value
 
     def add(self, data: Bytes, starts: Ids, stops: Ids, form: int, ids: Ids | None = None) -> Ids:
         """The ids of texts; new ones get the next ids, or those that are given."""
@@ -63,63 +64,72 @@ class TextTable:
         return found
 
     def _add(self, data: Bytes, starts: Ids, stops: Ids, form: int, ids: Ids, given: bool) -> None:
-        hashed = self._hashes(data, starts, stops)
+        texts = self._texts(data, starts, stops)
         self._make_room(len(ids), int((stops - starts).sum()), int(ids.max()) + 1 if given else 0)
-        kernels.add(
-            data, starts, stops, hashed, form, int(given), self._table, self._store, self._spots, self._state, ids
-        )
+        kernels.add(texts, form, int(given), self._table(), ids)
 
     def find(self, text: bytes, form: int) -> int:
         """The id of a text, -1 where it has none."""
         data = np.frombuffer(text + bytes(PADDING), np.uint8).copy()
         starts, stops = np.zeros(1, np.int64), np.full(1, len(text), np.int64)
         found = np.empty(1, np.int64)
-        hashed = self._hashes(data, starts, stops)
-        kernels.find(data, starts, stops, hashed, form, self._table, self._store, found)
+        kernels.find(self._texts(data, starts, stops), form, self._table(), found)
         return int(found[0])
 
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Which ids are those of texts here."""
-        known = ids < len(self._spots) // 2
-        known[known] = self._spots[2 * ids[known]] >= 0
+        known = ids < len(self._spots)
+        known[known] = self._spots["place"][ids[known]] >= 0
         return known
 
     def forms(self, ids: Ids) -> Ids:
         """The forms of the texts of ids that are here."""
-        return self._spots[2 * ids + 1] >> kernels.LENGTH_BITS
+        forms: Ids = self._spots["extent"][ids] >> kernels.LENGTH_BITS
+        return forms
 
     def text(self, identifier: int) -> tuple[int, bytes]:
         """The form and the text of an id."""
-        place, said = self._spots[2 * identifier : 2 * identifier + 2].tolist()
-        return said >> kernels.LENGTH_BITS, self._store[place : place + (said & _LENGTH)].tobytes()
+        place, extent = self._spots[identifier].item()
+        return extent >> kernels.LENGTH_BITS, self._store[place : place + (extent & _LENGTH)].tobytes()
 
     def stored(self) -> tuple[Bytes, Ids]:
         """All bytes with some behind them, and the length of each text, in the order in which they came; for a table
         from id 0 on."""
         count = len(self)
-        return self._store[: self._state[kernels.FILLED] + PADDING], self._spots[1 : 2 * count : 2] & _LENGTH
+        return self._store[: self._filled + PADDING], self._spots["extent"][:count] & _LENGTH
 
-    def _hashes(self, data: Bytes, starts: Ids, stops: Ids) -> Ids:
-        hashed = np.empty(len(starts), np.int64)
-        kernels.hashes(data, starts, stops, self._seed, hashed)
-        return hashed
+    @property
+    def _filled(self) -> int:
+        return int(self._states["filled"][0])
+
+    def _table(self) -> kernels.Table:
+        return kernels.Table(self._slots, self._store, self._spots, self._states)
+
+    def _texts(self, data: Bytes, starts: Ids, stops: Ids) -> kernels.Texts:
+        texts = kernels.Texts(data, starts, stops, np.empty(len(starts), np.int64))
+        kernels.fill_hashes(texts, self._seed)
+        return texts
 
     def _make_room(self, texts: int, size: int, ids: int) -> None:
-        wanted = _slots(len(self) + texts) * kernels.SLOT
-        if wanted > len(self._table):
-            grown = np.zeros(wanted, np.int64)
-            kernels.plant(self._table, grown)
-            self._table = grown
-        filled = int(self._state[kernels.FILLED])
+        wanted = _slots(len(self) + texts)
+        if wanted > len(self._slots):
+            grown = np.zeros(wanted, kernels.SLOT)
+            kernels.plant(self._slots, grown)
+            self._slots = grown
+        filled = self._filled
         if filled + size + PADDING > len(self._store):
             bytes_grown = np.zeros(max(2 * len(self._store), filled + size + PADDING), np.uint8)
             bytes_grown[:filled] = self._store[:filled]
             self._store = bytes_grown
-        spots = 2 * max(self.next_id + texts, ids)
+        spots = max(self.next_id + texts, ids)
         if spots > len(self._spots):
-            more = np.full(max(2 * len(self._spots), spots), -1, np.int64)
+            more = _no_spots(max(2 * len(self._spots), spots))
             more[: len(self._spots)] = self._spots
             self._spots = more
+
+
+def _no_spots(count: int) -> Records:
+    return np.full(count, -1, kernels.SPOT)
 
 
 def _slots(texts: int) -> int:

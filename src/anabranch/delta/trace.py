@@ -18,6 +18,7 @@ import numpy as np
 
 from anabranch.delta.batch import Batch, Ids, Weights
 from anabranch.delta.kernels import rows as kernels
+from anabranch.delta.kernels.rows import Held
 from anabranch.delta.operators.base import Size
 from anabranch.errors import InternalError
 
@@ -46,16 +47,11 @@ class Trace:
 
     __slots__ = (
         "_all",
-        "_cells",
         "_columns",
         "_grouped",
-        "_groups",
-        "_heads",
-        "_key_table",
-        "_links",
+        "_held",
+        "_live",
         "_order",
-        "_row_table",
-        "_state",
         "keys",
         "width",
     )
@@ -76,20 +72,19 @@ class Trace:
     def _build(self, capacity: int) -> None:
         """Empty state with this many places, a power of two."""
         groups = capacity if self._grouped else 0
-        self._set_cells(np.zeros((capacity, self.width + kernels.EXTRA), np.int64))
-        self._set_groups(np.zeros((groups, kernels.GROUP_WIDTH), np.int64))
-        self._row_table = np.zeros(2 * capacity, np.int64)
-        self._key_table = np.zeros(2 * groups, np.int64)
-        self._state = np.zeros(kernels.STATE_SIZE, np.int64)
-        self._state[kernels.FREE_ROW] = self._state[kernels.FREE_GROUP] = -1
-
-    def _set_cells(self, cells: Ids) -> None:
-        self._cells = cells
-        self._links = cells.view(np.int32)
-
-    def _set_groups(self, groups: Ids) -> None:
-        self._groups = groups
-        self._heads = groups.view(np.int32)
+        cells = np.zeros((capacity, self.width + kernels.EXTRA), np.int64)
+        states = np.zeros(1, kernels.STATE)
+        states["free_row"] = states["free_group"] = -1
+        self._live = states["live"]
+        self._held = Held(
+            cells,
+            cells.view(np.int32),
+            np.zeros(2 * capacity, np.int64),
+            self._columns,
+            np.zeros(2 * groups, np.int64),
+            np.zeros(groups, kernels.GROUP),
+            states,
+        )
 
     # --- changes ---
 
@@ -101,7 +96,7 @@ class Trace:
         touched = self._take_in(usable(batch.rows), usable(batch.weights))
         if touched.after.min() < 0:
             raise InternalError("a row left a trace more often than it had entered")
-        if 8 * self._state[kernels.LIVE] < len(self._cells) > _SMALLEST:
+        if 8 * self._live[0] < len(self._held.cells) > _SMALLEST:
             self._shrink()
         return touched
 
@@ -110,36 +105,23 @@ class Trace:
         before = np.empty(len(weights), np.int64)
         done = 0
         while True:
-            done, given, after = kernels.take_in(
-                done,
-                rows,
-                weights,
-                touched,
-                before,
-                self._cells,
-                self._links,
-                self._row_table,
-                self._columns,
-                self._key_table,
-                self._groups,
-                self._heads,
-                self._state,
-            )
+            done, given, after = kernels.take_in(self._held, done, rows, weights, touched, before)
             if done == len(rows):
                 return Touched(given, before[: len(after)], after)
             self._grow(len(rows) - done)
 
     def _grow(self, waiting: int) -> None:
         """More places, with all rows where they were."""
-        old = len(self._cells)
+        held = self._held
+        old = len(held.cells)
         capacity = (8 if waiting > 8 * old else 2) * old
         if capacity > _MOST:
             raise InternalError(f"a trace holds at most {_MOST:,} rows")
-        self._set_cells(_longer(self._cells, capacity))
-        self._row_table = _replanted(self._row_table, 2 * capacity)
+        cells = _longer(held.cells, capacity)
+        held = held._replace(cells=cells, links=cells.view(np.int32), table=_replanted(held.table, 2 * capacity))
         if self._grouped:
-            self._set_groups(_longer(self._groups, capacity))
-            self._key_table = _replanted(self._key_table, 2 * capacity)
+            held = held._replace(groups=_longer(held.groups, capacity), keys=_replanted(held.keys, 2 * capacity))
+        self._held = held
 
     def _shrink(self) -> None:
         """Fewer places, with all rows put in anew."""
@@ -162,47 +144,48 @@ class Trace:
             return Found(asked, np.tile(every.rows, (len(keys), 1)), np.tile(every.weights, len(keys)))
         found = self._find(keys)
         if self._grouped:
-            return Found(*kernels.spread(found, self._cells, self._links, self._heads))
+            return Found(*kernels.spread(found, self._held.cells, self._held.links, self._held.groups))
         asked = np.flatnonzero(found >= 0)
-        cells = self._cells.take(found[asked], axis=0)
+        cells = self._held.cells.take(found[asked], axis=0)
         return Found(asked, np.ascontiguousarray(cells[:, : self.width]), np.ascontiguousarray(cells[:, self.width]))
 
     def totals(self, keys: Ids) -> Weights:
         """Per asked key the sum of the weights of its rows."""
         if not self.keys:
-            return np.full(len(keys), self._state[kernels.SUM])
+            return np.full(len(keys), self._held.states["sum"][0])
         found = self._find(keys)
-        return _at(self._groups[:, kernels.TOTAL] if self._grouped else self._cells[:, self.width], found)
+        return _at(self._held.groups["total"] if self._grouped else self._held.cells[:, self.width], found)
 
     def weights_of(self, rows: Ids) -> Weights:
         """Per asked row its weight."""
-        found = kernels.find(usable(rows), self._row_table, self._cells, self._all, _NO_HEADS)
-        return _at(self._cells[:, self.width], found)
+        found = kernels.find(usable(rows), self._held.table, self._held.cells, self._all, _NO_GROUPS)
+        return _at(self._held.cells[:, self.width], found)
 
     def _find(self, keys: Ids) -> kernels.Numbers:
         """The groups of the asked keys, or their rows where there are no groups."""
         if self._grouped:
-            return kernels.find(usable(keys), self._key_table, self._cells, self._columns, self._heads)
+            return kernels.find(usable(keys), self._held.keys, self._held.cells, self._columns, self._held.groups)
         if self._order is not None:
             keys = keys.take(self._order, axis=1)
-        return kernels.find(usable(keys), self._row_table, self._cells, self._all, _NO_HEADS)
+        return kernels.find(usable(keys), self._held.table, self._held.cells, self._all, _NO_GROUPS)
 
     def rows(self) -> Batch:
         """Everything that is held."""
-        cells = self._cells[: self._state[kernels.USED]]
+        cells = self._held.cells[: self._held.states["used"][0]]
         alive = cells[cells[:, self.width] != 0]
         return Batch(np.ascontiguousarray(alive[:, : self.width]), np.ascontiguousarray(alive[:, self.width]))
 
     def __len__(self) -> int:
         """How many distinct rows are held."""
-        return int(self._state[kernels.LIVE])
+        return int(self._live[0])
 
     def size(self) -> Size:
-        arrays = (self._cells, self._groups, self._row_table, self._key_table)
+        held = self._held
+        arrays = (held.cells, held.groups, held.table, held.keys)
         return Size(len(self), sum(array.nbytes for array in arrays))
 
 
-_NO_HEADS = np.empty((0, 2 * kernels.GROUP_WIDTH), np.int32)
+_NO_GROUPS = np.empty(0, kernels.GROUP)
 
 
 def net(batch: Batch) -> Batch:

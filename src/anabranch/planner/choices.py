@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from anabranch.model.temporal import Duration
 from anabranch.model.values import Value
 
-Matcher: TypeAlias = Literal["auto", "log", "semijoin", "library"]
+Matcher: TypeAlias = Literal["auto", "log", "semijoin"]
 Index: TypeAlias = Literal["recency", "bic"]
 
 

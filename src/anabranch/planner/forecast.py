@@ -72,7 +72,7 @@ def _own(spec: Spec, inputs: list[_Estimate], rate: Rate) -> _Estimate:
     total = sum(one.rows for one in inputs)
     row = _BYTES_OF_ROW + _BYTES_OF_ID * spec.width
     match spec.name:
-        case "LogMatcher" | "SemiJoins" | "LibraryJoins" if not spec.inputs:
+        case "LogMatcher" | "SemiJoins" if not spec.inputs:
             facts = sum(_held(window, rate) for window in _windows(spec.about))
             matches = facts / max(1, _patterns(spec.about))
             return _Estimate(matches, facts, facts * _BYTES_OF_FACT + matches * row)

@@ -1,4 +1,4 @@
-"""Whole windows at once: both joiners find what the plain definition finds."""
+"""Whole windows at once: semi-joins find what the plain definition finds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 
 from anabranch.delta import evaluation
 from anabranch.delta.batch import Ids
-from anabranch.delta.evaluation import Joiner, WindowEvaluation, evaluate, evaluate_in_pieces
+from anabranch.delta.evaluation import WindowEvaluation, evaluate, evaluate_in_pieces
+from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, FactPattern, Fixed, Free, Place, Range
 
 from .matching import Row, matrix, naive_matches, random_conjunction, random_facts, random_numbers
-
-JOINERS: tuple[Joiner, ...] = ("semijoin", "library")
 
 
 def found(matches: Ids) -> set[Row]:
@@ -22,6 +21,12 @@ def found(matches: Ids) -> set[Row]:
     rows = [tuple(row) for row in matches.tolist()]
     assert len(set(rows)) == len(rows), "a match is there twice"
     return set(rows)
+
+
+def by_log(conjunction: Conjunction, facts: Ids) -> Ids:
+    """The matches that the log matcher finds in the same window."""
+    whole = np.array([len(facts)], np.int64)
+    return LogMatcher(conjunction).slide(facts, whole, np.zeros(1, np.int64)).batch.rows
 
 
 def triples(*patterns: tuple[Place, Place, Place], different: tuple[tuple[int, int], ...] = ()) -> Conjunction:
@@ -46,16 +51,15 @@ def test_random_conjunctions_over_random_facts_match_as_defined(seed: int) -> No
     for count in chance.sample((0, 1, 5, 12, 25), 3):
         facts = random_facts(chance, conjunction, count, domain)
         expected = naive_matches(conjunction, facts, numbers)
-        for joiner in JOINERS:
-            matches = window.evaluate(matrix(facts, conjunction.width), numbers, joiner=joiner)
-            assert matches.shape[1] == conjunction.variables
-            assert matches.dtype == np.int64
-            assert found(matches) == expected
+        matches = window.evaluate(matrix(facts, conjunction.width), numbers)
+        assert matches.shape[1] == conjunction.variables
+        assert matches.dtype == np.int64
+        assert found(matches) == expected
 
 
 @pytest.mark.parametrize("conjunction", [PATH, TRIANGLE, STAR], ids=["path", "triangle", "star"])
 @pytest.mark.parametrize(("count", "domain"), [(300, 12), (20_000, 8_000), (20_000, 100_000)])
-def test_both_joiners_agree_on_windows_too_large_for_the_definition(
+def test_both_matchers_agree_on_windows_too_large_for_the_definition(
     conjunction: Conjunction, count: int, domain: int
 ) -> None:
     chance = np.random.default_rng(count + domain)
@@ -63,80 +67,70 @@ def test_both_joiners_agree_on_windows_too_large_for_the_definition(
     facts[:, 1] = chance.integers(7, 11, count)
     facts[facts[:, 1] == 9, 2] = 1
     facts = np.concatenate((facts, facts[: count // 3]))  # and some of them come again
-    ours, theirs = (found(evaluate(conjunction, facts, joiner=joiner)) for joiner in JOINERS)
-    assert ours == theirs
+    assert found(evaluate(conjunction, facts)) == found(by_log(conjunction, facts))
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_a_fact_that_is_there_many_times_counts_once(joiner: Joiner) -> None:
+def test_a_fact_that_is_there_many_times_counts_once() -> None:
     facts = np.array([[1, 7, 2], [2, 7, 3], [2, 7, 4]] * 40, np.int64)
-    assert found(evaluate(PATH, facts, joiner=joiner)) == {(1, 2, 3), (1, 2, 4)}
+    assert found(evaluate(PATH, facts)) == {(1, 2, 3), (1, 2, 4)}
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_copies_among_the_many_facts_of_a_hub_are_found(joiner: Joiner) -> None:
+def test_copies_among_the_many_facts_of_a_hub_are_found() -> None:
     spokes = np.array([[1, 7, 100 + one % 50] for one in range(500)] + [[0, 7, 1]], np.int64)
-    assert found(evaluate(PATH, spokes, joiner=joiner)) == {(0, 1, 100 + one) for one in range(50)}
+    assert found(evaluate(PATH, spokes)) == {(0, 1, 100 + one) for one in range(50)}
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_facts_without_variables_only_have_to_be_there(joiner: Joiner) -> None:
+def test_facts_without_variables_only_have_to_be_there() -> None:
     there = triples((Fixed(1), KNOWS, Fixed(2)), (Fixed(2), KNOWS, Fixed(3)))
     facts = np.array([[1, 7, 2], [2, 7, 3], [2, 7, 3]], np.int64)
-    assert evaluate(there, facts, joiner=joiner).shape == (1, 0)
-    assert evaluate(there, facts[:1], joiner=joiner).shape == (0, 0)
+    assert evaluate(there, facts).shape == (1, 0)
+    assert evaluate(there, facts[:1]).shape == (0, 0)
     also = triples((Fixed(1), KNOWS, Fixed(2)), (A, KNOWS, Fixed(3)))
-    assert found(evaluate(also, facts, joiner=joiner)) == {(2,)}
-    assert found(evaluate(also, facts[1:], joiner=joiner)) == set()
+    assert found(evaluate(also, facts)) == {(2,)}
+    assert found(evaluate(also, facts[1:])) == set()
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_patterns_of_one_variable_alone_meet_in_it(joiner: Joiner) -> None:
+def test_patterns_of_one_variable_alone_meet_in_it() -> None:
     both = triples((A, KNOWS, Fixed(1)), (A, LIKES, Fixed(2)), (Fixed(3), LIKES, A))
     facts = np.array([[5, 7, 1], [5, 8, 2], [3, 8, 5], [6, 7, 1], [6, 8, 2], [5, 7, 1]], np.int64)
-    assert found(evaluate(both, facts, joiner=joiner)) == {(5,)}
+    assert found(evaluate(both, facts)) == {(5,)}
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_a_kind_may_be_a_variable_that_joins(joiner: Joiner) -> None:
+def test_a_kind_may_be_a_variable_that_joins() -> None:
     same_kind = triples((A, B, C), (C, B, D))
     facts = np.array([[1, 7, 2], [2, 7, 3], [2, 8, 4]], np.int64)
-    assert found(evaluate(same_kind, facts, joiner=joiner)) == {(1, 7, 2, 3)}
+    assert found(evaluate(same_kind, facts)) == {(1, 7, 2, 3)}
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_parts_that_share_no_variable_multiply(joiner: Joiner) -> None:
+def test_parts_that_share_no_variable_multiply() -> None:
     apart = triples((A, KNOWS, B), (C, LIKES, D), different=((1, 3),))
     facts = np.array([[1, 7, 2], [3, 7, 4], [5, 8, 2], [5, 8, 6]], np.int64)
     expected = {(1, 2, 5, 6), (3, 4, 5, 2), (3, 4, 5, 6)}
-    assert found(evaluate(apart, facts, joiner=joiner)) == expected
+    assert found(evaluate(apart, facts)) == expected
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_only_numbers_lie_in_a_range(joiner: Joiner) -> None:
+def test_only_numbers_lie_in_a_range() -> None:
     bounded = Conjunction(3, (FactPattern((A, KNOWS, B), (Range(2, 1.0, 2.0),)),), 2)
     facts = np.array([[9, 7, identifier] for identifier in range(6)], np.int64)
     numbers = np.array([np.nan, 1.0, 2.5, 2.0])
-    assert found(evaluate(bounded, facts, numbers, joiner=joiner)) == {(9, 1), (9, 3)}
-    assert found(evaluate(bounded, facts, joiner=joiner)) == set()
+    assert found(evaluate(bounded, facts, numbers)) == {(9, 1), (9, 3)}
+    assert found(evaluate(bounded, facts)) == set()
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_more_matches_than_allowed_are_refused_and_as_many_are_not(joiner: Joiner) -> None:
+def test_more_matches_than_allowed_are_refused_and_as_many_are_not() -> None:
     facts = np.array([[1, 7, 2]] + [[2, 7, 10 + one] for one in range(20)], np.int64)
-    assert len(evaluate(PATH, facts, joiner=joiner, max_matches=20)) == 20
+    assert len(evaluate(PATH, facts, max_matches=20)) == 20
     with pytest.raises(BudgetExceeded) as refusal:
-        evaluate(PATH, facts, joiner=joiner, max_matches=19)
+        evaluate(PATH, facts, max_matches=19)
     assert (refusal.value.what, refusal.value.limit) == ("matches", 19)
 
 
-@pytest.mark.parametrize("joiner", JOINERS)
-def test_what_is_large_only_on_the_way_is_not_refused(joiner: Joiner) -> None:
+def test_what_is_large_only_on_the_way_is_not_refused() -> None:
     ways = [[1, 7, one] for one in range(10, 40)] + [[one, 7, 2] for one in range(10, 40)] + [[2, 7, 3]]
     facts = np.array([*ways, [3, 7, 50], [50, 7, 3]], np.int64)
     there_and_back = triples((A, KNOWS, B), (B, KNOWS, A))
-    assert found(evaluate(there_and_back, facts, joiner=joiner, max_matches=2)) == {(3, 50), (50, 3)}
-    assert found(evaluate(TRIANGLE, facts, joiner=joiner, max_matches=2)) == set()
+    assert found(evaluate(there_and_back, facts, max_matches=2)) == {(3, 50), (50, 3)}
+    assert found(evaluate(TRIANGLE, facts, max_matches=2)) == set()
 
 
 def test_matches_come_with_the_memory_of_their_own() -> None:
@@ -156,23 +150,6 @@ def test_facts_that_may_not_be_written_or_lie_apart_need_no_second_compilation()
     facts.flags.writeable = False
     assert found(evaluate(PATH, facts)) == found(evaluate(PATH, apart[::2])) == {(1, 2, 3)}
     assert len(evaluation.all_matches.signatures) == compiled  # type: ignore[attr-defined]
-
-
-def test_auto_takes_the_library_for_windows_that_are_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = np.array([[1, 7, 2], [2, 7, 3]], np.int64)
-    asked: list[int] = []
-    library = evaluation._joined
-
-    def listening(conjunction: Conjunction, facts: Ids, *rest: object) -> Ids | None:
-        asked.append(len(facts))
-        return library(conjunction, facts, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(evaluation, "_joined", listening)
-    assert found(evaluate(PATH, facts)) == {(1, 2, 3)}
-    assert asked == []
-    monkeypatch.setattr(evaluation, "LIBRARY_FROM", 2)
-    assert found(evaluate(PATH, facts)) == {(1, 2, 3)}
-    assert asked == [2]
 
 
 # --- stars: rows that hold the only fact of a pattern, and rows that have several ---
@@ -222,8 +199,7 @@ def test_stars_on_a_chain_match_as_defined_however_many_facts_a_row_has(
         chance.shuffle(facts)
         facts += facts[: chance.choice((0, 0, 10))]
         expected = naive_matches(conjunction, facts)
-        for joiner in JOINERS:
-            assert found(window.evaluate(matrix(facts, width), joiner=joiner)) == expected
+        assert found(window.evaluate(matrix(facts, width))) == expected
 
 
 def test_a_star_with_one_fact_per_measure_is_read_off_its_rows() -> None:
@@ -264,7 +240,7 @@ def test_values_far_from_each_other_or_alike_in_their_last_bits_are_told_apart(s
     there = {kind: {row[0] for row in facts[facts[:, 1] == kind].tolist()} for kind in (7, 8)}
     pairs = found(evaluate(triples((A, KNOWS, B), (A, LIKES, C)), facts))
     assert {row[0] for row in pairs} == there[7] & there[8]
-    assert pairs == found(evaluate(triples((A, KNOWS, B), (A, LIKES, C)), facts, joiner="library"))
+    assert pairs == found(by_log(triples((A, KNOWS, B), (A, LIKES, C)), facts))
 
 
 # --- memory ---

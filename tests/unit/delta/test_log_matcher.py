@@ -24,7 +24,6 @@ from tests.unit.delta.matching import (
 
 from anabranch.delta import log_matcher
 from anabranch.delta.batch import Batch
-from anabranch.delta.kernels import log_layout
 from anabranch.delta.log_matcher import Deletion, LogMatcher
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, FactPattern, Fixed, Free, Place, Range
 from anabranch.errors import InternalError
@@ -420,7 +419,7 @@ def test_looking_ahead_changes_nothing(seed: int, deletion: Deletion) -> None:
     chance = random.Random(seed)
     stream = random_stream(chance)
     matcher = LogMatcher(stream.conjunction, stream.numbers, deletion=deletion)
-    matcher._desk[log_layout.S_SCATTERED] = 1  # as if the tables were large
+    matcher._state.is_scattered[0] = 1  # as if the tables were large
     assert driven(stream, matcher, chance) == stream.expected()
 
 

@@ -38,7 +38,7 @@ from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity.base import ConnectivityIndex
 from anabranch.delta.connectivity.recency import last_set
 from anabranch.delta.kernels import bic as kernels
-from anabranch.delta.kernels.bic import Small
+from anabranch.delta.kernels.compiling import Records, Small
 from anabranch.delta.operators.base import Size
 from anabranch.delta.trace import usable
 from anabranch.errors import InternalError
@@ -112,7 +112,7 @@ class BicIndex(ConnectivityIndex):
         self._near: Small = np.empty(0, np.int32)
         self._merged: Small = np.empty(0, np.int32)
         self._best: Small = np.empty(0, np.int32)
-        self._bridges: Small = np.empty((0, 4), np.int32)
+        self._bridges: Records = np.empty(0, kernels.BRIDGE)
         self._bridged = 0  # how many bridges there are
         self._tidied = 0  # how many were left when copies were last sought
         self._joined = 0  # how many members have been looked at for them

@@ -28,6 +28,7 @@ from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity.base import ConnectivityIndex
 from anabranch.delta.kernels import forest as forest_kernels
 from anabranch.delta.kernels import recency as kernels
+from anabranch.delta.kernels.compiling import Records
 from anabranch.delta.operators.base import Size
 from anabranch.delta.trace import usable
 from anabranch.errors import InternalError
@@ -42,10 +43,10 @@ _FARTHEST = 1 << 61  # from 0: differences of ticks stay within 64 bits
 class RecencyTree(ConnectivityIndex):
     """A vertex's priority is read when it gets its first edge, and again when `in_use` has told that it is free."""
 
-    __slots__ = ("_base", "_forgotten", "_words")
+    __slots__ = ("_base", "_forgotten", "_tree")
 
     def __init__(self) -> None:
-        self._words: Ids = np.empty(0, np.int64)
+        self._tree: Records = np.empty(0, kernels.VERTEX)
         self._base = 0
         self._forgotten = _NEVER
         self._resize(_SMALLEST)
@@ -57,8 +58,8 @@ class RecencyTree(ConnectivityIndex):
             raise InternalError(f"{ticks.size} ticks for edges of shape {edges.shape}")
         if not ticks.size:
             return
-        if 2 * len(priorities) > len(self._words):
-            self._resize(max(len(priorities), len(self._words) * 3 // 4))
+        if len(priorities) > len(self._tree):
+            self._resize(max(len(priorities), len(self._tree) * 3 // 2))
         flat, ticks, priorities = usable(edges).reshape(-1), usable(ticks), usable(priorities)
         state = self._insert(flat, ticks, priorities)
         if state == kernels.OUT_OF_SPAN:
@@ -68,7 +69,7 @@ class RecencyTree(ConnectivityIndex):
             raise InternalError(f"edges with vertices {flat.min()} to {flat.max()}, of {len(priorities)}")
 
     def _insert(self, edges: Ids, ticks: Ids, priorities: Ids) -> int:
-        return kernels.insert(self._words, edges, ticks, priorities, self._base, self._forgotten, self._floor())
+        return int(kernels.insert(self._tree, edges, ticks, priorities, self._base, self._forgotten, self._floor()))
 
     def forget(self, tick: int) -> None:
         self._forgotten = max(self._forgotten, min(int(tick), _FARTHEST))
@@ -88,25 +89,25 @@ class RecencyTree(ConnectivityIndex):
         oldest, newest = int(living.min()), int(living.max())
         bound = self._floor() << 32
         ends = np.empty(2, np.int64)
-        kernels.reach(self._words, bound, ends)
+        kernels.reach(self._tree, bound, ends)
         if ends[0] <= ends[1]:
             oldest, newest = min(oldest, int(ends[0]) + self._base), max(newest, int(ends[1]) + self._base)
         room = kernels.LAST - kernels.FIRST - (newest - oldest)
         if room < 0 or max(-oldest, newest) > _FARTHEST:
             raise InternalError(f"living edges have ticks from {oldest} to {newest}: more than can be told apart")
         base = oldest - kernels.FIRST - room // 2
-        kernels.renumber(self._words, bound, self._base - base)
+        kernels.renumber(self._tree, bound, self._base - base)
         self._base = base
 
     def _resize(self, count: int) -> None:
         """Room for so many vertices; those behind are blank or go."""
         if count > _MOST:
             raise InternalError(f"a recency tree holds at most {_MOST:,} vertices")
-        words = np.empty(2 * count, np.int64)
-        kept = min(len(words), len(self._words))
-        words[:kept] = self._words[:kept]
-        kernels.blank(words, kept // 2)
-        self._words = words
+        tree = np.empty(count, kernels.VERTEX)
+        kept = min(count, len(self._tree))
+        tree[:kept] = self._tree[:kept]
+        kernels.blank(tree, kept)
+        self._tree = tree
 
     # --- answers ---
 
@@ -114,51 +115,51 @@ class RecencyTree(ConnectivityIndex):
         if len(left) != len(right):
             raise InternalError(f"pairs of {len(left)} and {len(right)} vertices")
         found = np.empty(len(left), np.bool_)
-        kernels.connected(self._words, usable(left), usable(right), self._bound(opens), found)
+        kernels.connected(self._tree, usable(left), usable(right), self._bound(opens), found)
         return found
 
     def roots(self, vertices: Ids, opens: int) -> Ids:
-        if len(vertices) > max(len(self._words) // 4, _FEW) and vertices.min() >= 0:
+        if len(vertices) > max(len(self._tree) // 2, _FEW) and vertices.min() >= 0:
             return self.all_roots(int(vertices.max()) + 1, opens)[vertices]
         found = np.empty(len(vertices), np.int64)
-        kernels.roots(self._words, usable(vertices), self._bound(opens), found)
+        kernels.roots(self._tree, usable(vertices), self._bound(opens), found)
         return found
 
     def all_roots(self, count: int, opens: int) -> Ids:
         """Of each of the vertices before `count` the root of its component, in one pass."""
-        found = np.empty(len(self._words) // 2, np.int64)
-        kernels.all_roots(self._words, self._bound(opens), found)
+        found = np.empty(len(self._tree), np.int64)
+        kernels.all_roots(self._tree, self._bound(opens), found)
         return found[:count] if count <= len(found) else np.concatenate([found, np.arange(len(found), count)])
 
     def linked(self, count: int, opens: int) -> Mask:
         """Which of the vertices before `count` have an edge to another one in the window: those that are not alone in
         their component, which have a link of the window or are the parent of one."""
-        marks = np.zeros(max(count, len(self._words) // 2), np.bool_)
-        kernels.mark(self._words, self._bound(opens), marks[: len(self._words) // 2])
+        marks = np.zeros(max(count, len(self._tree)), np.bool_)
+        kernels.mark(self._tree, self._bound(opens), marks[: len(self._tree)])
         return marks[:count]
 
     # --- what is kept ---
 
     def in_use(self, count: int) -> Mask:
         """What is not in use is blank from here on, and room at the end that is mostly empty is given back."""
-        vertices = len(self._words) // 2
+        vertices = len(self._tree)
         bound = self._floor() << 32
         marks = np.zeros(max(count, vertices), np.bool_)
-        kernels.mark(self._words, bound, marks[:vertices])
-        kernels.clean(self._words, bound, marks[:vertices])
+        kernels.mark(self._tree, bound, marks[:vertices])
+        kernels.clean(self._tree, bound, marks[:vertices])
         end = last_set(marks) + 1
         if max(4 * end, _SMALLEST) < vertices:
             self._resize(max(2 * end, _SMALLEST))
         return marks[:count]
 
     def size(self) -> Size:
-        marks = np.zeros(len(self._words) // 2, np.bool_)
-        links = kernels.mark(self._words, self._floor() << 32, marks)
+        marks = np.zeros(len(self._tree), np.bool_)
+        links = kernels.mark(self._tree, self._floor() << 32, marks)
         return Size(links, self.nbytes)
 
     @property
     def nbytes(self) -> int:
-        return self._words.nbytes
+        return int(self._tree.nbytes)
 
 
 def last_set(marks: Mask) -> int:

@@ -18,6 +18,7 @@ from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity.base import ConnectivityIndex
 from anabranch.delta.connectivity.recency import RecencyTree, last_set
 from anabranch.delta.kernels import vertices as kernels
+from anabranch.delta.kernels.compiling import Records
 from anabranch.delta.operators.base import Size
 from anabranch.delta.trace import usable
 from anabranch.errors import InternalError
@@ -35,24 +36,25 @@ _NEVER = -(1 << 63)
 class Vertices:
     """`prioritise` gives the priorities of new ids; without it they are scrambled ids, distinct and in no order."""
 
-    __slots__ = ("_free", "_ids", "_priorities", "_prioritise", "_state", "_table")
+    __slots__ = ("_end", "_free", "_ids", "_priorities", "_prioritise", "_states", "_table", "_waiting")
 
     def __init__(self, prioritise: Prioritise | None = None) -> None:
         self._prioritise = prioritise
         self._ids: Ids = np.zeros(_SMALLEST, np.int64)
         self._priorities: Ids = np.zeros(_SMALLEST, np.int64)
-        self._table: Ids = np.zeros(4 * _SMALLEST, np.int64)
+        self._table: Records = np.zeros(2 * _SMALLEST, kernels.SLOT)
         self._free: Ids = np.empty(0, np.int64)
-        self._state: Ids = np.zeros(kernels.STATE_SIZE, np.int64)
+        self._states: Records = np.zeros(1, kernels.STATE)
+        self._end, self._waiting = self._states["end"], self._states["free"]
 
     def __len__(self) -> int:
         """How many vertices have a number."""
-        return int(self._state[kernels.END] - self._state[kernels.FREE])
+        return int(self._end[0] - self._waiting[0])
 
     @property
     def count(self) -> int:
         """All numbers are smaller."""
-        return int(self._state[kernels.END])
+        return int(self._end[0])
 
     @property
     def ids(self) -> Ids:
@@ -68,17 +70,17 @@ class Vertices:
         """The numbers of ids, with new ones for ids that have none."""
         ids = usable(ids)
         numbers = np.empty(len(ids), np.int64)
-        first, free = self.count, int(self._state[kernels.FREE])
+        first, free = self.count, int(self._waiting[0])
         done = 0
         while True:
-            done = kernels.number(ids, done, numbers, self._table, self._ids, self._priorities, self._free, self._state)
+            done = kernels.number(
+                ids, done, numbers, self._table, self._ids, self._priorities, self._free, self._states
+            )
             if done == len(ids):
                 break
             self._grow()
         if self._prioritise is not None:
-            self._set_priorities(
-                np.concatenate([self._free[self._state[kernels.FREE] : free], np.arange(first, self.count)])
-            )
+            self._set_priorities(np.concatenate([self._free[self._waiting[0] : free], np.arange(first, self.count)]))
         return numbers
 
     def _set_priorities(self, numbers: Ids) -> None:
@@ -98,7 +100,7 @@ class Vertices:
 
     def _is_living(self) -> Mask:
         living = np.ones(self.count, np.bool_)
-        living[self._free[: self._state[kernels.FREE]]] = False
+        living[self._free[: self._waiting[0]]] = False
         return living
 
     def sweep(self, in_use: Mask) -> None:
@@ -112,18 +114,18 @@ class Vertices:
         end = last_set(living) + 1
         living = living[:end]
         self._free = np.flatnonzero(~living)[::-1].copy()
-        self._state[kernels.END], self._state[kernels.FREE] = end, len(self._free)
+        self._end[0], self._waiting[0] = end, len(self._free)
         if max(4 * end, _SMALLEST) < len(self._ids):
             self._resize(max(2 * end, _SMALLEST))
         self._plant(living)
 
     def _grow(self) -> None:
         """Room for a new id: a number, and a slot."""
-        if self.count == len(self._ids) and not self._state[kernels.FREE]:
+        if self.count == len(self._ids) and not self._waiting[0]:
             if len(self._ids) >= _MOST:
                 raise InternalError(f"more than {_MOST:,} vertices at a time")
             self._resize(2 * len(self._ids))
-        if 8 * len(self) >= 3 * len(self._table):
+        if 4 * len(self) >= 3 * len(self._table):
             self._plant(self._is_living())
 
     def _resize(self, numbers: int) -> None:
@@ -135,7 +137,7 @@ class Vertices:
         slots = 2 * _SMALLEST
         while 3 * slots < 8 * len(self):
             slots *= 2
-        self._table = np.zeros(2 * slots, np.int64)
+        self._table = np.zeros(slots, kernels.SLOT)
         kernels.plant(self._table, self._ids, living)
 
     def size(self) -> Size:

@@ -12,33 +12,27 @@ One entry per vertex in each of these; -1 says that there is nothing:
 A snapshot is the number of an instant in the chunk, from the oldest on. Links made while walking back have falling
 snapshots, so on a path to the root they fall as well. A link lives in the windows that open at its snapshot or before.
 
-A bridge says that a backward and a forward tree share a vertex. Its row:
+A BRIDGE says that a backward and a forward tree share a vertex:
 
-    LOWEST    the backward root of that vertex in the snapshot in which it appears
-    FORWARD   the forward root of it, as of the last merge
-    UNTIL     the snapshot in which it appears: a window that opens later does not have it in its backward part
-    ROOT      the backward root in the current window, as of the last merge
+    lowest    the backward root of that vertex in the snapshot in which it appears
+    forward   the forward root of it, as of the last merge
+    until     the snapshot in which it appears: a window that opens later does not have it in its backward part
+    root      the backward root in the current window, as of the last merge
 
-Invariant: a bridge whose window opens at or before UNTIL leads, by climbing from LOWEST, to the backward root of every
-vertex that it stands for: while the vertex is there, so is its path to LOWEST.
+Invariant: a bridge whose window opens at or before `until` leads, by climbing from `lowest`, to the backward root of
+every vertex that it stands for: while the vertex is there, so is its path to `lowest`.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
 from anabranch.delta.batch import Ids, Mask
-from anabranch.delta.kernels.log_store import inlined, kernel, prefetch
+from anabranch.delta.kernels.compiling import Int, Records, Small, fields, inlined, kernel, prefetch, unsigned
 
-Small = npt.NDArray[np.int32]
-Int: TypeAlias = Any  # an int, of whatever make
-LOWEST, FORWARD, UNTIL, ROOT = range(4)
+BRIDGE = np.dtype(fields("lowest forward until root", np.int32))
 
 _LOW = 0xFFFFFFFF
-_soon: Any = prefetch
 _AHEAD = 12  # edges or vertices to look ahead
 
 
@@ -48,14 +42,14 @@ _AHEAD = 12  # edges or vertices to look ahead
 @inlined
 def _find(parents: Small, vertex: Int) -> Int:
     """The root; every other vertex on the way is hung under its grandparent."""
-    parent = np.int64(parents[vertex])
+    parent = np.int64(parents[unsigned(vertex)])
     while parent >= 0:
-        above = np.int64(parents[parent])
+        above = np.int64(parents[unsigned(parent)])
         if above < 0:
             return parent
-        parents[vertex] = above
+        parents[unsigned(vertex)] = above
         vertex = above
-        parent = np.int64(parents[vertex])
+        parent = np.int64(parents[unsigned(vertex)])
     return vertex
 
 
@@ -64,31 +58,31 @@ def go_forward(pairs: Small, first: Int, last: Int, parents: Small, members: Sma
     """Put the edges from `first` to `last` into the forward buffer of `count` members; how many they are then."""
     for edge in range(first, last):
         if edge + _AHEAD < last:
-            _soon(parents, pairs[edge + _AHEAD, 0])
-            _soon(parents, pairs[edge + _AHEAD, 1])
-        left, right = np.int64(pairs[edge, 0]), np.int64(pairs[edge, 1])
+            prefetch(parents, pairs[unsigned(edge + _AHEAD), 0])
+            prefetch(parents, pairs[unsigned(edge + _AHEAD), 1])
+        left, right = np.int64(pairs[unsigned(edge), 0]), np.int64(pairs[unsigned(edge), 1])
         if left == right:
             continue
-        if parents[left] == -1:
-            members[count] = left
+        if parents[unsigned(left)] == -1:
+            members[unsigned(count)] = left
             count += 1
-        if parents[right] == -1:
-            members[count] = right
+        if parents[unsigned(right)] == -1:
+            members[unsigned(count)] = right
             count += 1
         left, right = _find(parents, left), _find(parents, right)
         if left == right:
             continue
-        if parents[left] > parents[right]:
+        if parents[unsigned(left)] > parents[unsigned(right)]:
             left, right = right, left
-        parents[left] += parents[right]
-        parents[right] = left
+        parents[unsigned(left)] += parents[unsigned(right)]
+        parents[unsigned(right)] = left
     return count
 
 
 @kernel
 def clear_forward(parents: Small, members: Small, count: Int) -> None:
     for number in range(count):
-        parents[members[number]] = -1
+        parents[unsigned(members[number])] = -1
 
 
 # --- backward ---
@@ -98,10 +92,10 @@ def clear_forward(parents: Small, members: Small, count: Int) -> None:
 def _climb(links: Ids, vertex: Int, opens: Int) -> Int:
     """The root in the snapshot `opens`."""
     bound = opens << 32
-    word = links[vertex]
+    word = links[unsigned(vertex)]
     while word >= bound:
         vertex = word & _LOW
-        word = links[vertex]
+        word = links[unsigned(vertex)]
     return vertex
 
 
@@ -109,14 +103,14 @@ def _climb(links: Ids, vertex: Int, opens: Int) -> Int:
 def _find_back(links: Ids, vertex: Int) -> Int:
     """The root so far. A vertex whose parent has a link of the same snapshot is hung under its grandparent: both links
     live in the same windows."""
-    word = links[vertex]
+    word = links[unsigned(vertex)]
     while word >= 0:
         parent = word & _LOW
-        above = links[parent]
+        above = links[unsigned(parent)]
         if above >= 0 and above >> 32 == word >> 32:
-            links[vertex] = above
+            links[unsigned(vertex)] = above
             parent = above & _LOW
-            above = links[parent]
+            above = links[unsigned(parent)]
         vertex = parent
         word = above
     return vertex
@@ -131,28 +125,28 @@ def go_back(pairs: Small, ticks: Ids, first: Int, last: Int, instants: Int, link
     tick = np.int64(0)
     for edge in range(last - 1, first - 1, -1):
         if edge - _AHEAD >= first:
-            _soon(links, pairs[edge - _AHEAD, 0])
-            _soon(links, pairs[edge - _AHEAD, 1])
-        if edge == last - 1 or ticks[edge] != tick:
-            tick = ticks[edge]
+            prefetch(links, pairs[unsigned(edge - _AHEAD), 0])
+            prefetch(links, pairs[unsigned(edge - _AHEAD), 1])
+        if edge == last - 1 or ticks[unsigned(edge)] != tick:
+            tick = ticks[unsigned(edge)]
             snapshot -= 1
-        low, high = pairs[edge, 0], pairs[edge, 1]
+        low, high = pairs[unsigned(edge), 0], pairs[unsigned(edge), 1]
         if low == high:
             continue
         left, right = np.int64(low), np.int64(high)
-        if links[left] == -1:
-            seen[left] = snapshot
-        if links[right] == -1:
-            seen[right] = snapshot
+        if links[unsigned(left)] == -1:
+            seen[unsigned(left)] = snapshot
+        if links[unsigned(right)] == -1:
+            seen[unsigned(right)] = snapshot
         left, right = _find_back(links, left), _find_back(links, right)
         if left == right:
             continue
-        if links[left] > links[right]:
+        if links[unsigned(left)] > links[unsigned(right)]:
             left, right = right, left
-        links[left] += links[right]
-        links[right] = snapshot << 32 | left
+        links[unsigned(left)] += links[unsigned(right)]
+        links[unsigned(right)] = snapshot << 32 | left
         kept -= 1
-        pairs[kept, 0], pairs[kept, 1], ticks[kept] = low, high, tick
+        pairs[unsigned(kept), 0], pairs[unsigned(kept), 1], ticks[unsigned(kept)] = low, high, tick
     return kept
 
 
@@ -161,8 +155,8 @@ def clear_back(pairs: Small, first: Int, last: Int, links: Ids, seen: Small) -> 
     """Of all ends of these edges."""
     for edge in range(first, last):
         for end in range(2):
-            links[pairs[edge, end]] = -1
-            seen[pairs[edge, end]] = -1
+            links[unsigned(pairs[unsigned(edge), end])] = -1
+            seen[unsigned(pairs[unsigned(edge), end])] = -1
 
 
 # --- between ---
@@ -170,93 +164,94 @@ def clear_back(pairs: Small, first: Int, last: Int, links: Ids, seen: Small) -> 
 
 @inlined
 def _find_merged(merged: Small, root: Int) -> Int:
-    parent = np.int64(merged[root])
+    parent = np.int64(merged[unsigned(root)])
     while parent >= 0:
-        above = np.int64(merged[parent])
+        above = np.int64(merged[unsigned(parent)])
         if above >= 0:
-            merged[root] = above
+            merged[unsigned(root)] = above
         root = parent
         parent = above
     return root
 
 
 @kernel
-def clear_between(bridges: Small, count: Int, near: Small, merged: Small) -> None:
+def clear_between(bridges: Records, count: Int, near: Small, merged: Small) -> None:
     """Take back what `merge` left in `near` and `merged`."""
     if count * 8 > near.size:  # going over all of them in their order is quicker
         near[:] = -1
         merged[:] = -1
         return
     for number in range(count):
-        near[bridges[number, ROOT]] = -1
-        merged[bridges[number, FORWARD]] = -1
+        near[unsigned(bridges[number].root)] = -1
+        merged[unsigned(bridges[number].forward)] = -1
 
 
 @kernel
 def bridge(
-    bridges: Small, count: Int, opens: Int, members: Small, first: Int, last: Int, links: Ids, seen: Small
+    bridges: Records, count: Int, opens: Int, members: Small, first: Int, last: Int, links: Ids, seen: Small
 ) -> Int:
     """Add bridges of the members from `first` to `last` to the `count` that are there; how many they are then."""
     for number in range(first, last):
         if number + _AHEAD < last:
-            _soon(seen, members[number + _AHEAD])
-            _soon(links, members[number + _AHEAD])
+            prefetch(seen, members[unsigned(number + _AHEAD)])
+            prefetch(links, members[unsigned(number + _AHEAD)])
         vertex = members[number]
-        if seen[vertex] >= opens:
-            bridges[count, LOWEST] = _climb(links, np.int64(vertex), np.int64(seen[vertex]))
-            bridges[count, FORWARD] = vertex
-            bridges[count, UNTIL] = seen[vertex]
+        if seen[unsigned(vertex)] >= opens:
+            new = bridges[unsigned(count)]
+            new.lowest = _climb(links, np.int64(vertex), np.int64(seen[unsigned(vertex)]))
+            new.forward, new.until = vertex, seen[unsigned(vertex)]
             count += 1
     return count
 
 
 @kernel
-def tidy(bridges: Small, count: Int, parents: Small, near: Small) -> Int:
-    """Of bridges with the same LOWEST and FORWARD keep the one of the latest UNTIL; how many are left.
+def tidy(bridges: Records, count: Int, parents: Small, near: Small) -> Int:
+    """Of bridges with the same `lowest` and `forward` keep the one of the latest `until`; how many are left.
 
-    Only the largest forward tree met so far is remembered by LOWEST, so that copies among the others may stay."""
+    Only the largest forward tree met so far is remembered by `lowest`, so that copies among the others may stay."""
     left = 0
     for number in range(count):
-        lowest, until = bridges[number, LOWEST], bridges[number, UNTIL]
-        forward = _find(parents, np.int64(bridges[number, FORWARD]))
-        other = near[lowest]
-        if other >= 0 and bridges[other, FORWARD] == forward:
-            bridges[other, UNTIL] = max(until, bridges[other, UNTIL])
+        lowest, until = bridges[number].lowest, bridges[number].until
+        forward = _find(parents, np.int64(bridges[number].forward))
+        other = near[unsigned(lowest)]
+        if other >= 0 and bridges[unsigned(other)].forward == forward:
+            bridges[unsigned(other)].until = max(until, bridges[unsigned(other)].until)
             continue
-        if other < 0 or parents[forward] < parents[bridges[other, FORWARD]]:
-            near[lowest] = left
-        bridges[left, LOWEST], bridges[left, FORWARD], bridges[left, UNTIL] = lowest, forward, until
+        if other < 0 or parents[unsigned(forward)] < parents[unsigned(bridges[unsigned(other)].forward)]:
+            near[unsigned(lowest)] = left
+        kept = bridges[left]
+        kept.lowest, kept.forward, kept.until = lowest, forward, until
         left += 1
     for number in range(left):
-        near[bridges[number, LOWEST]] = -1
+        near[unsigned(bridges[number].lowest)] = -1
     return left
 
 
 @kernel
-def merge(bridges: Small, count: Int, opens: Int, parents: Small, links: Ids, near: Small, merged: Small) -> Int:
+def merge(bridges: Records, count: Int, opens: Int, parents: Small, links: Ids, near: Small, merged: Small) -> Int:
     """The components of what is bridged in the window that opens at snapshot `opens`; how many bridges are left."""
     left = 0
     for number in range(count):
         if number + _AHEAD < count:
-            _soon(links, bridges[number + _AHEAD, LOWEST])
-            _soon(near, bridges[number + _AHEAD, LOWEST])
-            _soon(parents, bridges[number + _AHEAD, FORWARD])
-            _soon(merged, bridges[number + _AHEAD, FORWARD])
-        lowest, until = bridges[number, LOWEST], bridges[number, UNTIL]
+            prefetch(links, bridges[unsigned(number + _AHEAD)].lowest)
+            prefetch(near, bridges[unsigned(number + _AHEAD)].lowest)
+            prefetch(parents, bridges[unsigned(number + _AHEAD)].forward)
+            prefetch(merged, bridges[unsigned(number + _AHEAD)].forward)
+        lowest, until = bridges[number].lowest, bridges[number].until
         if until < opens:
             continue
-        forward = _find(parents, np.int64(bridges[number, FORWARD]))
+        forward = _find(parents, np.int64(bridges[number].forward))
         root = _climb(links, np.int64(lowest), opens)
-        bridges[left, LOWEST], bridges[left, FORWARD] = lowest, forward
-        bridges[left, UNTIL], bridges[left, ROOT] = until, root
+        kept = bridges[left]
+        kept.lowest, kept.forward, kept.until, kept.root = lowest, forward, until, root
         left += 1
-        if near[root] < 0:
-            near[root] = forward
+        if near[unsigned(root)] < 0:
+            near[unsigned(root)] = forward
             continue
-        other = _find_merged(merged, np.int64(near[root]))
+        other = _find_merged(merged, np.int64(near[unsigned(root)]))
         forward = _find_merged(merged, forward)
         if other != forward:
-            merged[forward] = other
+            merged[unsigned(forward)] = other
     return left
 
 
@@ -267,11 +262,11 @@ def merge(bridges: Small, count: Int, opens: Int, parents: Small, links: Ids, ne
 def _representative(vertex: Int, opens: Int, parents: Small, links: Ids, near: Small, merged: Small) -> Int:
     """A vertex of the component that all of its vertices agree on: a forward root where there is one. A backward root
     that is the end here has no bridge, so it is in no forward tree."""
-    if parents[vertex] == -1:
+    if parents[unsigned(vertex)] == -1:
         vertex = _climb(links, vertex, opens)
-        if near[vertex] < 0:
+        if near[unsigned(vertex)] < 0:
             return vertex
-        vertex = np.int64(near[vertex])
+        vertex = np.int64(near[unsigned(vertex)])
     else:
         vertex = _find(parents, vertex)
     return _find_merged(merged, vertex)
@@ -294,8 +289,8 @@ def name_components(
     for number in range(vertices.size):
         vertex = np.int64(vertices[number])
         one = _representative(vertex, opens, parents, links, near, merged)
-        if best[one] < 0 or priorities[vertex] > priorities[best[one]]:
-            best[one] = vertex
+        if best[unsigned(one)] < 0 or priorities[unsigned(vertex)] > priorities[unsigned(best[unsigned(one)])]:
+            best[unsigned(one)] = vertex
 
 
 @kernel
@@ -304,5 +299,5 @@ def named(
 ) -> None:
     """Of each vertex the name of its component; where that has none, itself."""
     for number in range(vertices.size):
-        name = best[_representative(vertices[number], opens, parents, links, near, merged)]
+        name = best[unsigned(_representative(vertices[number], opens, parents, links, near, merged))]
         roots[number] = name if name >= 0 else vertices[number]

@@ -38,6 +38,7 @@ def _folder() -> str:
         if name.endswith(".py"):
             with open(os.path.join(_HERE, name), "rb") as file:
                 digest.update(file.read())
+    digest.update(str(config.BOUNDSCHECK).encode())  # an option that changes the code, and not numba's own key
     base = config.CACHE_DIR or os.path.join(_HERE, "__pycache__")
     folder = os.path.join(base, f"{_STEM}{digest.hexdigest()[:12]}")
     try:

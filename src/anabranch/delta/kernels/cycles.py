@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.cache import cached
+from anabranch.delta.kernels.compiling import allocating_kernel
 
 
-def _search_components(ends: Ids, roots: Ids, circles: Ids) -> None:
+@allocating_kernel
+def search_components(ends: Ids, roots: Ids, circles: Ids) -> None:
     """`ends` are the vertices of edges, two by two, all smaller than the length of `roots` and `circles`. Of each
     vertex: the first of its component that was met, and whether it lies on a cycle. Work: O(vertices + edges)."""
     count, edges = roots.size, ends.size // 2
@@ -75,6 +76,3 @@ def _search_components(ends: Ids, roots: Ids, circles: Ids) -> None:
                     low[above] = min(low[above], low[vertex])
                     if low[vertex] <= met[above]:
                         circles[vertex] = circles[above] = 1
-
-
-search_components = cached(_search_components, error_model="numpy")

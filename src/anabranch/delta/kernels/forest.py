@@ -1,28 +1,29 @@
-"""Spanning forests of batches of edges by union-find."""
+"""Spanning forests of batches of edges, by union-find."""
 
 from __future__ import annotations
 
 from anabranch.delta.batch import Ids, Mask
-from anabranch.delta.kernels.log_store import inlined, kernel
+from anabranch.delta.kernels.compiling import Int, inlined, kernel, unsigned
 
 
 @inlined
-def _found(parents: Ids, vertex: int) -> int:
-    while parents[vertex] != vertex:
-        parents[vertex] = parents[parents[vertex]]
-        vertex = parents[vertex]
+def _root(parents: Ids, vertex: Int) -> Int:
+    """The root of a vertex's tree; every vertex on the way is hung under its grandparent."""
+    while parents[unsigned(vertex)] != vertex:
+        parents[unsigned(vertex)] = parents[unsigned(parents[unsigned(vertex)])]
+        vertex = parents[unsigned(vertex)]
     return vertex
 
 
 @kernel
-def forest(edges: Ids, order: Ids, parents: Ids, chosen: Ids) -> int:
+def forest(edges: Ids, order: Ids, parents: Ids, chosen: Ids) -> Int:
     """Into `chosen` the edges (vertices two by two), taken in this order, that join what was not joined before; gives
     their number. `parents` is every vertex itself before."""
     count = 0
     for edge in order:
-        left, right = _found(parents, edges[2 * edge]), _found(parents, edges[2 * edge + 1])
+        left, right = _root(parents, edges[unsigned(2 * edge)]), _root(parents, edges[unsigned(2 * edge + 1)])
         if left != right:
-            parents[max(left, right)] = min(left, right)
+            parents[unsigned(max(left, right))] = min(left, right)
             chosen[count] = edge
             count += 1
     return count
@@ -36,15 +37,16 @@ def forests(
     this order, which has those of one slide side by side; `met` is the slide in which a vertex was last met, and
     anything that is no slide before."""
     for edge in order:
-        if not wanted[edge]:
+        at = unsigned(edge)
+        if not wanted[at]:
             continue
-        slide = slides[edge]
-        left, right = lefts[edge], rights[edge]
-        if met[left] != slide:
-            met[left], parents[left] = slide, left
-        if met[right] != slide:
-            met[right], parents[right] = slide, right
-        left, right = _found(parents, left), _found(parents, right)
+        slide = slides[at]
+        left, right = lefts[at], rights[at]
+        if met[unsigned(left)] != slide:
+            met[unsigned(left)], parents[unsigned(left)] = slide, left
+        if met[unsigned(right)] != slide:
+            met[unsigned(right)], parents[unsigned(right)] = slide, right
+        left, right = _root(parents, left), _root(parents, right)
         if left != right:
-            parents[max(left, right)] = min(left, right)
-            chosen[edge] = True
+            parents[unsigned(max(left, right))] = min(left, right)
+            chosen[at] = True

@@ -1,8 +1,8 @@
 """Slides and changes of the log matcher, as kernels: take in, leave, enter, tidy up.
 
 Within a slide: arrivals are taken in against the old tail, so that a fact that leaves and comes in the same slide is
-refreshed; then the tail moves and what leaves is told, then what enters. Matches that leave are known, since each
-hangs on its oldest entry, or are found by a join that begins at the entries that leave.
+refreshed; then the tail moves and matches that leave are told, then those that enter. Matches that leave are known,
+since each hangs on its oldest entry, or are found by a join that begins at the entries that leave.
 
 Every kernel can be left where it needs room, and is called again once `log_matcher` has made it.
 
@@ -16,20 +16,62 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels import log_layout as lay
-from anabranch.delta.kernels.log_intake import Floats, first_fitting, list_of, passes, take_in
-from anabranch.delta.kernels.log_join import clear_lists, drop_pool, enlist, hang, join, start_join, tell_kept
-from anabranch.delta.kernels.log_store import (
+from anabranch.delta.kernels.compiling import Int, Record, compiled, inlined, kernel, prefetch, unsigned
+from anabranch.delta.kernels.log_intake import first_fitting, passes, slot_of, take_in
+from anabranch.delta.kernels.log_join import (
+    clear_lists,
+    drop_kept,
+    enlist,
+    hang,
+    join,
+    match_at,
+    out_at,
+    room_to_tell,
+    start_join,
+    tell_kept,
+)
+from anabranch.delta.kernels.log_records import (
+    ADD,
     AHEAD,
+    ARRIVED,
+    DONE,
+    HANGS,
+    HASH_WANTED,
+    HASHED,
+    HEADS,
+    JOIN_ADDED,
+    JOIN_FRESH,
+    JOIN_LEAVING,
+    JOIN_REMOVED,
+    KEEP_AGAIN,
+    LEAVE,
+    LISTS_FULL,
     LOW,
+    MARK,
+    OPEN,
+    PAUSED,
+    ROLE_ENTER,
+    ROLE_LEAVE,
+    SIDES,
     SUPERSEDED,
-    compiled,
+    TAKE_IN,
+    Arrivals,
+    Found,
+    Intake,
+    Slides,
+    Store,
+    Tables,
+    Walk,
+)
+from anabranch.delta.kernels.log_store import (
+    entry_at,
     find_fact,
     free_row,
     hash_slot,
-    inlined,
-    kernel,
-    prefetch,
+    key_of_entry,
+    older_by,
+    pattern_of,
+    row_at,
     row_slot,
     sweep,
 )
@@ -38,367 +80,370 @@ _LARGE = 1 << 16  # words of entries and rows from which they do not fit into ne
 _PEEKS = 4  # matches of one entry that are asked for
 _SOME = 32  # rows that are swept at once
 _MANY = 3  # matches per new fact from which deletion by join is cheaper than keeping matches
+_ONE = np.uint64(1)
 
 
 # --- leaving ---
 
 
 @inlined
-def _go(desk: Ids, pattern: int) -> None:
+def _count_leaving(state: Record, pattern: Int) -> None:
     """One fact of a pattern less."""
-    desk[lay.W_LIVING + pattern] -= 1
-    desk[lay.S_LIVING] -= 1
-    if desk[lay.W_LIVING + pattern] == 0:
-        desk[lay.S_EMPTY] += 1
+    state.figures[pattern].living -= 1
+    state.living -= 1
+    if state.figures[pattern].living == 0:
+        state.empty += 1
 
 
 @inlined
-def _lose(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids, match: int, number: int) -> None:
-    """A kept match whose oldest entry left: it goes to the oldest of the newest copies, or is told and forgotten."""
-    patterns, variables, size = desk[lay.L_PATTERNS], desk[lay.L_VARIABLES], desk[lay.L_ENTRY]
-    last = desk[lay.L_LAST]
-    record = match * (patterns + 1)
+def _is_moved(store: Store, pool: Ids, match: Int, number: Int) -> bool:
+    """Let a kept match have the newest copies of its facts; whether all of these arrived at `number` or later."""
+    plan, ring = store.plan, store.ring
+    at = match_at(plan, match) + _ONE
     lives = True
-    for pattern in range(patterns):
-        first = pool[record + 1 + pattern]
+    for word in range(at, at + plan.patterns):
+        first = pool[word]
         position = first
-        while ring[(position & last) * size + lay.E_HANGS] >= SUPERSEDED:
-            position += ring[(position & last) * size + lay.E_HANGS] >> 32
+        while ring[entry_at(plan, position) + HANGS] >= SUPERSEDED:
+            position += ring[entry_at(plan, position) + HANGS] >> 32
         if position != first:
-            at = (first & last) * size + lay.E_HANGS
-            ring[at] = ((position - first) << 32) | (ring[at] & LOW)
-            pool[record + 1 + pattern] = position
-        if ring[(position & last) * size + lay.E_ARRIVED] < number:
+            hangs = entry_at(plan, first) + HANGS
+            ring[hangs] = ((position - first) << 32) | (ring[hangs] & LOW)
+            pool[word] = position
+        if ring[entry_at(plan, position) + ARRIVED] < number:
             lives = False
-    if lives:
-        hang(desk, ring, pool, match)
+    return lives
+
+
+@inlined
+def _lose(store: Store, walk: Walk, found: Found, match: Int, number: Int) -> None:
+    """A kept match whose oldest entry left: it goes to the oldest of the newest copies, or is told and forgotten."""
+    state, plan, pool = store.state, store.plan, found.pool
+    if _is_moved(store, pool, match, number):
+        hang(store, pool, match)
         return
-    told = desk[lay.S_OUT]
-    tell_kept(desk, ring, rows, pool, out, match, told * (variables + 1))
-    out[told * (variables + 1) + variables] = -1
-    desk[lay.S_OUT] = told + 1
-    desk[lay.S_MATCHES] -= 1
-    pool[record] = desk[lay.S_POOL_FREE]
-    pool[record + 1] = -1
-    desk[lay.S_POOL_FREE] = match
-    desk[lay.S_POOL_USED] -= 1
+    to = out_at(plan, state.out)
+    tell_kept(store, walk, found, match, to)
+    found.out[to + plan.variables] = -1
+    state.out += 1
+    state.matches -= 1
+    at = match_at(plan, match)
+    pool[at] = state.pool_free
+    pool[at + _ONE] = -1
+    state.pool_free = match
+    state.pool_used -= 1
 
 
 @compiled
-def _peek_matches(desk: Ids, ring: Ids, rows: Ids, pool: Ids, position: int, number: int) -> None:
+def _peek_matches(store: Store, pool: Ids, position: Int, number: Int) -> None:
     """Ask for the matches of the next entries that leave, one after the other, and for the entries of each."""
-    size, last = desk[lay.L_ENTRY], desk[lay.L_LAST]
-    record = desk[lay.L_PATTERNS] + 1
+    state, plan, ring = store.state, store.plan, store.ring
     count = 0
-    for leaving in range(position, min(position + AHEAD, desk[lay.S_END])):
-        at = (leaving & last) * size
-        match = ring[at + lay.E_HANGS] & LOW
-        if match > 0 and ring[at + lay.E_ARRIVED] < number:
-            prefetch(pool, (match - 1) * record)
-            desk[lay.W_CHAINS + count] = match - 1
+    for leaving in range(position, min(position + AHEAD, state.end)):
+        at = entry_at(plan, leaving)
+        match = ring[at + HANGS] & LOW
+        if match > 0 and ring[at + ARRIVED] < number:
+            prefetch(pool, match_at(plan, match - 1))
+            state.chains[count] = match - 1
             count += 1
-            sides = desk[lay.L_RECORDS + (ring[at] & 0xFF) * lay.PATTERN_SIZE + lay.P_SIDES]
-            for word in range(at + lay.E_SIDES, at + lay.E_SIDES + sides):
-                prefetch(rows, (ring[word] >> 32) * desk[lay.L_ROW])
+            for word in range(at + SIDES, at + SIDES + plan.pattern[pattern_of(ring, at)].sides):
+                prefetch(store.rows, row_at(plan, ring[word] >> 32))
     for _ in range(_PEEKS):
         chains = count
         count = 0
         for i in range(chains):
-            match = desk[lay.W_CHAINS + i]
-            for word in range(match * record + 1, (match + 1) * record):
-                prefetch(ring, (pool[word] & last) * size)
-            match = pool[match * record]
+            at = match_at(plan, state.chains[i])
+            for word in range(at + _ONE, at + _ONE + plan.patterns):
+                prefetch(ring, entry_at(plan, pool[word]))
+            match = pool[at]
             if match > 0:
-                prefetch(pool, (match - 1) * record)
-                desk[lay.W_CHAINS + count] = match - 1
+                prefetch(pool, match_at(plan, match - 1))
+                state.chains[count] = match - 1
                 count += 1
 
 
-@compiled
-def _leave(desk: Ids, ring: Ids, rows: Ids, pool: Ids, lists: Ids, out: Ids, number: int) -> int:
+@inlined
+def _leave(store: Store, walk: Walk, found: Found, number: Int) -> Int:
     """Entries that arrived before `number` leave: tell their matches (kept), or collect them as seeds (joined)."""
-    size = desk[lay.L_ENTRY]
-    last = desk[lay.L_LAST]
-    end = desk[lay.S_END]
-    position = desk[lay.S_NEW_TAIL]
-    kept = desk[lay.S_KEPT] != 0
-    collect = not kept and desk[lay.S_MATCHES] > 0
-    far = desk[lay.S_SCATTERED] != 0
+    state, plan, ring, pool = store.state, store.plan, store.ring, found.pool
+    position, end = state.new_tail, state.end
+    kept = state.is_kept != 0
+    collect = not kept and state.matches > 0
+    far = state.is_scattered != 0
     looked = position
-    while position < end and ring[(position & last) * size + lay.E_ARRIVED] < number:
-        at = (position & last) * size
-        superseded = ring[at + lay.E_HANGS] >= SUPERSEDED
+    while position < end:
+        at = entry_at(plan, position)
+        if ring[at + ARRIVED] >= number:
+            break
+        state.new_tail = position
+        superseded = ring[at + HANGS] >= SUPERSEDED
         if kept:
             if far and position >= looked:
                 looked = position + AHEAD
-                _peek_matches(desk, ring, rows, pool, position, number)
-            while ring[at + lay.E_HANGS] & LOW:
-                desk[lay.S_NEW_TAIL] = position
-                if (desk[lay.S_OUT] + 1) * (desk[lay.L_VARIABLES] + 1) > out.size:
-                    return lay.OUT_FULL
-                if desk[lay.S_OUT] - desk[lay.S_OUT_START] >= desk[lay.S_LIMIT]:
-                    return lay.TOO_MANY
-                match = (ring[at + lay.E_HANGS] & LOW) - 1
-                ring[at + lay.E_HANGS] = (ring[at + lay.E_HANGS] >> 32 << 32) | pool[match * (desk[lay.L_PATTERNS] + 1)]
-                _lose(desk, ring, rows, pool, out, match, number)
+                _peek_matches(store, pool, position, number)
+            while ring[at + HANGS] & LOW:
+                code = room_to_tell(store, found.out)
+                if code:
+                    return code
+                match = (ring[at + HANGS] & LOW) - 1
+                ring[at + HANGS] = (ring[at + HANGS] >> 32 << 32) | pool[match_at(plan, match)]
+                _lose(store, walk, found, match, number)
         if not superseded:
-            pattern = ring[at] & 0xFF
+            pattern = pattern_of(ring, at)
             if collect:
-                if desk[lay.S_LISTS] == lists.size:
-                    desk[lay.S_NEW_TAIL] = position
-                    return lay.LISTS_FULL
-                if desk[lay.W_LEAVING_HEAD + pattern] == 0:
-                    desk[lay.W_LEAVING_ORDER + desk[lay.S_LEAVING_PATTERNS]] = pattern
-                    desk[lay.S_LEAVING_PATTERNS] += 1
-                desk[lay.W_LEAVING + pattern] += 1
-                enlist(desk, lists, lay.W_LEAVING_HEAD, pattern, position)
-            _go(desk, pattern)
+                if state.lists == found.lists.size:
+                    return LISTS_FULL
+                enlist(state, state.leaving, found.lists, pattern, position)
+                state.leaving.sizes[pattern] += 1
+            _count_leaving(state, pattern)
         position += 1
-    desk[lay.S_NEW_TAIL] = position
-    return lay.DONE
+    state.new_tail = position
+    return DONE
 
 
 @compiled
-def _unlink(desk: Ids, ring: Ids, rows: Ids, slots: Ids, hashes: Ids, position: int) -> None:
+def _unlink(store: Store, position: Int) -> None:
     """Take an entry out of all chains, the hash of facts and the log, and free rows that it leaves bare."""
-    size, row_size, newer = desk[lay.L_ENTRY], desk[lay.L_ROW], desk[lay.L_NEWER]
-    at = position * size
-    pattern = ring[at] & 0xFF
-    record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-    sides = desk[record + lay.P_SIDES]
-    for side in range(sides):
-        desk[lay.W_KEY + side] = ring[at + lay.E_SIDES + side] >> 32
-    for word in range(sides, sides + desk[record + lay.P_LEAVES]):
-        desk[lay.W_KEY + word] = ring[at + lay.E_SIDES + word]
-    if desk[lay.W_HASHED + pattern] == 1:
-        hashes[hash_slot(desk, ring, hashes, pattern, 0)] = -1
-    for side in range(sides):
-        row = desk[lay.W_KEY + side]
-        older = position - np.int64(np.int32(ring[at + lay.E_SIDES + side]))
+    state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
+    newer = plan.newer
+    at = entry_at(plan, position)
+    pattern = pattern_of(ring, at)
+    own = plan.pattern[pattern]
+    key_of_entry(store, at)
+    if state.figures[pattern].hashed == HASHED:
+        store.hashes[hash_slot(store, pattern, 0)] = -1
+    for side in range(own.sides):
+        row = state.key[side]
+        older = position - older_by(ring, at, side)
         before = ring[at + newer + side]
         if before < 0:
-            rows[row * row_size + desk[record + lay.P_HEAD + side]] = older
+            rows[row_at(plan, row) + own.head[side]] = older
         else:
-            word = before * size + lay.E_SIDES + side
+            word = entry_at(plan, before) + SIDES + side
             ring[word] = (ring[word] >> 32 << 32) | ((before - older) & LOW)
         if older >= 0:
-            ring[older * size + newer + side] = before
+            ring[entry_at(plan, older) + newer + side] = before
         bare = True
-        for head in range(row * row_size + lay.R_HEADS, (row + 1) * row_size):
+        for head in range(row_at(plan, row) + HEADS, row_at(plan, row + 1)):
             bare = bare and rows[head] < 0
         if bare:
-            free_row(desk, rows, slots, row_size, row)
-    ring[at] = desk[lay.S_FREE_ENTRY]
-    ring[at + lay.E_HANGS] = -1
-    desk[lay.S_FREE_ENTRY] = position
+            free_row(store, row)
+    ring[at] = state.free_entry
+    ring[at + HANGS] = -1
+    state.free_entry = position
 
 
 # --- what is called from outside ---
 
 
-@compiled
-def _close(desk: Ids, ring: Ids, rows: Ids, slots: Ids) -> int:
+@inlined
+def _close(store: Store) -> Int:
     """The end of a slide: sweep some rows, forget the lists, now and then see how the stream behaves."""
-    if not desk[lay.L_NEWER]:
+    state = store.state
+    if not store.plan.newer:
         # Twice as fast as rows come or entries go: dead rows stay a small part, and go when nothing comes any more.
-        desk[lay.S_SWEEP] += 2 * max(desk[lay.S_CREATED], desk[lay.S_TAIL] - desk[lay.S_LIST_BASE])
-        if desk[lay.S_SWEEP] >= _SOME or desk[lay.S_TAIL] == desk[lay.S_END]:
-            sweep(desk, rows, slots, desk[lay.S_SWEEP])
-            desk[lay.S_SWEEP] = 0
-    desk[lay.S_CREATED] = 0
-    for i in range(desk[lay.S_FRESH_PATTERNS]):
-        desk[lay.S_ENTERED] += desk[lay.W_FRESH + desk[lay.W_FRESH_ORDER + i]]
-    clear_lists(desk)
-    entered, found = desk[lay.S_ENTERED], desk[lay.S_FOUND]
+        state.to_sweep += 2 * max(state.created, state.tail - state.list_base)
+        if state.to_sweep >= _SOME or state.tail == state.end:
+            sweep(store, state.to_sweep)
+            state.to_sweep = 0
+    state.created = 0
+    for i in range(state.fresh.patterns):
+        state.entered += state.fresh.sizes[state.fresh.order[i]]
+    clear_lists(store)
+    entered, found = state.entered, state.found
     if entered < 1024:
-        return lay.DONE
-    desk[lay.S_ENTERED] = 0
-    desk[lay.S_FOUND] = 0
-    desk[lay.S_SINCE_SWITCH] += entered
-    desk[lay.S_SCATTERED] = ring.size + rows.size > _LARGE and 2 * desk[lay.S_COLD] > desk[lay.S_CHAINED]
-    desk[lay.S_COLD] = 0
-    desk[lay.S_CHAINED] = 0
-    if desk[lay.S_AUTO]:
-        if desk[lay.S_KEPT]:
+        return DONE
+    state.entered = 0
+    state.found = 0
+    state.since_switch += entered
+    state.is_scattered = store.ring.size + store.rows.size > _LARGE and 2 * state.cold > state.chained
+    state.cold = 0
+    state.chained = 0
+    if state.is_auto:
+        if state.is_kept:
             if found > _MANY * entered:
-                drop_pool(desk)
-        elif found < entered and desk[lay.S_SINCE_SWITCH] > desk[lay.S_LIVING]:
-            return lay.KEEP_AGAIN
-    return lay.DONE
+                drop_kept(state)
+        elif found < entered and state.since_switch > state.living:
+            return KEEP_AGAIN
+    return DONE
+
+
+@inlined
+def _opens(store: Store, intake: Intake, arrivals: Arrivals, end: Int, number: Int) -> bool:
+    """Begin a slide; False when nothing comes or leaves."""
+    state = store.state
+    # Arrivals that this slide's window does not reach never come to life.
+    start = max(state.next, min(number, end))
+    state.fuel -= 1 + end - start
+    start = first_fitting(store, intake, arrivals, start, end)
+    state.next = start
+    if start == end and not _is_leaving(store, state.tail, number):
+        return False
+    state.bound = start << 8
+    state.list_base = state.tail
+    state.old_end = state.end
+    state.new_tail = state.tail
+    state.out_start = state.out
+    return True
+
+
+@inlined
+def _is_leaving(store: Store, position: Int, number: Int) -> bool:
+    """Whether there is an entry at this position that arrived before `number`."""
+    if position == store.state.end:
+        return False
+    return bool(store.ring[entry_at(store.plan, position) + ARRIVED] < number)
+
+
+@inlined
+def _start_leaving(store: Store) -> None:
+    """Prepare the join of the entries that leave: it sees no fact that is new."""
+    state = store.state
+    if state.leaving.patterns > 0:
+        start_join(store, state.leaving, state.tail)
+        for i in range(state.fresh.patterns):
+            state.figures[state.fresh.order[i]].ceiling = state.bound
+
+
+@inlined
+def _join_slide(store: Store, walk: Walk, found: Found) -> Int:
+    """The joins of a slide: matches leave, the tail moves, matches enter. One call for both, since a join is large and
+    compiled for each place that calls it."""
+    state = store.state
+    while True:
+        entering = state.phase == JOIN_FRESH
+        if state.fresh.patterns > 0 and state.empty == 0 if entering else state.leaving.patterns > 0:
+            code = join(store, walk, found, ROLE_ENTER if entering else ROLE_LEAVE)
+            if code:
+                return code
+        if entering:
+            return DONE
+        state.tail = state.new_tail
+        if state.fresh.patterns > 0 and state.empty == 0:
+            start_join(store, state.fresh, state.tail)
+        state.phase = JOIN_FRESH
 
 
 @kernel
-def run_slides(
-    desk: Ids,
-    bounds: Floats,
-    ring: Ids,
-    rows: Ids,
-    slots: Ids,
-    hashes: Ids,
-    pool: Ids,
-    lists: Ids,
-    out: Ids,
-    marks: Ids,
-    facts: Ids,
-    ends: Ids,
-    tails: Ids,
-    numbers: Floats,
-) -> int:
+def run_slides(tables: Tables, intake: Intake, walk: Walk, found: Found, arrivals: Arrivals, slides: Slides) -> Int:
     """All slides of a call, from where the last call stopped."""
-    size, last = desk[lay.L_ENTRY], desk[lay.L_LAST]
-    while desk[lay.S_SLIDE] < ends.size:
-        slide = desk[lay.S_SLIDE]
-        end, number = ends[slide], tails[slide]
-        phase = desk[lay.S_PHASE]
-        if phase == 0:
-            # Arrivals that this slide's window does not reach never come to life.
-            start = max(desk[lay.S_NEXT], min(number, end))
-            desk[lay.S_FUEL] -= 1 + end - start
-            start = first_fitting(desk, bounds, facts, numbers, start, end)
-            desk[lay.S_NEXT] = start
-            tail = desk[lay.S_TAIL]
-            if start == end and (tail == desk[lay.S_END] or ring[(tail & last) * size + lay.E_ARRIVED] >= number):
-                marks[slide] = desk[lay.S_OUT]
-                desk[lay.S_SLIDE] = slide + 1
+    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    state = store.state
+    while state.slide < slides.ends.size:
+        slide = state.slide
+        end, number = slides.ends[slide], slides.tails[slide]
+        if state.phase == OPEN:
+            if not _opens(store, intake, arrivals, end, number):
+                slides.marks[slide] = state.out
+                state.slide = slide + 1
                 continue
-            desk[lay.S_BOUND] = start << 8
-            desk[lay.S_LIST_BASE] = tail
-            desk[lay.S_OLD_END] = desk[lay.S_END]
-            desk[lay.S_NEW_TAIL] = tail
-            desk[lay.S_OUT_START] = desk[lay.S_OUT]
-            phase = 1
-        desk[lay.S_PHASE] = phase
-        if phase == 1:
-            code = take_in(desk, bounds, ring, rows, slots, hashes, lists, facts, numbers, end)
+            state.phase = TAKE_IN
+        if state.phase == TAKE_IN:
+            code = take_in(store, intake, found.lists, arrivals, end)
             if code:
                 return code
-            desk[lay.S_PHASE] = phase = 2
-        if phase == 2:
-            tail = desk[lay.S_NEW_TAIL]
-            if tail < desk[lay.S_END] and ring[(tail & last) * size + lay.E_ARRIVED] < number:
-                code = _leave(desk, ring, rows, pool, lists, out, number)
+            state.phase = LEAVE
+        if state.phase == LEAVE:
+            if _is_leaving(store, state.new_tail, number):
+                code = _leave(store, walk, found, number)
                 if code:
                     return code
-            count = desk[lay.S_LEAVING_PATTERNS]
-            if count > 0:
-                start_join(desk, desk[lay.S_TAIL], lay.W_LEAVING_ORDER, count, lay.W_LEAVING)
-                for i in range(desk[lay.S_FRESH_PATTERNS]):
-                    desk[lay.W_CEILING + desk[lay.W_FRESH_ORDER + i]] = desk[lay.S_BOUND]
-            desk[lay.S_PHASE] = phase = 3
-        # One call for both joins: it is large, and compiled for each place that calls it.
-        while True:
-            wanted = desk[lay.S_LEAVING_PATTERNS] > 0
-            if phase == 4:
-                wanted = desk[lay.S_EMPTY] == 0 and desk[lay.S_FRESH_PATTERNS] > 0
-            if wanted:
-                role = lay.ROLE_LEAVE if phase == 3 else lay.ROLE_ENTER
-                code = join(desk, ring, rows, hashes, pool, lists, out, role)
-                if code:
-                    return code
-            if phase == 4:
-                break
-            desk[lay.S_TAIL] = desk[lay.S_NEW_TAIL]
-            count = desk[lay.S_FRESH_PATTERNS]
-            if count > 0 and desk[lay.S_EMPTY] == 0:
-                start_join(desk, desk[lay.S_TAIL], lay.W_FRESH_ORDER, count, lay.W_FRESH)
-            desk[lay.S_PHASE] = phase = 4
-        desk[lay.S_PHASE] = 0
-        marks[slide] = desk[lay.S_OUT]
-        desk[lay.S_SLIDE] = slide + 1
-        code = _close(desk, ring, rows, slots)
+            _start_leaving(store)
+            state.phase = JOIN_LEAVING
+        code = _join_slide(store, walk, found)
         if code:
             return code
-        if desk[lay.S_FUEL] < 0:
-            return lay.PAUSED
-    return lay.DONE
+        state.phase = OPEN
+        slides.marks[slide] = state.out
+        state.slide = slide + 1
+        code = _close(store)
+        if code:
+            return code
+        if state.fuel < 0:
+            return PAUSED
+    return DONE
+
+
+@inlined
+def _find_key(store: Store, facts: Ids, fact: Int, pattern: Record) -> bool:
+    """Make a fact the key; False when one of its values has no row."""
+    state, slots = store.state, store.slots
+    known = True
+    for side in range(pattern.sides):
+        column = pattern.column[side]
+        value = facts[fact + unsigned(column)] if column >= 0 else 0
+        slot = row_slot(store, pattern.variable[side], value)
+        known = known and slots[slot] != 0
+        state.key[side] = (slots[slot] & LOW) - 1
+    for leaf in range(pattern.leaves):
+        state.key[pattern.sides + leaf] = facts[fact + pattern.leaf_column[leaf]]
+    return known
 
 
 @compiled
-def _mark(
-    desk: Ids, bounds: Floats, ring: Ids, rows: Ids, slots: Ids, hashes: Ids, lists: Ids, removed: Ids, numbers: Floats
-) -> int:
+def _mark(store: Store, intake: Intake, lists: Ids, removed: Arrivals) -> Int:
     """The entries of facts that are removed become seeds; those already marked count as new, that is as not staying."""
-    width, size, row_size = desk[lay.L_WIDTH], desk[lay.L_ENTRY], desk[lay.L_ROW]
-    while desk[lay.S_SLIDE] * width < removed.size:
-        fact = desk[lay.S_SLIDE] * width
-        fitting = list_of(desk, removed[fact + desk[lay.L_KIND]])
-        if desk[lay.S_LISTS] + desk[fitting + lay.F_COUNT] > lists.size:
-            return lay.LISTS_FULL
-        if desk[lay.S_HASH_WANTED]:
-            return lay.HASH_WANTED
-        for i in range(desk[fitting + lay.F_COUNT]):
-            pattern = desk[fitting + lay.F_PATTERNS + i]
-            record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-            if not passes(desk, bounds, removed, numbers, fact, record):
+    state, plan, ring = store.state, store.plan, store.ring
+    facts, count = removed.facts, removed.facts.size // np.int64(plan.width)
+    while state.slide < count:
+        fact = unsigned(state.slide) * plan.width
+        fitting = intake.dispatch[slot_of(plan, intake, facts[fact + plan.kind])]
+        if state.lists + np.int64(fitting.count) > lists.size:
+            return LISTS_FULL
+        if state.hash_wanted:
+            return HASH_WANTED
+        for one in range(fitting.first, fitting.first + fitting.count):
+            pattern = intake.patterns[one]
+            own = plan.pattern[pattern]
+            if not passes(intake, removed, fact, own) or not _find_key(store, facts, fact, own):
                 continue
-            sides = desk[record + lay.P_SIDES]
-            known = True
-            for side in range(sides):
-                column = desk[record + lay.P_COLUMN + side]
-                value = removed[fact + column] if column >= 0 else 0
-                slot = row_slot(rows, slots, row_size, desk[record + lay.P_VARIABLE + side], value)
-                known = known and slots[slot] != 0
-                desk[lay.W_KEY + side] = (slots[slot] & LOW) - 1
-            for leaf in range(desk[record + lay.P_LEAVES]):
-                desk[lay.W_KEY + sides + leaf] = removed[fact + desk[record + lay.P_LEAF_COLUMN + leaf]]
-            if not known:
+            position = find_fact(store, pattern, 0, state.figures[pattern].preferred)
+            if position < 0 or ring[entry_at(plan, position)] >= state.bound:
                 continue
-            position = find_fact(desk, ring, rows, hashes, pattern, 0, desk[lay.W_PREFERRED + pattern])
-            if position < 0 or ring[position * size] >= desk[lay.S_BOUND]:
-                continue
-            ring[position * size] = desk[lay.S_BOUND] | pattern
-            if desk[lay.W_LEAVING_HEAD + pattern] == 0:
-                desk[lay.W_LEAVING_ORDER + desk[lay.S_LEAVING_PATTERNS]] = pattern
-                desk[lay.S_LEAVING_PATTERNS] += 1
-            desk[lay.W_LEAVING + pattern] += 1
-            enlist(desk, lists, lay.W_LEAVING_HEAD, pattern, position)
-            _go(desk, pattern)
-        desk[lay.S_SLIDE] += 1
-    return lay.DONE
+            ring[entry_at(plan, position)] = state.bound | np.int64(pattern)
+            enlist(state, state.leaving, lists, pattern, position)
+            state.leaving.sizes[pattern] += 1
+            _count_leaving(state, pattern)
+        state.slide += 1
+    return DONE
+
+
+@inlined
+def _remove_marked(store: Store, lists: Ids) -> None:
+    """Take the entries that were marked out of the log."""
+    for item in range(store.state.lists):
+        _unlink(store, lists[item] >> 32)
+    clear_lists(store)
 
 
 @kernel
-def run_change(
-    desk: Ids,
-    bounds: Floats,
-    ring: Ids,
-    rows: Ids,
-    slots: Ids,
-    hashes: Ids,
-    pool: Ids,
-    lists: Ids,
-    out: Ids,
-    removed: Ids,
-    added: Ids,
-    numbers: Floats,
-) -> int:
+def run_change(tables: Tables, intake: Intake, walk: Walk, found: Found, removed: Arrivals, added: Arrivals) -> Int:
     """Removed facts leave, then added ones enter; from where the last call stopped."""
-    if desk[lay.S_PHASE] == 0:
-        code = _mark(desk, bounds, ring, rows, slots, hashes, lists, removed, numbers)
+    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    state = store.state
+    if state.phase == MARK:
+        code = _mark(store, intake, found.lists, removed)
         if code:
             return code
-        count = desk[lay.S_LEAVING_PATTERNS]
-        start_join(desk, 0, lay.W_LEAVING_ORDER, count, lay.W_LEAVING)
-        desk[lay.S_PHASE] = 1
-    if desk[lay.S_PHASE] == 1:
-        if desk[lay.S_MATCHES] > 0 and desk[lay.S_LEAVING_PATTERNS] > 0:
-            code = join(desk, ring, rows, hashes, pool, lists, out, lay.ROLE_LEAVE)
+        start_join(store, state.leaving, 0)
+        state.phase = JOIN_REMOVED
+    # One call for both joins: it is large, and compiled for each place that calls it.
+    while True:
+        if state.phase == ADD:
+            end = state.base + added.facts.size // np.int64(store.plan.width)
+            code = take_in(store, intake, found.lists, added, end)
             if code:
                 return code
-        for item in range(desk[lay.S_LISTS]):
-            _unlink(desk, ring, rows, slots, hashes, lists[item] >> 32)
-        clear_lists(desk)
-        desk[lay.S_PHASE] = 2
-    if desk[lay.S_PHASE] == 2:
-        end = desk[lay.S_BASE] + added.size // desk[lay.L_WIDTH]
-        code = take_in(desk, bounds, ring, rows, slots, hashes, lists, added, numbers, end)
-        if code:
-            return code
-        start_join(desk, 0, lay.W_FRESH_ORDER, desk[lay.S_FRESH_PATTERNS], lay.W_FRESH)
-        desk[lay.S_PHASE] = 3
-    if desk[lay.S_EMPTY] == 0 and desk[lay.S_FRESH_PATTERNS] > 0:
-        code = join(desk, ring, rows, hashes, pool, lists, out, lay.ROLE_ENTER)
-        if code:
-            return code
-    desk[lay.S_PHASE] = 0
-    return _close(desk, ring, rows, slots)
+            start_join(store, state.fresh, 0)
+            state.phase = JOIN_ADDED
+        entering = state.phase == JOIN_ADDED
+        seeded = state.fresh.patterns > 0 and state.empty == 0
+        if seeded if entering else state.matches > 0 and state.leaving.patterns > 0:
+            code = join(store, walk, found, ROLE_ENTER if entering else ROLE_LEAVE)
+            if code:
+                return code
+        if entering:
+            state.phase = MARK
+            return _close(store)
+        _remove_marked(store, found.lists)
+        state.phase = ADD

@@ -1,10 +1,10 @@
-"""Taking arrivals in: which patterns they fit, and what that writes into the log.
+"""Intake of arrivals: which patterns they fit, and what that writes into the log.
 
-Column 1 says which patterns to look at, by one multiplication; their constants, equal places and ranges do the rest, so
-that what no pattern asks for costs a few nanoseconds and no memory. A fact that lives already is refreshed: it gets a
-newer copy, born when the first one was. One that fits several patterns is looked for in the first of them: where it
-lives there, its other entries follow, and where not, it lives nowhere (unless ranges decide, since numbers may come
-later).
+The kind (column 1) says which patterns to look at, by one multiplication; their constants, equal places and ranges do
+the rest, so that a fact that no pattern asks for costs a few nanoseconds and no memory. A fact that lives already is
+refreshed: it gets a newer copy, born when the first one was. One that fits several patterns is looked for in the first
+of them: where it lives there, its other entries follow, and where not, it lives nowhere (unless ranges decide, since
+numbers may come later).
 
 Invariant: of the entries of one fact exactly one, the newest, is not superseded. Work: O(patterns of the kind) per
 arrival; room for all of them is made sure of before the first is written.
@@ -13,41 +13,59 @@ arrival; room for all of them is made sure of before the first is written.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels import log_layout as lay
+from anabranch.delta.kernels.compiling import Int, Record, compiled, inlined, prefetch, unsigned
 from anabranch.delta.kernels.log_join import enlist
-from anabranch.delta.kernels.log_store import (
+from anabranch.delta.kernels.log_records import (
     AHEAD,
+    ARRIVED,
+    DONE,
     FARTHEST,
+    HANGS,
+    HASH_WANTED,
+    HASHED,
+    LISTS_FULL,
+    LOG_FULL,
     LOW,
-    compiled,
+    MOST_CHAINS,
+    ROWS_FULL,
+    SIDES,
+    TEST_ID,
+    TEST_SAME,
+    Arrivals,
+    Intake,
+    Store,
+)
+from anabranch.delta.kernels.log_store import (
+    entry_at,
     find_fact,
-    hash_fact,
+    hash_key,
     hash_slot,
-    inlined,
-    prefetch,
+    older_by,
+    row_at,
     row_hash,
     row_of,
 )
 
-Floats = npt.NDArray[np.float64]
-
 _LONG = 1 << 13  # entries after which what was touched is no longer near
 _PEEKS = 3  # entries of a chain beyond the first that are asked for
+_NOWHERE, _UNKNOWN = -1, -2  # where a fact lives already
+_SLOTS, _ROWS, _CHAINS = range(3)  # stages of looking ahead
 
 
 @inlined
-def passes(desk: Ids, bounds: Floats, facts: Ids, numbers: Floats, fact: int, record: int) -> bool:
-    for test in range(desk[record + lay.P_TESTS], desk[record + lay.P_TESTS_END], lay.TEST_SIZE):
-        identifier = facts[fact + desk[test + 1]]
-        argument = desk[test + 2]
-        if desk[test] == lay.TEST_ID:
+def passes(intake: Intake, arrivals: Arrivals, fact: Int, pattern: Record) -> bool:
+    """Whether a fact passes all tests of a pattern."""
+    facts, numbers, bounds = arrivals.facts, arrivals.numbers, intake.bounds
+    for number in range(pattern.tests, pattern.tests_end):
+        test = intake.tests[number]
+        identifier, argument = facts[fact + test.column], test.argument
+        if test.what == TEST_ID:
             if identifier != argument:
                 return False
-        elif desk[test] == lay.TEST_SAME:
-            if identifier != facts[fact + argument]:
+        elif test.what == TEST_SAME:
+            if identifier != facts[fact + unsigned(argument)]:
                 return False
         elif not (0 <= identifier < numbers.size and bounds[argument] <= numbers[identifier] <= bounds[argument + 1]):
             return False
@@ -55,232 +73,255 @@ def passes(desk: Ids, bounds: Floats, facts: Ids, numbers: Floats, fact: int, re
 
 
 @inlined
-def list_of(desk: Ids, kind: int) -> int:
-    """The list of the patterns that facts of a kind may fit."""
-    multiplier, shift = np.uint64(desk[lay.L_MULTIPLIER]), np.uint64(desk[lay.L_SHIFT])
-    slot = desk[lay.L_DISPATCH] + (np.int64((np.uint64(kind) * multiplier) >> shift) << 1)
-    return int(desk[slot + 1] if desk[slot] == kind else desk[lay.L_DEFAULT])
+def slot_of(plan: Record, intake: Intake, kind: Int) -> Int:
+    """Where the dispatch has the patterns that facts of a kind may fit."""
+    slot = (unsigned(kind) * plan.multiplier) >> plan.shift
+    return slot if intake.dispatch[slot].kind == kind else unsigned(intake.dispatch.size - 1)
 
 
 @inlined
-def first_fitting(desk: Ids, bounds: Floats, facts: Ids, numbers: Floats, start: int, end: int) -> int:
+def fact_at(store: Store, number: Int) -> Int:
+    """Where the arrival of a number begins among the facts of this call."""
+    return unsigned(number - store.state.base) * store.plan.width
+
+
+@inlined
+def first_fitting(store: Store, intake: Intake, arrivals: Arrivals, start: Int, end: Int) -> Int:
     """The first arrival from number `start` on that fits a pattern; `end`: none before it does."""
-    width, kind, base = desk[lay.L_WIDTH], desk[lay.L_KIND], desk[lay.S_BASE]
+    plan = store.plan
     for number in range(start, end):
-        fact = (number - base) * width
-        fitting = list_of(desk, facts[fact + kind])
-        for i in range(desk[fitting + lay.F_COUNT]):
-            record = lay.L_RECORDS + desk[fitting + lay.F_PATTERNS + i] * lay.PATTERN_SIZE
-            if passes(desk, bounds, facts, numbers, fact, record):
+        fact = fact_at(store, number)
+        fitting = intake.dispatch[slot_of(plan, intake, arrivals.facts[fact + plan.kind])]
+        for one in range(fitting.first, fitting.first + fitting.count):
+            if passes(intake, arrivals, fact, plan.pattern[intake.patterns[one]]):
                 return number
     return end
 
 
 @inlined
-def _write(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, lists: Ids, pattern: int, number: int, copied: int) -> int:
-    """The fact in W_KEY becomes the newest entry of its chains. `copied` is where the same fact lives already; -1:
-    nowhere; -2: find out. Where that was is the result."""
-    record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-    size, row_size, newer = desk[lay.L_ENTRY], desk[lay.L_ROW], desk[lay.L_NEWER]
-    last = desk[lay.L_LAST]
-    tail = desk[lay.S_TAIL]
-    sides = desk[record + lay.P_SIDES]
-    hashed = desk[lay.W_HASHED + pattern] == 1
-    slot = -1
-    if copied != -1:
-        if desk[record + lay.P_BIT]:
-            copied = rows[desk[lay.W_KEY] * row_size + desk[record + lay.P_HEAD]]
-            if copied < tail:
-                copied = -1
-        elif hashed:
-            slot = hash_slot(desk, ring, hashes, pattern, tail)
-            copied = (hashes[slot] >> 16) - 1 if slot >= 0 else -1
-        elif copied == -2:
-            copied = find_fact(desk, ring, rows, hashes, pattern, tail, desk[lay.W_PREFERRED + pattern])
-    if newer and copied >= 0:
-        return int(copied)
-    position = desk[lay.S_FREE_ENTRY]
+def _copied(store: Store, pattern: Int, slot: Int, copied: Int) -> Int:
+    """The position where the key lives already, or _NOWHERE. `slot` is where the hash of facts has it."""
+    state, plan = store.state, store.plan
+    own = plan.pattern[pattern]
+    if own.is_bit:
+        newest = store.rows[row_at(plan, state.key[0]) + own.head[0]]
+        return newest if newest >= state.tail else _NOWHERE
+    if state.figures[pattern].hashed == HASHED:
+        return (store.hashes[unsigned(slot)] >> 16) - 1 if slot >= 0 else _NOWHERE
+    if copied == _UNKNOWN:
+        return find_fact(store, pattern, state.tail, state.figures[pattern].preferred)
+    return copied
+
+
+@inlined
+def _new_position(store: Store) -> Int:
+    """The position of the next entry: one not in use, or the log's end."""
+    state = store.state
+    position = state.free_entry
     if position >= 0:
-        desk[lay.S_FREE_ENTRY] = ring[position * size]
+        state.free_entry = store.ring[entry_at(store.plan, position)]
     else:
-        position = desk[lay.S_END]
-        desk[lay.S_END] = position + 1
-    at = (position & last) * size
-    ring[at + lay.E_HANGS] = 0
-    born = number << 8
-    if copied >= 0:
-        old = (copied & last) * size
-        born = ring[old] & ~0xFF
-        ring[old + lay.E_HANGS] |= (position - copied) << 32
-    if copied < 0 or born >= desk[lay.S_BOUND]:
-        if desk[lay.W_FRESH_HEAD + pattern] == 0:
-            desk[lay.W_FRESH_ORDER + desk[lay.S_FRESH_PATTERNS]] = pattern
-            desk[lay.S_FRESH_PATTERNS] += 1
-        enlist(desk, lists, lay.W_FRESH_HEAD, pattern, position)
-        if copied < 0:
-            desk[lay.W_FRESH + pattern] += 1
-            if desk[lay.W_LIVING + pattern] == 0:
-                desk[lay.S_EMPTY] -= 1
-            desk[lay.W_LIVING + pattern] += 1
-            desk[lay.S_LIVING] += 1
-    ring[at] = born | pattern
-    desk[lay.S_CHAINED] += sides
-    for side in range(sides):
-        row = desk[lay.W_KEY + side]
-        head = row * row_size + desk[record + lay.P_HEAD + side]
+        position = state.end
+        state.end = position + 1
+    return position
+
+
+@inlined
+def _enlist_fresh(store: Store, lists: Ids, pattern: Int, position: Int, is_new: bool) -> None:
+    """Make an entry a seed of this slide, and count its fact where it did not live before."""
+    state = store.state
+    enlist(state, state.fresh, lists, pattern, position)
+    if is_new:
+        state.fresh.sizes[pattern] += 1
+        if state.figures[pattern].living == 0:
+            state.empty -= 1
+        state.figures[pattern].living += 1
+        state.living += 1
+
+
+@inlined
+def _chain(store: Store, at: Int, position: Int, copied: Int, pattern: Int) -> None:
+    """Make an entry the newest of its chains."""
+    state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
+    own, newer = plan.pattern[pattern], plan.newer
+    for side in range(own.sides):
+        row = state.key[side]
+        head = row_at(plan, row) + own.head[side]
         older = rows[head]
         rows[head] = position
         if newer:
             ring[at + newer + side] = -1
             if older >= 0:
-                ring[older * size + newer + side] = position
-            ring[at + lay.E_SIDES + side] = (row << 32) | ((position - older) & LOW)
+                ring[entry_at(plan, older) + newer + side] = position
+            ring[at + SIDES + side] = (row << 32) | ((position - older) & LOW)
         else:
-            desk[lay.S_COLD] += older >= tail and position - older > _LONG
+            state.cold += older >= state.tail and position - older > _LONG
             if older == copied and older >= 0:  # a superseded head leaves the chain at once
-                older = copied - np.int64(np.int32(ring[(copied & last) * size + lay.E_SIDES + side]))
-            ring[at + lay.E_SIDES + side] = (row << 32) | min(position - older, FARTHEST)
-    for word in range(sides, sides + desk[record + lay.P_LEAVES]):
-        ring[at + lay.E_SIDES + word] = desk[lay.W_KEY + word]
-    if not newer:
-        ring[at + lay.E_ARRIVED] = number
-    if slot >= 0:
-        hashes[slot] = ((position + 1) << 16) | (hashes[slot] & 0xFFFF)
-    elif hashed:
-        hash_fact(desk, hashes, pattern, position, tail)
-    return int(copied)
+                older = copied - older_by(ring, entry_at(plan, copied), side)
+            ring[at + SIDES + side] = (row << 32) | min(position - older, FARTHEST)
 
 
 @inlined
-def _room(desk: Ids, rows: Ids, hashes: Ids, lists: Ids, fitting: int) -> int:
-    """Whether one more arrival can be written as an entry of every pattern of a list; else what is full."""
-    count = desk[fitting + lay.F_COUNT]
-    used = desk[lay.S_LIVING] if desk[lay.L_NEWER] else desk[lay.S_END] - desk[lay.S_TAIL]
-    if used + count > desk[lay.L_LAST] + 1:
-        return lay.LOG_FULL
-    if (desk[lay.S_ROWS_USED] + desk[fitting + lay.F_SIDES]) * desk[lay.L_ROW] > rows.size:
-        return lay.ROWS_FULL
-    if desk[lay.S_LISTS] + count > lists.size:
-        return lay.LISTS_FULL
-    if desk[lay.S_HASHING] and (desk[lay.S_HASH_USED] + count) * 8 > hashes.size * 5:
-        return lay.HASH_WANTED
-    return lay.HASH_WANTED if desk[lay.S_HASH_WANTED] else lay.DONE
+def _write(store: Store, lists: Ids, pattern: Int, number: Int, copied: Int) -> Int:
+    """Make the key the newest entry of its chains. `copied` is where the same fact lives already, _NOWHERE or _UNKNOWN;
+    where that was is the result."""
+    state, plan, ring = store.state, store.plan, store.ring
+    own = plan.pattern[pattern]
+    hashed = state.figures[pattern].hashed == HASHED
+    slot = np.int64(-1)
+    if copied != _NOWHERE:
+        if hashed:
+            slot = hash_slot(store, pattern, state.tail)
+        copied = _copied(store, pattern, slot, copied)
+    if plan.newer and copied >= 0:
+        return copied
+    position = _new_position(store)
+    at = entry_at(plan, position)
+    ring[at + HANGS] = 0
+    born = number << 8
+    if copied >= 0:
+        old = entry_at(plan, copied)
+        born = ring[old] & ~0xFF
+        ring[old + HANGS] |= (position - copied) << 32
+    if copied < 0 or born >= state.bound:
+        _enlist_fresh(store, lists, pattern, position, copied < 0)
+    ring[at] = born | np.int64(pattern)
+    state.chained += np.int64(own.sides)
+    _chain(store, at, position, copied, pattern)
+    for word in range(own.sides, own.sides + own.leaves):
+        ring[at + SIDES + word] = state.key[word]
+    if not plan.newer:
+        ring[at + ARRIVED] = number
+    if slot >= 0:
+        store.hashes[unsigned(slot)] = ((position + 1) << 16) | (store.hashes[unsigned(slot)] & 0xFFFF)
+    elif hashed:
+        hash_key(store, pattern, position, state.tail)
+    return copied
+
+
+@inlined
+def _room(store: Store, lists: Ids, fitting: Record) -> Int:
+    """Whether one more arrival can be written as an entry of every pattern that it may fit; else what is full."""
+    state, plan = store.state, store.plan
+    count = np.int64(fitting.count)
+    used = state.living if plan.newer else state.end - state.tail
+    if used + count > plan.last + 1:
+        return LOG_FULL
+    if (state.rows_used + fitting.sides) * np.int64(plan.row_size) > store.rows.size:
+        return ROWS_FULL
+    if state.lists + count > lists.size:
+        return LISTS_FULL
+    if state.hashing and (state.hash_used + count) * 8 > store.hashes.size * 5:
+        return HASH_WANTED
+    return HASH_WANTED if state.hash_wanted else DONE
 
 
 @compiled
-def _peek(
-    desk: Ids, bounds: Floats, ring: Ids, rows: Ids, slots: Ids, facts: Ids, numbers: Floats, fact: int, stage: int
-) -> None:
-    """Ask for what some arrivals will need: first the slots of their rows, then the rows, then the chains on which the
-    same fact is looked for."""
-    width, row_size = desk[lay.L_WIDTH], desk[lay.L_ROW]
-    mask, tail = slots.size - 1, desk[lay.S_TAIL]
-    fact += (2 - stage) * AHEAD * width
+def _peek(store: Store, intake: Intake, arrivals: Arrivals, fact: Int, stage: Int) -> None:
+    """Ask for the memory that some arrivals will need: first the slots of their rows, then the rows, then the chains on
+    which the same fact is looked for."""
+    state, plan, facts = store.state, store.plan, arrivals.facts
+    ring, rows, slots = store.ring, store.rows, store.slots
+    mask = unsigned(slots.size - 1)
+    fact += unsigned((_CHAINS - stage) * AHEAD) * plan.width
     chains = 0
-    for number in range(fact, min(fact + AHEAD * width, facts.size), width):
-        fitting = list_of(desk, facts[number + desk[lay.L_KIND]])
+    for number in range(fact, min(fact + unsigned(AHEAD) * plan.width, unsigned(facts.size)), plan.width):
+        fitting = intake.dispatch[slot_of(plan, intake, facts[number + plan.kind])]
         first = True
-        for i in range(desk[fitting + lay.F_COUNT]):
-            pattern = desk[fitting + lay.F_PATTERNS + i]
-            record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-            if not passes(desk, bounds, facts, numbers, number, record):
+        for one in range(fitting.first, fitting.first + fitting.count):
+            pattern = intake.patterns[one]
+            own = plan.pattern[pattern]
+            if not passes(intake, arrivals, number, own):
                 continue
-            preferred = desk[lay.W_PREFERRED + pattern]
-            for side in range(desk[record + lay.P_SIDES]):
-                column = desk[record + lay.P_COLUMN + side]
-                value = facts[number + column] if column >= 0 else 0
-                slot = row_hash(desk[record + lay.P_VARIABLE + side], value) & mask
-                if stage == 0:
+            preferred = state.figures[pattern].preferred
+            for side in range(own.sides):
+                column = own.column[side]
+                value = facts[number + unsigned(column)] if column >= 0 else 0
+                slot = unsigned(row_hash(own.variable[side], value)) & mask
+                if stage == _SLOTS:
                     prefetch(slots, slot)
                 elif slots[slot] != 0:
-                    row = ((slots[slot] & LOW) - 1) * row_size
-                    if stage == 1:
+                    row = row_at(plan, (slots[slot] & LOW) - 1)
+                    if stage == _ROWS:
                         prefetch(rows, row)
-                    elif first and side == preferred and not desk[record + lay.P_BIT]:
-                        position = rows[row + desk[record + lay.P_HEAD + side]]
-                        if position >= tail and chains < lay.MOST_CHAINS:
-                            prefetch(ring, (position & desk[lay.L_LAST]) * desk[lay.L_ENTRY])
-                            desk[lay.W_CHAINS + chains] = (position << 8) | pattern
+                    elif first and side == preferred and not own.is_bit:
+                        position = rows[row + own.head[side]]
+                        if position >= state.tail and chains < MOST_CHAINS:
+                            prefetch(ring, entry_at(plan, position))
+                            state.chains[chains] = (position << 8) | np.int64(pattern)
                             chains += 1
-            first = first and desk[fitting + lay.F_EXACT] == 0
+            first = first and not fitting.is_exact
     for _ in range(_PEEKS):
         count = chains
         chains = 0
         for i in range(count):
-            pattern = desk[lay.W_CHAINS + i] & 0xFF
-            position = desk[lay.W_CHAINS + i] >> 8
-            at = (position & desk[lay.L_LAST]) * desk[lay.L_ENTRY] + lay.E_SIDES + desk[lay.W_PREFERRED + pattern]
-            position -= np.int64(np.int32(ring[at]))
-            if position >= tail:
-                prefetch(ring, (position & desk[lay.L_LAST]) * desk[lay.L_ENTRY])
-                desk[lay.W_CHAINS + chains] = (position << 8) | pattern
+            pattern = unsigned(state.chains[i] & 0xFF)
+            position = state.chains[i] >> 8
+            position -= older_by(ring, entry_at(plan, position), state.figures[pattern].preferred)
+            if position >= state.tail:
+                prefetch(ring, entry_at(plan, position))
+                state.chains[chains] = (position << 8) | np.int64(pattern)
                 chains += 1
 
 
-@compiled
-def take_in(
-    desk: Ids,
-    bounds: Floats,
-    ring: Ids,
-    rows: Ids,
-    slots: Ids,
-    hashes: Ids,
-    lists: Ids,
-    facts: Ids,
-    numbers: Floats,
-    end: int,
-) -> int:
+@inlined
+def _set_key(store: Store, facts: Ids, fact: Int, pattern: Record) -> bool:
+    """Make a fact the key, with rows that are made where there are none; whether one was."""
+    state = store.state
+    is_new = False
+    for side in range(pattern.sides):
+        column = pattern.column[side]
+        value = facts[fact + unsigned(column)] if column >= 0 else 0
+        row = row_of(store, pattern.variable[side], value)
+        is_new = is_new or row & 1
+        state.key[side] = row >> 1
+    for leaf in range(pattern.leaves):
+        state.key[pattern.sides + leaf] = facts[fact + pattern.leaf_column[leaf]]
+    return is_new
+
+
+@inlined
+def take_in(store: Store, intake: Intake, lists: Ids, arrivals: Arrivals, end: Int) -> Int:
     """Write the arrivals before number `end` into the log, those that fit."""
-    width, row_size = desk[lay.L_WIDTH], desk[lay.L_ROW]
-    multiplier, shift = np.uint64(desk[lay.L_MULTIPLIER]), np.uint64(desk[lay.L_SHIFT])
-    table, default = desk[lay.L_DISPATCH], desk[lay.L_DEFAULT]
-    nothing = desk[default] == 0
-    number = desk[lay.S_NEXT]
-    fact = (number - desk[lay.S_BASE]) * width
-    kind = desk[lay.L_KIND]
-    far = desk[lay.S_SCATTERED] != 0
+    state, plan, facts, dispatch = store.state, store.plan, arrivals.facts, intake.dispatch
+    multiplier, shift, kind, width = plan.multiplier, plan.shift, plan.kind, plan.width
+    others = unsigned(dispatch.size - 1)
+    nothing = dispatch[others].count == 0
+    number = state.next
+    fact = fact_at(store, number)
+    far = state.is_scattered != 0
     while number < end:
-        if far and number >= desk[lay.S_PEEKED]:
-            desk[lay.S_PEEKED] = number + AHEAD
-            for stage in range(3):
-                _peek(desk, bounds, ring, rows, slots, facts, numbers, fact, stage)
+        if far and number >= state.peeked:
+            state.peeked = number + AHEAD
+            for stage in range(_CHAINS + 1):
+                _peek(store, intake, arrivals, fact, stage)
         found = facts[fact + kind]
-        slot = table + (np.int64((np.uint64(found) * multiplier) >> shift) << 1)
-        if desk[slot] == found:
-            fitting = desk[slot + 1]
-        elif nothing:
-            number += 1
-            fact += width
-            continue
-        else:
-            fitting = default
-        code = _room(desk, rows, hashes, lists, fitting)
-        if code:
-            desk[lay.S_NEXT] = number
-            return code
-        exact = desk[fitting + lay.F_EXACT] != 0
-        copied = -2
-        for i in range(desk[fitting + lay.F_COUNT]):
-            pattern = desk[fitting + lay.F_PATTERNS + i]
-            record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-            if not passes(desk, bounds, facts, numbers, fact, record):
+        slot = (unsigned(found) * multiplier) >> shift
+        if dispatch[slot].kind != found:
+            if nothing:
+                number += 1
+                fact += width
                 continue
-            sides = desk[record + lay.P_SIDES]
-            for side in range(sides):
-                column = desk[record + lay.P_COLUMN + side]
-                value = facts[fact + column] if column >= 0 else 0
-                row = row_of(desk, rows, slots, row_size, desk[record + lay.P_VARIABLE + side], value)
-                if row & 1:
-                    copied = -1
-                desk[lay.W_KEY + side] = row >> 1
-            for leaf in range(desk[record + lay.P_LEAVES]):
-                desk[lay.W_KEY + sides + leaf] = facts[fact + desk[record + lay.P_LEAF_COLUMN + leaf]]
-            copied = _write(desk, ring, rows, hashes, lists, pattern, number, copied)
-            if not exact:
-                copied = -2
+            slot = others
+        fitting = dispatch[slot]
+        code = _room(store, lists, fitting)
+        if code:
+            state.next = number
+            return code
+        copied = np.int64(_UNKNOWN)
+        for one in range(fitting.first, fitting.first + fitting.count):
+            pattern = intake.patterns[one]
+            own = plan.pattern[pattern]
+            if not passes(intake, arrivals, fact, own):
+                continue
+            if _set_key(store, facts, fact, own):
+                copied = np.int64(_NOWHERE)
+            copied = _write(store, lists, pattern, number, copied)
+            if not fitting.is_exact:
+                copied = np.int64(_UNKNOWN)
             elif copied >= 0:  # the entries of one arrival follow each other
                 copied += 1
         number += 1
         fact += width
-    desk[lay.S_NEXT] = number
-    return lay.DONE
+    state.next = number
+    return DONE

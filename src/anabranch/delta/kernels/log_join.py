@@ -5,10 +5,10 @@ and all patterns with one variable (bits), which therefore are no steps. Pattern
 the seeds of one may use only facts that are no seeds for those ranked before it. The same join finds what enters (seeds
 are new facts, the rest old), what leaves (seeds are leaving facts, the rest stays) and all there is (one pattern).
 
-Where what comes lies anywhere in large tables, the rows and chains of the next seeds are asked for together before the
+Where arrivals lie anywhere in large tables, the rows and chains of the next seeds are asked for together before the
 first of them is joined: waiting for one after the other would be most of the time.
 
-Invariant: everything a join knows is in the desk, so it can be left at any match and gone on with. Work: O(candidates
+Invariant: everything a join knows is in the state, so it can be left at any match and gone on with. Work: O(candidates
 on the chains that it walks); where several chains lead on, the shortest.
 """
 
@@ -17,158 +17,194 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels import log_layout as lay
-from anabranch.delta.kernels.log_store import (
+from anabranch.delta.kernels.compiling import Int, Record, Records, compiled, inlined, kernel, prefetch, unsigned
+from anabranch.delta.kernels.log_records import (
     AHEAD,
+    COLLECT,
+    DONE,
+    HANGS,
+    HASH_WANTED,
+    JOIN_ALL,
     LOW,
+    MOST_CHAINS,
+    NEVER,
+    OUT_FULL,
+    PAUSED,
+    POOL_FULL,
+    ROLE_ENTER,
+    ROLE_HANG,
+    ROLE_LEAVE,
+    ROLE_LIST,
+    SIDES,
     SUPERSEDED,
-    compiled,
-    find_fact,
-    inlined,
-    kernel,
-    prefetch,
-    take_out,
+    TOO_MANY,
+    VALUE,
+    Found,
+    Store,
+    Tables,
+    Walk,
 )
+from anabranch.delta.kernels.log_store import entry_at, find_fact, older_by, pattern_of, row_at, take_out
 
 _WASTE = 64  # searches on chains that were too long before the plan's advice is no longer heeded
 _LOOKS = 6  # entries of a chain beyond the first that are asked for
 _GLANCE = 4  # entries at the head of a chain that the test of a binding looks at
+_ONE = np.uint64(1)
 
 
 # --- steps ---
 
 
 @inlined
-def _bind(desk: Ids, ring: Ids, rows: Ids, step: int, at: int) -> bool:
+def _head_of(store: Store, pattern: Record, side: Int) -> Int:
+    """Where the row that is bound at a side has its newest entry of the pattern."""
+    row = store.state.variables[pattern.variable[side]].row
+    return row_at(store.plan, row) + pattern.head[side]
+
+
+@inlined
+def _is_viable(store: Store, walk: Walk, variable: Int, base: Int) -> bool:
+    """Whether each chain of a row has an entry that is not hidden; after a few entries the steps find out."""
+    state, plan, ring = store.state, store.plan, store.ring
+    shown = walk.shown[variable]
+    for number in range(shown.first, shown.end):
+        incidence = walk.incidences[number]
+        head = store.rows[base + incidence.head]
+        figures = state.figures[incidence.pattern]
+        ceiling = figures.ceiling
+        if ceiling != NEVER:
+            for _ in range(_GLANCE):
+                if head < state.old_end:
+                    break
+                at = entry_at(plan, head)
+                if ring[at] < ceiling:
+                    break
+                head -= older_by(ring, at, incidence.side)
+        if head < figures.floor:
+            return False
+    return True
+
+
+@inlined
+def _bind(store: Store, walk: Walk, step: Record, at: Int) -> bool:
     """Give the step's new variables the values of an entry; False when a value cannot be part of any match."""
-    record = lay.L_RECORDS + desk[step + lay.T_PATTERN] * lay.PATTERN_SIZE
-    size = desk[lay.L_ENTRY]
-    last = desk[lay.L_LAST]
-    table = desk[lay.L_VARIABLE_TABLE]
-    old = desk[lay.S_OLD_END]
-    for i in range(desk[step + lay.T_NEW]):
-        side = desk[step + lay.T_NEW_SIDES + i]
-        variable = desk[record + lay.P_VARIABLE + side]
-        row = ring[at + lay.E_SIDES + side] >> 32
-        base = row * desk[lay.L_ROW]
-        for incidence in range(desk[table + 2 * variable], desk[table + 2 * variable + 1], lay.INCIDENCE_SIZE):
-            head = rows[base + desk[incidence]]
-            pattern = desk[incidence + 1]
-            floor, ceiling = desk[lay.W_FLOOR + pattern], desk[lay.W_CEILING + pattern]
-            if ceiling != lay.NEVER:  # look for one that is not hidden; after a few, leave it to the steps
-                side_word = lay.E_SIDES + desk[incidence + 2]
-                for _ in range(_GLANCE):
-                    if head < old or ring[(head & last) * size] < ceiling:
-                        break
-                    head -= np.int64(np.int32(ring[(head & last) * size + side_word]))
-            if head < floor:
-                return False
-        desk[lay.W_ROW + variable] = row
-        desk[lay.W_VALUE + variable] = rows[base + lay.R_VALUE]
-    first_leaf = at + lay.E_SIDES + desk[record + lay.P_SIDES]
-    for leaf in range(desk[record + lay.P_LEAVES]):
-        desk[lay.W_VALUE + desk[record + lay.P_LEAF_VARIABLE + leaf]] = ring[first_leaf + leaf]
-    for pair in range(desk[step + lay.T_DIFFERENT], desk[step + lay.T_DIFFERENT_END], 2):
-        if desk[lay.W_VALUE + desk[pair]] == desk[lay.W_VALUE + desk[pair + 1]]:
+    state, plan, ring = store.state, store.plan, store.ring
+    own = plan.pattern[step.pattern]
+    for i in range(step.new):
+        side = step.new_sides[i]
+        variable = own.variable[side]
+        row = ring[at + SIDES + side] >> 32
+        base = row_at(plan, row)
+        if not _is_viable(store, walk, variable, base):
+            return False
+        state.variables[variable].row = row
+        state.variables[variable].value = store.rows[base + VALUE]
+    first_leaf = at + SIDES + own.sides
+    for leaf in range(own.leaves):
+        state.variables[own.leaf_variable[leaf]].value = ring[first_leaf + leaf]
+    for pair in range(step.pairs, step.pairs_end, np.uint64(2)):
+        if state.variables[walk.pairs[pair]].value == state.variables[walk.pairs[pair + _ONE]].value:
             return False
     return True
 
 
 @compiled
-def _shortest(desk: Ids, ring: Ids, rows: Ids, step: int, group: int) -> int:
+def _shortest(store: Store, steps: Records, step: Int, group: Int) -> Int:
     """Walk several chains side by side; the number of the one that ends first. They are the bound sides of one step, or
     the first bound sides of each order of a group."""
-    size, row_size = desk[lay.L_ENTRY], desk[lay.L_ROW]
-    last = desk[lay.L_LAST]
-    racers = group if group > 1 else desk[step + lay.T_BOUND]
+    state, plan = store.state, store.plan
+    racers = group if group > 1 else np.int64(steps[step].bound)
     turn = 0
     while True:
         for i in range(racers):
-            at_step = step + i * group * lay.STEP_SIZE if group > 1 else step
-            side = desk[at_step + lay.T_BOUND_SIDES + (0 if group > 1 else i)]
-            pattern = desk[at_step + lay.T_PATTERN]
-            record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
+            racing = steps[step + unsigned(i * group) if group > 1 else step]
+            side = racing.bound_sides[unsigned(0 if group > 1 else i)]
             if turn == 0:
-                row = desk[lay.W_ROW + desk[record + lay.P_VARIABLE + side]]
-                position = rows[row * row_size + desk[record + lay.P_HEAD + side]]
+                position = store.rows[_head_of(store, plan.pattern[racing.pattern], side)]
             else:
-                position = desk[lay.W_RACE + i]
-                position -= np.int64(np.int32(ring[(position & last) * size + lay.E_SIDES + side]))
-            if position < desk[lay.W_FLOOR + pattern]:
+                position = state.race[unsigned(i)]
+                position -= older_by(store.ring, entry_at(plan, position), side)
+            if position < state.figures[racing.pattern].floor:
                 return i
-            desk[lay.W_RACE + i] = position
+            state.race[unsigned(i)] = position
         turn += 1
 
 
 @inlined
-def _enter(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, depth: int) -> None:
-    """Set the cursor of a step at the first candidate, on the shortest chain there is."""
-    row_size = desk[lay.L_ROW]
-    step = desk[desk[lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE + lay.P_STEPS] + depth]
-    if step == 0:
-        step = desk[lay.W_ACTIVE + depth]
-    else:
-        group = desk[step + lay.T_GROUP]
-        if group > 1:
-            step += _shortest(desk, ring, rows, step, group) * group * lay.STEP_SIZE
-            for i in range(1, group):
-                desk[lay.W_ACTIVE + depth + i] = step + i * lay.STEP_SIZE
-        desk[lay.W_ACTIVE + depth] = step
-    pattern = desk[step + lay.T_PATTERN]
-    record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-    desk[lay.W_BEFORE + depth] = -1
-    if desk[step + lay.T_UNIQUE]:
-        for side in range(desk[record + lay.P_SIDES]):
-            desk[lay.W_KEY + side] = desk[lay.W_ROW + desk[record + lay.P_VARIABLE + side]]
-        desk[lay.W_SIDE + depth] = 0
-        floor = desk[lay.W_FLOOR + pattern]
-        side = desk[step + lay.T_BOUND_SIDES]
-        if desk[lay.W_WASTED + pattern] > _WASTE:
-            side = desk[lay.W_PREFERRED + pattern]
-        desk[lay.W_CURSOR + depth] = find_fact(desk, ring, rows, hashes, pattern, floor, side)
-        return
-    side = desk[step + lay.T_BOUND_SIDES]
-    if desk[step + lay.T_BOUND] > 1:
-        side = desk[step + lay.T_BOUND_SIDES + _shortest(desk, ring, rows, step, 1)]
-    desk[lay.W_SIDE + depth] = side
-    row = desk[lay.W_ROW + desk[record + lay.P_VARIABLE + side]]
-    desk[lay.W_CURSOR + depth] = rows[row * row_size + desk[record + lay.P_HEAD + side]]
+def _active_step(store: Store, walk: Walk, depth: Int) -> Int:
+    """The step of a depth; of a group, the order of steps whose first chain is the shortest."""
+    state = store.state
+    first = walk.orders[store.plan.pattern[state.seed].steps + depth]
+    if first < 0:
+        return state.depths[depth].step
+    step = unsigned(first)
+    group = walk.steps[step].group
+    if group > 1:
+        step += unsigned(_shortest(store, walk.steps, step, group) * group)
+        for i in range(_ONE, unsigned(group)):
+            state.depths[depth + i].step = step + i
+    state.depths[depth].step = step
+    return step
 
 
 @inlined
-def _advance(desk: Ids, ring: Ids, rows: Ids, depth: int) -> bool:
+def _enter(store: Store, walk: Walk, depth: Int) -> None:
+    """Set the cursor of a step at the first candidate, on the shortest chain there is."""
+    state, plan = store.state, store.plan
+    number = _active_step(store, walk, unsigned(depth))
+    step, cursor = walk.steps[number], state.depths[unsigned(depth)]
+    own, figures = plan.pattern[step.pattern], state.figures[step.pattern]
+    cursor.before = -1
+    side = step.bound_sides[0]
+    if step.is_unique:
+        for one in range(own.sides):
+            state.key[one] = state.variables[own.variable[one]].row
+        cursor.side = 0
+        if figures.wasted > _WASTE:
+            side = figures.preferred
+        cursor.cursor = find_fact(store, step.pattern, figures.floor, side)
+        return
+    if step.bound > 1:
+        side = step.bound_sides[unsigned(_shortest(store, walk.steps, number, 1))]
+    cursor.side = side
+    cursor.cursor = store.rows[_head_of(store, own, side)]
+
+
+@inlined
+def _fits_bound(store: Store, step: Record, at: Int) -> bool:
+    """Whether the bound sides of an entry have the rows that are bound."""
+    variables, own = store.state.variables, store.plan.pattern[step.pattern]
+    for i in range(step.bound):
+        side = step.bound_sides[i]
+        if store.ring[at + SIDES + side] >> 32 != variables[own.variable[side]].row:
+            return False
+    return True
+
+
+@inlined
+def _advance(store: Store, walk: Walk, depth: Int) -> bool:
     """Bind the next candidate of a step, if there is one."""
-    step = desk[lay.W_ACTIVE + depth]
-    pattern = desk[step + lay.T_PATTERN]
-    record = lay.L_RECORDS + pattern * lay.PATTERN_SIZE
-    size = desk[lay.L_ENTRY]
-    last = desk[lay.L_LAST]
-    side = desk[lay.W_SIDE + depth]
-    position = desk[lay.W_CURSOR + depth]
-    before = desk[lay.W_BEFORE + depth]
-    floor, ceiling = desk[lay.W_FLOOR + pattern], desk[lay.W_CEILING + pattern]
-    bound, unique = desk[step + lay.T_BOUND], desk[step + lay.T_UNIQUE]
+    state, plan, ring = store.state, store.plan, store.ring
+    cursor = state.depths[unsigned(depth)]
+    step = walk.steps[cursor.step]
+    figures, side = state.figures[step.pattern], cursor.side
+    position, before = cursor.cursor, cursor.before
+    floor, ceiling = figures.floor, figures.ceiling
+    is_unique, is_tested = step.is_unique != 0, step.bound > 1 and step.is_unique == 0
     while position >= floor:
-        at = (position & last) * size
-        older = position - np.int64(np.int32(ring[at + lay.E_SIDES + side])) if not unique else -1
-        if ring[at + lay.E_HANGS] >= SUPERSEDED:
-            row = desk[lay.W_ROW + desk[record + lay.P_VARIABLE + side]]
-            head = row * desk[lay.L_ROW] + desk[record + lay.P_HEAD + side]
-            take_out(ring, rows, size, last, head, side, before, older)
+        at = entry_at(plan, position)
+        older = np.int64(-1) if is_unique else position - older_by(ring, at, side)
+        if ring[at + HANGS] >= SUPERSEDED:
+            take_out(store, _head_of(store, plan.pattern[step.pattern], side), side, before, older)
         else:
             before = position
             fits = ring[at] < ceiling
-            if fits and bound > 1 and not unique:
-                for i in range(bound):
-                    other = desk[step + lay.T_BOUND_SIDES + i]
-                    row = desk[lay.W_ROW + desk[record + lay.P_VARIABLE + other]]
-                    if ring[at + lay.E_SIDES + other] >> 32 != row:
-                        fits = False
-                        break
-            if fits and _bind(desk, ring, rows, step, at):
-                desk[lay.W_CURSOR + depth] = older
-                desk[lay.W_BEFORE + depth] = before
-                desk[lay.W_AT + pattern] = position
+            if fits and is_tested:
+                fits = _fits_bound(store, step, at)
+            if fits and _bind(store, walk, step, at):
+                cursor.cursor = older
+                cursor.before = before
+                figures.bound_at = position
                 return True
         position = older
     return False
@@ -177,307 +213,345 @@ def _advance(desk: Ids, ring: Ids, rows: Ids, depth: int) -> bool:
 # --- telling and keeping ---
 
 
-@kernel
-def drop_pool(desk: Ids) -> None:
-    """From now on deletion is by join; what the entries say about matches is stale and nobody reads it."""
-    desk[lay.S_KEPT] = 0
-    desk[lay.S_POOL_END] = 0
-    desk[lay.S_POOL_FREE] = -1
-    desk[lay.S_POOL_USED] = 0
-    desk[lay.S_SINCE_SWITCH] = 0
+@inlined
+def drop_kept(state: Record) -> None:
+    """From now on deletion is by join; the entries' matches are stale and no longer read."""
+    state.is_kept = 0
+    state.pool_end = 0
+    state.pool_free = -1
+    state.pool_used = 0
+    state.since_switch = 0
 
 
 @inlined
-def hang(desk: Ids, ring: Ids, pool: Ids, match: int) -> None:
+def match_at(plan: Record, match: Int) -> Int:
+    """Where a kept match begins in the pool: the next one of its list, then the position of each pattern's entry."""
+    return unsigned(match) * (plan.patterns + _ONE)
+
+
+@inlined
+def hang(store: Store, pool: Ids, match: Int) -> None:
     """Put a kept match on the list of its oldest entry."""
-    patterns = desk[lay.L_PATTERNS]
-    at = match * (patterns + 1)
-    oldest = pool[at + 1]
-    for i in range(2, patterns + 1):
-        oldest = min(oldest, pool[at + i])
-    size = desk[lay.L_ENTRY]
-    entry = (oldest & (desk[lay.L_LAST])) * size + lay.E_HANGS
+    plan, ring = store.plan, store.ring
+    at = match_at(plan, match)
+    oldest = pool[at + _ONE]
+    for word in range(at + np.uint64(2), at + plan.patterns + _ONE):
+        oldest = min(oldest, pool[word])
+    entry = entry_at(plan, oldest) + HANGS
     pool[at] = ring[entry] & LOW
     ring[entry] = (ring[entry] >> 32 << 32) | (match + 1)
 
 
 @inlined
-def tell_kept(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids, match: int, to: int) -> None:
+def tell_kept(store: Store, walk: Walk, found: Found, match: Int, to: Int) -> None:
     """Write the values of a kept match."""
-    size, last = desk[lay.L_ENTRY], desk[lay.L_LAST]
-    record = match * (desk[lay.L_PATTERNS] + 1) + 1
-    home = desk[lay.L_HOMES]
-    for variable in range(desk[lay.L_VARIABLES]):
-        word = ring[(pool[record + desk[home]] & last) * size + desk[home + 1]]
-        if desk[home + 2]:
-            word = rows[(word >> 32) * desk[lay.L_ROW] + lay.R_VALUE]
-        out[to + variable] = word
-        home += 3
+    plan = store.plan
+    at = match_at(plan, match) + _ONE
+    for variable in range(plan.variables):
+        shown = walk.shown[variable]
+        word = store.ring[entry_at(plan, found.pool[at + shown.pattern]) + shown.word]
+        if shown.is_row:
+            word = store.rows[row_at(plan, word >> 32) + VALUE]
+        found.out[to + variable] = word
 
 
 @compiled
-def _keep(desk: Ids, ring: Ids, rows: Ids, pool: Ids) -> int:
+def _keep(store: Store, pool: Ids) -> Int:
     """Keep the match that is bound, when matches are kept."""
-    if desk[lay.S_AUTO] and desk[lay.S_POOL_USED] >= max(1 << 16, 4 * desk[lay.S_LIVING]):
-        drop_pool(desk)
-        return lay.DONE
-    if desk[lay.S_POOL_USED] >= desk[lay.S_LIMIT]:
-        if not desk[lay.S_AUTO]:
-            return lay.TOO_MANY
-        drop_pool(desk)
-        return lay.DONE
-    patterns = desk[lay.L_PATTERNS]
-    match = desk[lay.S_POOL_FREE]
+    state, plan = store.state, store.plan
+    if state.is_auto and state.pool_used >= max(1 << 16, 4 * state.living):
+        drop_kept(state)
+        return DONE
+    if state.pool_used >= state.limit:
+        if not state.is_auto:
+            return TOO_MANY
+        drop_kept(state)
+        return DONE
+    match = state.pool_free
     if match >= 0:
-        desk[lay.S_POOL_FREE] = pool[match * (patterns + 1)]
+        state.pool_free = pool[match_at(plan, match)]
     else:
-        match = desk[lay.S_POOL_END]
-        if (match + 1) * (patterns + 1) > pool.size:
-            return lay.POOL_FULL
-        desk[lay.S_POOL_END] = match + 1
-    desk[lay.S_POOL_USED] += 1
-    for bit in range(desk[lay.L_BITS], desk[lay.L_BITS_END], 3):
-        row = desk[lay.W_ROW + desk[bit + 1]]
-        desk[lay.W_AT + desk[bit]] = rows[row * desk[lay.L_ROW] + desk[bit + 2]]
-    for pattern in range(patterns):
-        pool[match * (patterns + 1) + 1 + pattern] = desk[lay.W_AT + pattern]
-    hang(desk, ring, pool, match)
-    return lay.DONE
+        match = state.pool_end
+        if match_at(plan, match + 1) > unsigned(pool.size):
+            return POOL_FULL
+        state.pool_end = match + 1
+    state.pool_used += 1
+    for number in range(plan.bits):
+        bit = plan.bit[number]
+        row = state.variables[bit.variable].row
+        state.figures[bit.pattern].bound_at = store.rows[row_at(plan, row) + bit.head]
+    at = match_at(plan, match) + _ONE
+    for pattern in range(plan.patterns):
+        pool[at + pattern] = state.figures[pattern].bound_at
+    hang(store, pool, match)
+    return DONE
 
 
 @inlined
-def _emit(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids, role: int) -> int:
+def out_at(plan: Record, told: Int) -> Int:
+    """Where a match that is told begins: its values, then its weight."""
+    return unsigned(told) * (plan.variables + _ONE)
+
+
+@inlined
+def room_to_tell(store: Store, out: Ids) -> Int:
+    """Whether one more match can be told."""
+    state = store.state
+    if out_at(store.plan, state.out + 1) > unsigned(out.size):
+        return OUT_FULL
+    return TOO_MANY if state.out - state.out_start >= state.limit else DONE
+
+
+@inlined
+def _emit(store: Store, found: Found, role: Int) -> Int:
     """Tell and keep the match that is bound, as its role asks."""
-    told = desk[lay.S_OUT]
-    if role != lay.ROLE_HANG:
-        if (told + 1) * (desk[lay.L_VARIABLES] + 1) > out.size:
-            return lay.OUT_FULL
-        if told - desk[lay.S_OUT_START] >= desk[lay.S_LIMIT]:
-            return lay.TOO_MANY
-    if desk[lay.S_KEPT] and (role == lay.ROLE_ENTER or role == lay.ROLE_HANG):
-        code = _keep(desk, ring, rows, pool)
+    state, plan, out = store.state, store.plan, found.out
+    if role != ROLE_HANG:
+        code = room_to_tell(store, out)
         if code:
             return code
-    if role == lay.ROLE_HANG:
-        return lay.DONE
-    variables = desk[lay.L_VARIABLES]
-    for variable in range(variables):
-        out[told * (variables + 1) + variable] = desk[lay.W_VALUE + variable]
-    out[told * (variables + 1) + variables] = -1 if role == lay.ROLE_LEAVE else 1
-    desk[lay.S_OUT] = told + 1
-    if role == lay.ROLE_ENTER:
-        desk[lay.S_MATCHES] += 1
-        desk[lay.S_FOUND] += 1
-    elif role == lay.ROLE_LEAVE:
-        desk[lay.S_MATCHES] -= 1
-    return lay.DONE
+    if state.is_kept and role in (ROLE_ENTER, ROLE_HANG):
+        code = _keep(store, found.pool)
+        if code:
+            return code
+    if role == ROLE_HANG:
+        return DONE
+    at = out_at(plan, state.out)
+    for variable in range(plan.variables):
+        out[at + variable] = state.variables[variable].value
+    out[at + plan.variables] = -1 if role == ROLE_LEAVE else 1
+    state.out += 1
+    if role == ROLE_ENTER:
+        state.matches += 1
+        state.found += 1
+    elif role == ROLE_LEAVE:
+        state.matches -= 1
+    return DONE
 
 
 # --- each match once ---
 
 
 @inlined
-def enlist(desk: Ids, lists: Ids, heads: int, pattern: int, position: int) -> None:
+def enlist(state: Record, seeds: Record, lists: Ids, pattern: Int, position: Int) -> None:
     """One more seed of a pattern."""
-    item = desk[lay.S_LISTS]
-    desk[lay.S_LISTS] = item + 1
-    lists[item] = ((position - desk[lay.S_LIST_BASE]) << 32) | desk[heads + pattern]
-    desk[heads + pattern] = item + 1
+    if seeds.heads[pattern] == 0:
+        seeds.order[unsigned(seeds.patterns)] = pattern
+        seeds.patterns += 1
+    item = state.lists
+    state.lists = item + 1
+    lists[unsigned(item)] = ((position - state.list_base) << 32) | seeds.heads[pattern]
+    seeds.heads[pattern] = item + 1
 
 
 @compiled
-def start_join(desk: Ids, floor: int, order: int, count: int, sizes: int) -> None:
+def start_join(store: Store, seeds: Record, floor: Int) -> None:
     """Rank the patterns by their number of seeds; to begin with all of them see everything from `floor` on."""
-    for pattern in range(desk[lay.L_PATTERNS]):
-        desk[lay.W_FLOOR + pattern] = floor
-        desk[lay.W_CEILING + pattern] = lay.NEVER
-    for i in range(1, count):
-        pattern = desk[order + i]
+    state, plan = store.state, store.plan
+    for pattern in range(plan.patterns):
+        state.figures[pattern].floor = floor
+        state.figures[pattern].ceiling = NEVER
+    for i in range(1, seeds.patterns):
+        pattern = seeds.order[i]
         j = i - 1
-        while j >= 0 and desk[sizes + desk[order + j]] > desk[sizes + pattern]:
-            desk[order + j + 1] = desk[order + j]
+        while j >= 0 and seeds.sizes[seeds.order[j]] > seeds.sizes[pattern]:
+            seeds.order[j + 1] = seeds.order[j]
             j -= 1
-        desk[order + j + 1] = pattern
-    desk[lay.S_RANK] = -1
-    desk[lay.S_ITEM] = 0
-    desk[lay.S_DEPTH] = -1
+        seeds.order[j + 1] = pattern
+    state.rank = -1
+    state.item = 0
+    state.depth = -1
 
 
 @compiled
-def _look_ahead(desk: Ids, ring: Ids, rows: Ids, lists: Ids, item: int) -> None:
-    """Ask for what the next seeds will need: their rows, then all chains that begin there, entry after entry, and the
-    rows that these lead to."""
-    size, row_size, last = desk[lay.L_ENTRY], desk[lay.L_ROW], desk[lay.L_LAST]
-    record = lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE
+def _look_ahead(store: Store, walk: Walk, lists: Ids, item: Int) -> None:
+    """Ask for the memory that the next seeds will need: their rows, then all chains that begin there, entry after
+    entry, and the rows that these lead to."""
+    state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
+    own = plan.pattern[state.seed]
     seeds = 0
     while item != 0 and seeds < AHEAD:
-        at = ((desk[lay.S_LIST_BASE] + (lists[item - 1] >> 32)) & last) * size
+        at = entry_at(plan, state.list_base + (lists[item - 1] >> 32))
         item = lists[item - 1] & LOW
-        desk[lay.W_LOOK + seeds] = at
+        state.ahead[seeds] = np.int64(at)
         seeds += 1
-        for side in range(desk[record + lay.P_SIDES]):
-            prefetch(rows, (ring[at + lay.E_SIDES + side] >> 32) * row_size)
+        for side in range(own.sides):
+            prefetch(rows, row_at(plan, ring[at + SIDES + side] >> 32))
     chains = 0
     for i in range(seeds):
-        at = desk[lay.W_LOOK + i]
-        for look in range(desk[record + lay.P_LOOK], desk[record + lay.P_LOOK_END], lay.LOOK_SIZE):
-            row = ring[at + lay.E_SIDES + desk[look + lay.K_ROW]] >> 32
-            position = rows[row * row_size + desk[look + lay.K_HEAD]]
-            if position >= desk[lay.W_FLOOR + desk[look + lay.K_PATTERN]] and chains < lay.MOST_CHAINS:
-                prefetch(ring, (position & last) * size)
-                desk[lay.W_CHAINS + chains] = (position << 16) | (look - desk[record + lay.P_LOOK])
+        at = unsigned(state.ahead[i])
+        for number in range(own.looks, own.looks_end):
+            look = walk.looks[number]
+            position = rows[row_at(plan, ring[at + SIDES + look.row] >> 32) + look.head]
+            if position >= state.figures[look.pattern].floor and chains < MOST_CHAINS:
+                prefetch(ring, entry_at(plan, position))
+                state.chains[chains] = (position << 16) | np.int64(number - own.looks)
                 chains += 1
     for _ in range(_LOOKS):
         count = chains
         chains = 0
         for i in range(count):
-            word = desk[lay.W_CHAINS + i]
-            look = desk[record + lay.P_LOOK] + (word & 0xFFFF)
+            word = state.chains[i]
+            look = walk.looks[own.looks + unsigned(word & 0xFFFF)]
             position = word >> 16
-            at = (position & last) * size + lay.E_SIDES
-            if desk[look + lay.K_OTHER] >= 0:
-                prefetch(rows, (ring[at + desk[look + lay.K_OTHER]] >> 32) * row_size)
-            position -= np.int64(np.int32(ring[at + desk[look + lay.K_SIDE]]))
-            if position >= desk[lay.W_FLOOR + desk[look + lay.K_PATTERN]]:
-                prefetch(ring, (position & last) * size)
-                desk[lay.W_CHAINS + chains] = (position << 16) | (word & 0xFFFF)
+            at = entry_at(plan, position)
+            if look.other >= 0:
+                prefetch(rows, row_at(plan, ring[at + SIDES + unsigned(look.other)] >> 32))
+            position -= older_by(ring, at, look.side)
+            if position >= state.figures[look.pattern].floor:
+                prefetch(ring, entry_at(plan, position))
+                state.chains[chains] = (position << 16) | (word & 0xFFFF)
                 chains += 1
 
 
-@compiled
-def join(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, out: Ids, role: int) -> int:
+@inlined
+def _next_pattern(store: Store, seeds: Record, is_leaving: bool) -> Int:
+    """Go on with the pattern ranked next; its first seed, 0: there is no further pattern with seeds that can match."""
+    state = store.state
+    while True:
+        rank = state.rank
+        if rank >= 0:
+            done = seeds.order[rank]
+            figures = state.figures[done]
+            if is_leaving and not store.plan.newer:
+                figures.floor = state.new_tail
+            else:
+                figures.ceiling = state.bound
+            if figures.living == state.fresh.sizes[done]:  # no old fact stays: no later seed can match
+                rank = seeds.patterns
+        rank += 1
+        state.rank = rank
+        if rank >= seeds.patterns:
+            return 0
+        state.seed = seeds.order[rank]
+        if seeds.heads[state.seed] != 0:
+            return seeds.heads[state.seed]
+
+
+@inlined
+def join(store: Store, walk: Walk, found: Found, role: Int) -> Int:
     """All matches through the seeds in the lists, each once."""
-    size = desk[lay.L_ENTRY]
-    last = desk[lay.L_LAST]
-    leaving = role == lay.ROLE_LEAVE
-    order = lay.W_LEAVING_ORDER if leaving else lay.W_FRESH_ORDER
-    heads = lay.W_LEAVING_HEAD if leaving else lay.W_FRESH_HEAD
-    count = desk[lay.S_LEAVING_PATTERNS] if leaving else desk[lay.S_FRESH_PATTERNS]
-    depth = desk[lay.S_DEPTH]
-    fuel = desk[lay.S_FUEL]
-    depths = desk[lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE + lay.P_DEPTHS]
-    far = desk[lay.S_SCATTERED] != 0
+    state, plan, ring, lists = store.state, store.plan, store.ring, found.lists
+    is_leaving = role == ROLE_LEAVE
+    seeds = state.leaving if is_leaving else state.fresh
+    depth, fuel = state.depth, state.fuel
+    depths = plan.pattern[state.seed].depths
+    far = state.is_scattered != 0
     looked = 0
+    code = DONE
     while True:
         if depth >= 0:
             if depth == depths:
-                code = _emit(desk, ring, rows, pool, out, role)
+                code = _emit(store, found, role)
                 if code:
-                    desk[lay.S_DEPTH] = depth
-                    desk[lay.S_FUEL] = fuel
-                    return code
+                    break
                 depth -= 1
-            elif _advance(desk, ring, rows, depth):
+            elif _advance(store, walk, depth):
                 depth += 1
                 if depth < depths:
-                    _enter(desk, ring, rows, hashes, depth)
+                    _enter(store, walk, depth)
             else:
                 depth -= 1
             fuel -= 1
-            if fuel < 0 or desk[lay.S_HASH_WANTED]:
-                desk[lay.S_DEPTH] = depth
-                desk[lay.S_FUEL] = fuel
-                return lay.PAUSED if fuel < 0 else lay.HASH_WANTED
+            if fuel < 0 or state.hash_wanted:
+                code = PAUSED if fuel < 0 else HASH_WANTED
+                break
             continue
-        item = desk[lay.S_ITEM]
-        while item == 0:
-            rank = desk[lay.S_RANK]
-            if rank >= 0:
-                done = desk[order + rank]
-                if leaving and not desk[lay.L_NEWER]:
-                    desk[lay.W_FLOOR + done] = desk[lay.S_NEW_TAIL]
-                else:
-                    desk[lay.W_CEILING + done] = desk[lay.S_BOUND]
-                if desk[lay.W_LIVING + done] == desk[lay.W_FRESH + done]:  # no old fact stays: no later seed can match
-                    rank = count
-            rank += 1
-            desk[lay.S_RANK] = rank
-            if rank >= count:
-                desk[lay.S_DEPTH] = -1
-                desk[lay.S_FUEL] = fuel
-                return lay.DONE
-            desk[lay.S_SEED] = desk[order + rank]
-            depths = desk[lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE + lay.P_DEPTHS]
-            item = desk[heads + desk[order + rank]]
+        item = state.item
+        if item == 0:
+            item = _next_pattern(store, seeds, is_leaving)
+            if item == 0:
+                break
+            depths = plan.pattern[state.seed].depths
             looked = 0
         if far:
             if looked == 0:
                 looked = AHEAD
-                _look_ahead(desk, ring, rows, lists, item)
+                _look_ahead(store, walk, lists, item)
             looked -= 1
-        position = desk[lay.S_LIST_BASE] + (lists[item - 1] >> 32)
-        desk[lay.S_ITEM] = lists[item - 1] & LOW
-        at = (position & last) * size
+        word = lists[unsigned(item - 1)]
+        position = state.list_base + (word >> 32)
+        state.item = word & LOW
+        at = entry_at(plan, position)
         fuel -= 1
-        if ring[at + lay.E_HANGS] >= SUPERSEDED:
-            continue
-        step = desk[lay.L_RECORDS + desk[lay.S_SEED] * lay.PATTERN_SIZE + lay.P_SEED]
-        if _bind(desk, ring, rows, step, at):
-            desk[lay.W_AT + desk[lay.S_SEED]] = position
+        if ring[at + HANGS] < SUPERSEDED and _bind(store, walk, walk.steps[plan.pattern[state.seed].seed_step], at):
+            state.figures[state.seed].bound_at = position
             depth = 0
             if depths > 0:
-                _enter(desk, ring, rows, hashes, 0)
+                _enter(store, walk, 0)
+    state.depth, state.fuel = depth, fuel
+    return code
 
 
 @compiled
-def clear_lists(desk: Ids) -> None:
-    desk[lay.S_MOST_LISTED] = max(desk[lay.S_MOST_LISTED], desk[lay.S_LISTS])
-    for i in range(desk[lay.S_FRESH_PATTERNS]):
-        desk[lay.W_FRESH_HEAD + desk[lay.W_FRESH_ORDER + i]] = 0
-        desk[lay.W_FRESH + desk[lay.W_FRESH_ORDER + i]] = 0
-    for i in range(desk[lay.S_LEAVING_PATTERNS]):
-        desk[lay.W_LEAVING_HEAD + desk[lay.W_LEAVING_ORDER + i]] = 0
-        desk[lay.W_LEAVING + desk[lay.W_LEAVING_ORDER + i]] = 0
-    desk[lay.S_FRESH_PATTERNS] = 0
-    desk[lay.S_LEAVING_PATTERNS] = 0
-    desk[lay.S_LISTS] = 0
+def _clear(seeds: Record) -> None:
+    for i in range(seeds.patterns):
+        seeds.heads[seeds.order[i]] = 0
+        seeds.sizes[seeds.order[i]] = 0
+    seeds.patterns = 0
 
 
 @compiled
-def _list_kept(desk: Ids, ring: Ids, rows: Ids, pool: Ids, out: Ids) -> None:
+def clear_lists(store: Store) -> None:
+    """Forget all seeds."""
+    state = store.state
+    state.most_listed = max(state.most_listed, state.lists)
+    _clear(state.fresh)
+    _clear(state.leaving)
+    state.lists = 0
+
+
+@compiled
+def _list_kept(store: Store, walk: Walk, found: Found) -> None:
     """All kept matches, without weights."""
-    patterns, variables = desk[lay.L_PATTERNS], desk[lay.L_VARIABLES]
-    told = 0
-    for match in range(desk[lay.S_POOL_END]):
-        if pool[match * (patterns + 1) + 1] >= 0:
-            tell_kept(desk, ring, rows, pool, out, match, told)
-            told += variables
+    state, plan = store.state, store.plan
+    to = np.uint64(0)
+    for match in range(state.pool_end):
+        if found.pool[match_at(plan, match) + _ONE] >= 0:
+            tell_kept(store, walk, found, match, to)
+            to += plan.variables
+
+
+@compiled
+def _collect(store: Store, lists: Ids) -> None:
+    """Make entries of the pattern with the fewest facts seeds, as many as there is room for."""
+    state, plan, ring = store.state, store.plan, store.ring
+    fewest: Int = np.uint64(0)
+    for pattern in range(plan.patterns):
+        if state.figures[pattern].living < state.figures[fewest].living:
+            fewest = pattern
+    position = state.listed
+    state.list_base = position
+    while position < state.end and state.lists < lists.size:
+        at = entry_at(plan, position)
+        if pattern_of(ring, at) == fewest and 0 <= ring[at + HANGS] < SUPERSEDED:
+            enlist(state, state.fresh, lists, fewest, position)
+        position += 1
+    state.listed = position
+    start_join(store, state.fresh, state.tail)
 
 
 @kernel
-def run_all(desk: Ids, ring: Ids, rows: Ids, hashes: Ids, pool: Ids, lists: Ids, out: Ids, role: int) -> int:
+def run_all(tables: Tables, walk: Walk, found: Found, role: Int) -> Int:
     """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). Those that are kept already are told without weights,
     and `out` has room for them."""
-    if desk[lay.S_EMPTY] > 0:
-        return lay.DONE
-    if role == lay.ROLE_LIST and desk[lay.S_KEPT]:
-        _list_kept(desk, ring, rows, pool, out)
-        return lay.DONE
-    size, last, end = desk[lay.L_ENTRY], desk[lay.L_LAST], desk[lay.S_END]
-    if desk[lay.S_PHASE] == 0:
-        desk[lay.S_LISTED] = desk[lay.S_TAIL]
+    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    state = store.state
+    if state.empty > 0:
+        return DONE
+    if role == ROLE_LIST and state.is_kept:
+        _list_kept(store, walk, found)
+        return DONE
+    if state.phase == COLLECT:
+        state.listed = state.tail
     while True:
-        if desk[lay.S_PHASE] == 0:
-            fewest = 0
-            for pattern in range(1, desk[lay.L_PATTERNS]):
-                if desk[lay.W_LIVING + pattern] < desk[lay.W_LIVING + fewest]:
-                    fewest = pattern
-            desk[lay.W_FRESH_ORDER] = fewest
-            desk[lay.S_FRESH_PATTERNS] = 1
-            position = desk[lay.S_LISTED]
-            desk[lay.S_LIST_BASE] = position
-            while position < end and desk[lay.S_LISTS] < lists.size:
-                at = (position & last) * size
-                if ring[at] & 0xFF == fewest and 0 <= ring[at + lay.E_HANGS] < SUPERSEDED:
-                    enlist(desk, lists, lay.W_FRESH_HEAD, fewest, position)
-                position += 1
-            desk[lay.S_LISTED] = position
-            start_join(desk, desk[lay.S_TAIL], lay.W_FRESH_ORDER, 1, lay.W_FRESH)
-            desk[lay.S_PHASE] = 1
-        code = join(desk, ring, rows, hashes, pool, lists, out, role)
+        if state.phase == COLLECT:
+            _collect(store, found.lists)
+            state.phase = JOIN_ALL
+        code = join(store, walk, found, role)
         if code:
             return code
-        clear_lists(desk)
-        desk[lay.S_PHASE] = 0
-        if desk[lay.S_LISTED] == end:
-            return lay.DONE
+        clear_lists(store)
+        state.phase = COLLECT
+        if state.listed == state.end:
+            return DONE

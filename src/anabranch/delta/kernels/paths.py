@@ -1,23 +1,43 @@
-"""Trees of (vertex, state) over a window's edges, as kernels: edges come, values spread, what is due leaves.
+"""Trees of (vertex, state) over a window's edges, as kernels: edges come, values spread, nodes that are due leave.
 
 `paths_store` says what is kept. A slide: edges are laid; all nodes at their beginnings are led along them; per source
-what became better spreads, the best first (Dijkstra's order for widest paths), so that every node is settled once; then
-the log's tail moves, and the nodes that hang on positions that leave go, or hang on where they are due now.
+the nodes that became better spread, the best first (Dijkstra's order for widest paths), so that every node is settled
+once; then the log's tail moves, and the nodes that hang on positions that leave go, or hang on where they are due now.
 
 Every kernel can be left where it needs room or was given no more fuel, and is called again: to relax a node twice
 changes nothing.
 
 Invariants between slides: of every edge (u, symbol, v, t) and node (s, u, q) with a move from q to r by the symbol,
 node (s, v, r) is there and its tick is at least min(t, that of (s, u, q)); no node's tick is before the tail. So ticks
-are exact, and what is due has no other way to live.
+are exact, and a node that is due has no other way to live.
 """
 
 from __future__ import annotations
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels import paths_store as st
-from anabranch.delta.kernels.log_store import compiled, inlined, kernel
+from anabranch.delta.kernels.compiling import Int, Record, Records, inlined, kernel, unsigned
 from anabranch.delta.kernels.paths_store import (
+    DONE,
+    DRAIN,
+    EDGES_FULL,
+    GATHER,
+    HEAP_FULL,
+    LASTING,
+    LAY,
+    LEAST_BITS,
+    LEAVE,
+    LOG_FULL,
+    LOW,
+    OUT_FULL,
+    PAUSED,
+    SEEDS_FULL,
+    STACK_FULL,
+    WAITS,
+    Edges,
+    Forest,
+    Plan,
+    Work,
+    entry_of,
     give_back,
     hang,
     has_room,
@@ -34,312 +54,323 @@ from anabranch.delta.kernels.paths_store import (
     worth_of,
 )
 
-_LAY, _GATHER, _DRAIN, _LEAVE = range(4)  # of a slide
-
-
 # --- edges come ---
 
 
-@compiled
-def _lay(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, edges: Ids, edge_slots: Ids, log: Ids, rows: Ids, at: Ids,
-    out: Ids, arrivals: Ids,
-) -> int:  # fmt: skip
-    """Take in arrivals (row, vertex, number); of each is left its edge and tick, (-1, ...) where nothing is new."""
-    states, symbols, lasts = plan[st.STATES], plan[st.SYMBOLS], desk[st.LASTS] != 0
-    last = log.size // st.LOG_SIZE - 1
-    while desk[st.NEXT] * 3 < arrivals.size:
-        here = desk[st.NEXT] * 3
-        if lacks(desk, edges, st.EDGE_FREE, st.EDGE_END):
-            return st.EDGES_FULL
-        if not lasts and desk[st.END] - desk[st.TAIL] > last:
-            return st.LOG_FULL
-        source = arrivals[here] // symbols
-        begins = plan[plan[st.FIRSTS] + arrivals[here] % symbols] and (plan[st.ONLY] < 0 or plan[st.ONLY] == source)
+@inlined
+def _lay_edge(state: Record, edges: Edges, log: Records, arrival: Record) -> Int:
+    """The edge of an arrival, made where there is none; -1: it lasts already."""
+    key = (arrival.row << 32) | arrival.vertex
+    slot = edges.slots[slot_of(edges.slots, 0, state.edge_bits, key)]
+    if slot.held != 0:
+        edge = slot.held - 1
+        before = edges.items[unsigned(edge)].tick
+        if before == LASTING:
+            return -1
+        log[entry_of(log, before)].edge = -1
+        return edge
+    edge = take(state.edges, edges.items)
+    slot.key, slot.held = key, edge + 1
+    edges.items[unsigned(edge)].key = key
+    link(edges.items, edges.heads, edge, arrival.row)
+    return edge
+
+
+@inlined
+def _lay(forest: Forest, edges: Edges, plan: Plan, arrivals: Records) -> Int:
+    """Take in arrivals; of each is left its edge and tick."""
+    state, header, log = forest.states[0], plan.headers[0], forest.log
+    lasts = state.lasts != 0
+    while state.next < arrivals.size:
+        arrival = arrivals[unsigned(state.next)]
+        if lacks(state.edges, edges.items):
+            return EDGES_FULL
+        if not lasts and state.end - state.tail >= log.size:
+            return LOG_FULL
+        source = arrival.row // header.symbols
+        begins = plan.symbols[arrival.row % header.symbols].is_marked and (header.only < 0 or header.only == source)
         if begins:
-            code = room_for_node(desk, nodes, pool, trees, out, source)
+            code = room_for_node(forest, source)
             if code:
                 return code
-        row, vertex, tick = arrivals[here], arrivals[here + 1], st.LASTING if lasts else desk[st.END]
-        key = (row << 32) | vertex
-        slot = slot_of(edge_slots, 0, desk[st.EDGE_BITS], key)
-        desk[st.NEXT] += 1
-        if edge_slots[slot + 1] != 0:
-            edge = edge_slots[slot + 1] - 1
-            before = edges[edge * st.EDGE_SIZE + st.TICK]
-            if before == st.LASTING:
-                arrivals[here] = -1
-                continue
-            log[(before & last) * st.LOG_SIZE + st.EDGE] = -1
-        else:
-            edge = take(desk, edges, st.EDGE_FREE, st.EDGE_END)
-            desk[st.EDGES] += 1
-            edge_slots[slot], edge_slots[slot + 1] = key, edge + 1
-            edges[edge * st.EDGE_SIZE + st.KEY] = key
-            link(edges, rows, edge, row)
-        edges[edge * st.EDGE_SIZE + st.TICK] = tick
+        state.next += 1
+        tick = LASTING if lasts else state.end
+        edge = _lay_edge(state, edges, log, arrival)
+        arrival.edge, arrival.tick = edge, tick
+        if edge < 0:
+            continue
+        edges.items[unsigned(edge)].tick = tick
         if not lasts:
-            entry = (tick & last) * st.LOG_SIZE
-            log[entry + st.NUMBER], log[entry + st.EDGE], log[entry + st.DUE] = arrivals[here + 2], edge, 0
-            desk[st.END] += 1
-        arrivals[here], arrivals[here + 1] = edge, tick
+            entry = log[entry_of(log, tick)]
+            entry.number, entry.edge, entry.due = arrival.number, edge, 0
+            state.end += 1
         if begins:
-            improved(desk, plan, nodes, pool, trees, log, at, out, source, source * states, 0, tick)
-    return st.DONE
+            improved(forest, plan, source, source * header.states, 0, tick)
+    return DONE
 
 
-@compiled
-def _gather(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, edges: Ids, log: Ids, at: Ids, seeds: Ids, out: Ids,
-    arrivals: Ids,
-) -> int:  # fmt: skip
+@inlined
+def _seed(forest: Forest, seeds: Records, node: Int, source: Int) -> None:
+    """Let a node that became better wait, unless it does."""
+    state, own, tree = forest.states[0], forest.nodes[unsigned(node)], forest.trees[unsigned(source)]
+    if own.hangs >= WAITS:
+        return
+    own.hangs |= WAITS
+    seed = seeds[unsigned(state.seeds)]
+    seed.node, seed.next = node, tree.waiting
+    if tree.waiting == 0:
+        seeds[unsigned(state.touched)].source = source
+        state.touched += 1
+    state.seeds += 1
+    tree.waiting = state.seeds
+
+
+@inlined
+def _gather(forest: Forest, edges: Edges, plan: Plan, seeds: Records, arrivals: Records) -> Int:
     """Lead the nodes at the beginnings of new edges along them; those that become better are seeds."""
-    states, symbols, opens = plan[st.STATES], plan[st.SYMBOLS], desk[st.OPENS]
-    while desk[st.NEXT] * 3 < arrivals.size:
-        edge, tick = arrivals[desk[st.NEXT] * 3], arrivals[desk[st.NEXT] * 3 + 1]
-        if edge >= 0 and edges[edge * st.EDGE_SIZE + st.TICK] == tick:
-            row, vertex = edges[edge * st.EDGE_SIZE + st.KEY] >> 32, edges[edge * st.EDGE_SIZE + st.KEY] & st.LOW
-            begin, symbol = row // symbols, row % symbols
-            moves = plan[st.BY_SYMBOL] + symbols + 1
-            first, stop = plan[plan[st.BY_SYMBOL] + symbol], plan[plan[st.BY_SYMBOL] + symbol + 1]
-            while first + desk[st.MOVE] < stop:
-                move = moves + 2 * (first + desk[st.MOVE])
-                state, to = plan[move], plan[move + 1]
-                if desk[st.CURSOR] == 0:
-                    desk[st.CURSOR] = at[begin * states + state]
-                while desk[st.CURSOR] > 0:
-                    node = (desk[st.CURSOR] - 1) * st.NODE_SIZE
-                    best = min(nodes[node + st.TICK], tick)
-                    if best >= opens:
-                        if (desk[st.SEEDS] + 1) * st.SEED_SIZE > seeds.size:
-                            return st.SEEDS_FULL
-                        source = nodes[node + st.KEY] >> 32
-                        code = room_for_node(desk, nodes, pool, trees, out, source)
+    state, header, nodes = forest.states[0], plan.headers[0], forest.nodes
+    states, symbols = header.states, header.symbols
+    while state.next < arrivals.size:
+        edge, tick = arrivals[unsigned(state.next)].edge, arrivals[unsigned(state.next)].tick
+        if edge >= 0 and edges.items[unsigned(edge)].tick == tick:
+            key = edges.items[unsigned(edge)].key
+            begin, vertex = (key >> 32) // symbols, key & LOW
+            moves = plan.symbols[(key >> 32) % symbols]
+            while moves.first + state.move < moves.end:
+                move = plan.symbol_moves[unsigned(moves.first + state.move)]
+                if state.cursor == 0:
+                    state.cursor = forest.heads[unsigned(begin * states + move.by)]
+                while state.cursor > 0:
+                    own = nodes[unsigned(state.cursor - 1)]
+                    best = min(own.tick, tick)
+                    if best >= state.opens:
+                        if state.seeds >= seeds.size:
+                            return SEEDS_FULL
+                        source = own.key >> 32
+                        code = room_for_node(forest, source)
                         if code:
                             return code
-                        place = vertex * states + to
-                        found = improved(desk, plan, nodes, pool, trees, log, at, out, source, place, to, best)
-                        if found >= 0 and nodes[found * st.NODE_SIZE + st.HANGS] < st.WAITS:
-                            nodes[found * st.NODE_SIZE + st.HANGS] |= st.WAITS
-                            seed = desk[st.SEEDS]
-                            seeds[seed * st.SEED_SIZE] = found
-                            seeds[seed * st.SEED_SIZE + 1] = trees[source * st.TREE_SIZE + st.WAITING]
-                            if trees[source * st.TREE_SIZE + st.WAITING] == 0:
-                                seeds[desk[st.TOUCHED] * st.SEED_SIZE + 2] = source
-                                desk[st.TOUCHED] += 1
-                            trees[source * st.TREE_SIZE + st.WAITING] = seed + 1
-                            desk[st.SEEDS] += 1
-                    desk[st.FUEL] -= 1
-                    desk[st.CURSOR] = nodes[node + st.LINKS] & st.LOW
-                desk[st.MOVE] += 1
-        desk[st.MOVE] = 0
-        desk[st.NEXT] += 1
-        if desk[st.FUEL] < 0:
-            return st.PAUSED
-    return st.DONE
+                        found = improved(forest, plan, source, vertex * states + move.to, move.to, best)
+                        if found >= 0:
+                            _seed(forest, seeds, found, source)
+                    state.fuel -= 1
+                    state.cursor = own.links & LOW
+                state.move += 1
+        state.move = 0
+        state.next += 1
+        if state.fuel < 0:
+            return PAUSED
+    return DONE
 
 
 # --- values spread ---
 
 
 @inlined
-def _push(heap: Ids, used: int, packed: int) -> None:
+def _push(heap: Ids, used: Int, packed: Int) -> None:
     place = used
-    while place > 0 and heap[(place - 1) >> 1] < packed:
-        heap[place] = heap[(place - 1) >> 1]
+    while place > 0 and heap[unsigned((place - 1) >> 1)] < packed:
+        heap[unsigned(place)] = heap[unsigned((place - 1) >> 1)]
         place = (place - 1) >> 1
-    heap[place] = packed
+    heap[unsigned(place)] = packed
 
 
 @inlined
-def _pop(heap: Ids, used: int) -> int:
+def _pop(heap: Ids, used: Int) -> Int:
     """The greatest of `used` items; the others are left."""
-    found, item = heap[0], heap[used - 1]
+    found, item = heap[0], heap[unsigned(used - 1)]
     place, child = 0, 1
     while child < used - 1:
-        if child + 1 < used - 1 and heap[child + 1] > heap[child]:
+        if child + 1 < used - 1 and heap[unsigned(child + 1)] > heap[unsigned(child)]:
             child += 1
-        if heap[child] <= item:
+        if heap[unsigned(child)] <= item:
             break
-        heap[place] = heap[child]
+        heap[unsigned(place)] = heap[unsigned(child)]
         place, child = child, 2 * child + 1
-    heap[place] = item
-    return int(found)
+    heap[unsigned(place)] = item
+    return found
 
 
-@compiled
-def _relax(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, edges: Ids, log: Ids, rows: Ids, at: Ids, heap: Ids,
-    stack: Ids, out: Ids, node: int,
-) -> int:  # fmt: skip
-    """Lead a node on along all edges: what becomes as good as it is goes on the stack, what becomes less into the
-    heap."""
-    states, symbols, opens, level = plan[st.STATES], plan[st.SYMBOLS], desk[st.OPENS], desk[st.LEVEL]
-    key = nodes[node * st.NODE_SIZE + st.KEY]
+@inlined
+def _relax(forest: Forest, edges: Edges, plan: Plan, work: Work, node: Int) -> Int:
+    """Lead a node on along all edges: nodes that become as good as it is go on the stack, others into the heap."""
+    state, header = forest.states[0], plan.headers[0]
+    states, symbols, opens, level = header.states, header.symbols, state.opens, state.level
+    key = forest.nodes[unsigned(node)].key
     source = key >> 32
-    vertex, state = (key & st.LOW) // states, (key & st.LOW) % states
-    moves = plan[st.BY_STATE] + states + 1
-    for move in range(plan[plan[st.BY_STATE] + state], plan[plan[st.BY_STATE] + state + 1]):
-        symbol, to = plan[moves + 2 * move], plan[moves + 2 * move + 1]
-        edge = rows[vertex * symbols + symbol]
+    vertex, moves = (key & LOW) // states, plan.states[(key & LOW) % states]
+    for number in range(moves.first, moves.end):
+        move = plan.state_moves[unsigned(number)]
+        edge = edges.heads[unsigned(vertex * symbols + move.by)]
         while edge > 0:
-            here = (edge - 1) * st.EDGE_SIZE
-            edge = edges[here + st.LINKS] & st.LOW
-            desk[st.FUEL] -= 1
-            tick = min(level, edges[here + st.TICK])
+            own = edges.items[unsigned(edge - 1)]
+            edge = own.links & LOW
+            state.fuel -= 1
+            tick = min(level, own.tick)
             if tick < opens:
                 continue
-            code = room_for_node(desk, nodes, pool, trees, out, source)
+            code = room_for_node(forest, source)
             if code:
                 return code
-            if desk[st.HEAP] == heap.size:
-                return st.HEAP_FULL
-            if desk[st.STACK] + 2 > stack.size:
-                return st.STACK_FULL
-            place = (edges[here + st.KEY] & st.LOW) * states + to
-            found = improved(desk, plan, nodes, pool, trees, log, at, out, source, place, to, tick)
+            if state.heap == work.heap.size:
+                return HEAP_FULL
+            if state.stack + 2 > work.stack.size:
+                return STACK_FULL
+            found = improved(forest, plan, source, (own.key & LOW) * states + move.to, move.to, tick)
             if found < 0:
                 continue
             if tick == level:
-                stack[desk[st.STACK]] = found
-                desk[st.STACK] += 1
+                work.stack[unsigned(state.stack)] = found
+                state.stack += 1
             else:
-                _push(heap, desk[st.HEAP], (worth_of(desk, tick) << 32) | found)
-                desk[st.HEAP] += 1
-    return st.DONE
-
-
-@compiled
-def _drain(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, edges: Ids, log: Ids, rows: Ids, at: Ids, seeds: Ids,
-    heap: Ids, stack: Ids, out: Ids,
-) -> int:  # fmt: skip
-    """Spread what became better, source by source, until no seed is left."""
-    while True:
-        while desk[st.SOURCE] >= 0 and trees[desk[st.SOURCE] * st.TREE_SIZE + st.WAITING] > 0:
-            if desk[st.HEAP] == heap.size:
-                return st.HEAP_FULL
-            seed = (trees[desk[st.SOURCE] * st.TREE_SIZE + st.WAITING] - 1) * st.SEED_SIZE
-            node = seeds[seed]
-            nodes[node * st.NODE_SIZE + st.HANGS] &= st.LOW
-            _push(heap, desk[st.HEAP], (worth_of(desk, nodes[node * st.NODE_SIZE + st.TICK]) << 32) | node)
-            desk[st.HEAP] += 1
-            trees[desk[st.SOURCE] * st.TREE_SIZE + st.WAITING] = seeds[seed + 1]
-        while desk[st.STACK] > 0 or desk[st.HEAP] > 0:
-            if desk[st.FUEL] < 0:
-                return st.PAUSED
-            if desk[st.STACK] > 0:
-                desk[st.STACK] -= 1
-                node = stack[desk[st.STACK]]
-            else:
-                packed = _pop(heap, desk[st.HEAP])
-                desk[st.HEAP] -= 1
-                node = packed & st.LOW
-                tick = nodes[node * st.NODE_SIZE + st.TICK]
-                if worth_of(desk, tick) != packed >> 32:
-                    continue  # it became better in the meantime, and was relaxed
-                desk[st.LEVEL] = tick
-            code = _relax(desk, plan, nodes, pool, trees, edges, log, rows, at, heap, stack, out, node)
-            if code:
-                stack[desk[st.STACK]] = node
-                desk[st.STACK] += 1
-                return code
-        if desk[st.TOUCHED] == 0:
-            desk[st.SEEDS] = 0
-            desk[st.SOURCE] = -1
-            return st.DONE
-        desk[st.TOUCHED] -= 1
-        desk[st.SOURCE] = seeds[desk[st.TOUCHED] * st.SEED_SIZE + 2]
-
-
-# --- what is due leaves ---
+                _push(work.heap, state.heap, (worth_of(state, tick) << 32) | found)
+                state.heap += 1
+    return DONE
 
 
 @inlined
-def _leave_tree(desk: Ids, pool: Ids, trees: Ids, key: int) -> None:
-    """A tree whose table has become too large gets a smaller one; one without nodes has none."""
-    source = key >> 32
-    tree = source * st.TREE_SIZE
-    base, bits = trees[tree + st.BASE], trees[tree + st.BITS]
-    vacate(pool, base, bits, slot_of(pool, base, bits, key & st.LOW))
-    trees[tree + st.USED] -= 1
-    used = trees[tree + st.USED]
-    if used == 0:
-        resize_table(desk, pool, trees, source, 0)
-    elif bits > st.LEAST_BITS + 1 and used * 8 < 1 << bits and has_room(desk, pool, bits - 2):
-        resize_table(desk, pool, trees, source, bits - 2)
+def _heap_up(forest: Forest, work: Work) -> Int:
+    """Put the seeds of the source that spreads into the heap."""
+    state, tree = forest.states[0], forest.trees[unsigned(forest.states[0].source)]
+    while tree.waiting > 0:
+        if state.heap == work.heap.size:
+            return HEAP_FULL
+        seed = work.seeds[unsigned(tree.waiting - 1)]
+        own = forest.nodes[unsigned(seed.node)]
+        own.hangs &= LOW
+        _push(work.heap, state.heap, (worth_of(state, own.tick) << 32) | seed.node)
+        state.heap += 1
+        tree.waiting = seed.next
+    return DONE
 
 
-@compiled
-def _leave(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, edges: Ids, edge_slots: Ids, log: Ids, rows: Ids, at: Ids,
-    out: Ids,
-) -> int:  # fmt: skip
-    """Move the tail to where the window opens."""
-    states, opens = plan[st.STATES], desk[st.OPENS]
-    last = log.size // st.LOG_SIZE - 1
-    while desk[st.TAIL] < opens:
-        entry = (desk[st.TAIL] & last) * st.LOG_SIZE
-        while log[entry + st.DUE] > 0:
-            if (desk[st.OUT] + 1) * st.OUT_SIZE > out.size:
-                return st.OUT_FULL
-            node = log[entry + st.DUE] - 1
-            log[entry + st.DUE] = nodes[node * st.NODE_SIZE + st.HANGS]
-            desk[st.FUEL] -= 1
-            tick = nodes[node * st.NODE_SIZE + st.TICK]
-            if tick >= opens:
-                hang(nodes, log, node, tick)
+@inlined
+def _next_node(forest: Forest, work: Work) -> Int:
+    """The node to relax next; -1: one that became better in the meantime, and was relaxed."""
+    state = forest.states[0]
+    if state.stack > 0:
+        state.stack -= 1
+        return work.stack[unsigned(state.stack)]
+    packed = _pop(work.heap, state.heap)
+    state.heap -= 1
+    node = packed & LOW
+    tick = forest.nodes[unsigned(node)].tick
+    if worth_of(state, tick) != packed >> 32:
+        return -1
+    state.level = tick
+    return node
+
+
+@inlined
+def _drain(forest: Forest, edges: Edges, plan: Plan, work: Work) -> Int:
+    """Spread the nodes that became better, source by source, until no seed is left."""
+    state = forest.states[0]
+    while True:
+        if state.source >= 0:
+            code = _heap_up(forest, work)
+            if code:
+                return code
+        while state.stack > 0 or state.heap > 0:
+            if state.fuel < 0:
+                return PAUSED
+            node = _next_node(forest, work)
+            if node < 0:
                 continue
-            key = nodes[node * st.NODE_SIZE + st.KEY]
-            unlink(nodes, at, node, key & st.LOW)
-            give_back(desk, nodes, node, st.NODE_FREE)
-            desk[st.NODES] -= 1
-            _leave_tree(desk, pool, trees, key)
-            if plan[plan[st.ACCEPTING] + (key & st.LOW) % states]:
-                tell(desk, plan, pool, trees, out, key, -1)
-        edge = log[entry + st.EDGE]
-        if edge >= 0:
-            key = edges[edge * st.EDGE_SIZE + st.KEY]
-            unlink(edges, rows, edge, key >> 32)
-            vacate(edge_slots, 0, desk[st.EDGE_BITS], slot_of(edge_slots, 0, desk[st.EDGE_BITS], key))
-            give_back(desk, edges, edge, st.EDGE_FREE)
-            desk[st.EDGES] -= 1
-        desk[st.TAIL] += 1
-        if desk[st.FUEL] < 0:
-            return st.PAUSED
-    return st.DONE
+            code = _relax(forest, edges, plan, work, node)
+            if code:
+                work.stack[state.stack] = node
+                state.stack += 1
+                return code
+        if state.touched == 0:
+            state.seeds = 0
+            state.source = -1
+            return DONE
+        state.touched -= 1
+        state.source = work.seeds[state.touched].source
+
+
+# --- nodes that are due leave ---
+
+
+@inlined
+def _leave_tree(forest: Forest, key: Int) -> None:
+    """A tree whose table has become too large gets a smaller one; one without nodes has none."""
+    state, pool, tree = forest.states[0], forest.pool, forest.trees[unsigned(key >> 32)]
+    base, bits = tree.base, tree.bits
+    vacate(pool, base, bits, slot_of(pool, base, bits, key & LOW))
+    tree.used -= 1
+    if tree.used == 0:
+        resize_table(state, pool, tree, 0)
+    elif bits > LEAST_BITS + 1 and tree.used * 8 < 1 << bits and has_room(state, pool, bits - 2):
+        resize_table(state, pool, tree, bits - 2)
+
+
+@inlined
+def _leave_node(forest: Forest, plan: Plan, node: Int) -> None:
+    """A node whose tick the window no longer reaches goes; others hang on where they are due now."""
+    state, nodes = forest.states[0], forest.nodes
+    key, tick = nodes[unsigned(node)].key, nodes[unsigned(node)].tick
+    if tick >= state.opens:
+        hang(nodes, forest.log, node, tick)
+        return
+    unlink(nodes, forest.heads, node, key & LOW)
+    give_back(state.nodes, nodes, node)
+    _leave_tree(forest, key)
+    if plan.states[(key & LOW) % plan.headers[0].states].is_marked:
+        tell(forest, plan, key, -1)
+
+
+@inlined
+def _leave(forest: Forest, edges: Edges, plan: Plan) -> Int:
+    """Move the tail to where the window opens."""
+    state = forest.states[0]
+    while state.tail < state.opens:
+        entry = forest.log[entry_of(forest.log, state.tail)]
+        while entry.due > 0:
+            if state.told >= forest.told.size:
+                return OUT_FULL
+            node = entry.due - 1
+            entry.due = forest.nodes[unsigned(node)].hangs
+            state.fuel -= 1
+            _leave_node(forest, plan, node)
+        if entry.edge >= 0:
+            key, bits = edges.items[unsigned(entry.edge)].key, state.edge_bits
+            unlink(edges.items, edges.heads, entry.edge, key >> 32)
+            vacate(edges.slots, 0, bits, slot_of(edges.slots, 0, bits, key))
+            give_back(state.edges, edges.items, entry.edge)
+        state.tail += 1
+        if state.fuel < 0:
+            return PAUSED
+    return DONE
 
 
 # --- what is called from outside ---
 
 
 @kernel
-def run_slide(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, edges: Ids, edge_slots: Ids, log: Ids, rows: Ids, at: Ids,
-    seeds: Ids, heap: Ids, stack: Ids, out: Ids, arrivals: Ids,
-) -> int:  # fmt: skip
-    """One slide: arrivals come, and those with a number below LEFT go."""
-    last = log.size // st.LOG_SIZE - 1
-    if desk[st.PHASE] == _LAY:
-        while desk[st.OPENS] < desk[st.END] and log[(desk[st.OPENS] & last) * st.LOG_SIZE + st.NUMBER] < desk[st.LEFT]:
-            desk[st.OPENS] += 1
-        code = _lay(desk, plan, nodes, pool, trees, edges, edge_slots, log, rows, at, out, arrivals)
+def run_slide(forest: Forest, edges: Edges, plan: Plan, work: Work, arrivals: Records) -> Int:
+    """One slide: arrivals come, and those with a number below `left` go."""
+    state, log = forest.states[0], forest.log
+    if state.phase == LAY:
+        while state.opens < state.end and log[entry_of(log, state.opens)].number < state.left:
+            state.opens += 1
+        code = _lay(forest, edges, plan, arrivals)
         if code:
             return code
-        desk[st.NEXT] = 0
-        desk[st.PHASE] = _GATHER
-    while desk[st.PHASE] != _LEAVE:
-        if desk[st.PHASE] == _GATHER:
-            code = _gather(desk, plan, nodes, pool, trees, edges, log, at, seeds, out, arrivals)
-            if code and (code != st.SEEDS_FULL or seeds.size < desk[st.MOST_SEEDS] * st.SEED_SIZE):
+        state.next = 0
+        state.phase = GATHER
+    while state.phase != LEAVE:
+        if state.phase == GATHER:
+            code = _gather(forest, edges, plan, work.seeds, arrivals)
+            if code and (code != SEEDS_FULL or work.seeds.size < state.most_seeds):
                 return code
-            desk[st.PHASE] = _DRAIN
-        code = _drain(desk, plan, nodes, pool, trees, edges, log, rows, at, seeds, heap, stack, out)
+            state.phase = DRAIN
+        code = _drain(forest, edges, plan, work)
         if code:
             return code
-        desk[st.PHASE] = _LEAVE if desk[st.NEXT] * 3 == arrivals.size else _GATHER
-    code = _leave(desk, plan, nodes, pool, trees, edges, edge_slots, log, rows, at, out)
+        state.phase = LEAVE if state.next == arrivals.size else GATHER
+    code = _leave(forest, edges, plan)
     if code:
         return code
-    desk[st.PHASE] = _LAY
-    return st.DONE
+    state.phase = LAY
+    return DONE

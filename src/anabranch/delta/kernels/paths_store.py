@@ -1,22 +1,14 @@
-"""What trees of (vertex, state) are kept in: a log, nodes, edges, tables, and how each is written.
+"""The store of trees of (vertex, state): a log, nodes, edges, tables, and how each is written.
 
 An edge (row = vertex * symbols + symbol, vertex) has the tick of its newest arrival: its position in the log of all
 arrivals that fit. A node (source, place = vertex * states + state) has the best tick of all walks that lead from
 (source, state 0) to it, where a walk is worth as much as its oldest edge. A source is the root of its own tree, worth
 as much as its newest edge that a path can begin with.
 
-    log         per position: the arrival's number, its edge (-1 once that has come again), the nodes that hang here
-    nodes       key (source << 32 | place), tick, neighbours in the list of the nodes at the same place, next that hangs
-    edges       key (row << 32 | vertex), tick, neighbours in the list of the same row, next free
-    edge_slots  the hash table of all edges: a key, and the edge's number + 1; 0: empty
-    trees       per source: where its table begins in the pool, of how many bits it is (0: none), how many nodes it
-                has, the first of its nodes that wait to be spread
-    pool        the hash tables of all trees, by place, so that a tree that is worked on stays in near memory. With a
-                node's number + 1 stands its tick, counted from an origin in 31 bits (<< 32): most walks lead to nodes
-                that are as good already, of which nothing else is read
-
-Lists begin in `at` (by place) and `rows` (by row), as number + 1; 0: none. Tables that nobody uses any more are in
-lists by their size.
+Numbers of nodes and edges are kept as number + 1 where 0 means none. A table of a tree is in the pool, so that a tree
+that is worked on stays in near memory. With a node's number + 1 stands its tick, counted from an origin in 31 bits
+(<< 32): most walks lead to nodes that are as good already, of which nothing else is read. Tables that no tree uses any
+more are in lists by their size.
 
 Invariants: a node is in the list of its place, in the table of its tree, and hangs on its tick or before it; a better
 tick is written without touching the hanging. LASTING ticks hang nowhere. The edge of a log's position has the position
@@ -25,242 +17,319 @@ as its tick.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.log_store import compiled, inlined, kernel
+from anabranch.delta.kernels.compiling import Int, Record, Records, compiled, fields, inlined, kernel, unsigned
 
 # what a kernel comes back with
 DONE, PAUSED, EDGES_FULL, LOG_FULL, NODES_FULL, SEEDS_FULL, HEAP_FULL, STACK_FULL, OUT_FULL, TOO_MANY, POOL_FULL = (
     range(11)
 )
+LAY, GATHER, DRAIN, LEAVE = range(4)  # phases of a slide
 
-# words of `desk`
-(
-    TAIL, END, OPENS, PHASE, NEXT, MOVE, CURSOR, LEVEL, SOURCE, LASTS, FUEL, LIMIT,
-    NODE_END, NODE_FREE, NODES, EDGE_END, EDGE_FREE, EDGES, SEEDS, TOUCHED, HEAP, STACK, OUT, LEFT, ORIGIN, MOST_SEEDS,
-    EDGE_BITS, POOL_END, POOL_USED, POOL_FREE,
-) = range(30)  # fmt: skip
-DESK_SIZE = 30 + 32  # free tables of each size, by bits
+_MOST_BITS = 32  # of a table
+_SUPPLY = np.dtype(fields("end free used"))  # of records: the first one never used, a free one + 1, those in use
 
-# words of `plan`; the rest are lists, of which these say where they begin
-STATES, SYMBOLS, ONLY, TARGET, LOOPS, ACCEPTING, ACCEPTED, FIRSTS, BY_STATE, BY_SYMBOL = range(10)
-PLAN_SIZE = 10
+STATE = np.dtype([
+    *fields("tail end opens"),  # positions of the log: the first, the next, and where the window of this slide opens
+    *fields("phase next move cursor"),  # where a slide has come to: the arrival, the move and the node to lead along it
+    *fields("level source"),  # the tick that spreads, and the tree in which it does; -1: none
+    *fields("lasts left fuel limit origin"),  # whether arrivals never leave; those with a number below `left` do
+    *fields("seeds touched most_seeds heap stack told"),
+    *fields("edge_bits pool_end pool_used"),
+    ("nodes", _SUPPLY),
+    ("edges", _SUPPLY),
+    ("pool_free", np.int64, _MOST_BITS),  # a table of each size in bits, by where it begins + 1
+])  # fmt: skip
 
-NODE_SIZE = EDGE_SIZE = 4
-KEY, TICK, LINKS, HANGS = range(4)
-TREE_SIZE = 4
-BASE, BITS, USED, WAITING = range(4)
-LOG_SIZE = 3
-NUMBER, EDGE, DUE = range(3)
-SEED_SIZE = 3  # a node, the next seed of its source + 1; in the place of the n-th seed, the n-th source
-OUT_SIZE = 3
+# Of `only` and `target` -1 means any vertex.
+PLAN = np.dtype([*fields("states symbols only target loops")])
+MOVES = np.dtype(fields("first end is_marked"))  # of a state: whether it accepts; of a symbol: whether a path begins so
+MOVE = np.dtype(fields("by to"))  # the symbol of a state's move, or the state of a symbol's; and the state it leads to
+
+ITEM = np.dtype([
+    *fields("key"),  # of a node source << 32 | place, of an edge row << 32 | vertex; -1: not in use
+    *fields("tick"),
+    *fields("links"),  # in the list of the same place or row: the one before << 32 | the one behind
+    *fields("hangs"),  # the next node that hangs on the same position; not in use: the next free one
+])  # fmt: skip
+SLOT = np.dtype(fields("key held"))  # of a hash table; held: number + 1, of nodes with the tick << 32; 0: empty
+TREE = np.dtype(fields("base bits used waiting"))  # of a source: its table, its nodes, its first seed + 1
+ENTRY = np.dtype(fields("number edge due"))  # the arrival, its edge (-1: it came again), the first node that hangs here
+SEED = np.dtype(fields("node next source"))  # the next seed of the same source; and the n-th source that has seeds
+ARRIVAL = np.dtype(fields("row vertex number edge tick"))  # as it came; then the edge, -1: nothing is new, and its tick
+TOLD = np.dtype(fields("source vertex weight"))
 
 LOW = 0xFFFFFFFF
 LASTING = 1 << 62
 _FARTHEST = (1 << 31) - 1  # from the origin: what lasts
-WAITS = 1 << 32  # in HANGS: the node is a seed
+WAITS = 1 << 32  # in `hangs`: the node is a seed
 LEAST_BITS = 2  # of a table
+_ONE = np.uint64(1)
+
+
+class Plan(NamedTuple):
+    """The automaton; of the header there is one record."""
+
+    headers: Records
+    states: Records
+    state_moves: Records
+    symbols: Records
+    symbol_moves: Records
+    accepting: Ids
+
+
+class Forest(NamedTuple):
+    """The trees and what they told; of the state there is one record. `heads` are the lists of nodes by place."""
+
+    states: Records
+    nodes: Records
+    trees: Records
+    pool: Records
+    log: Records
+    heads: Ids
+    told: Records
+
+
+class Edges(NamedTuple):
+    """The edges, their hash table, and the lists of them by row."""
+
+    items: Records
+    slots: Records
+    heads: Ids
+
+
+class Work(NamedTuple):
+    """Nodes that became better and wait to be spread."""
+
+    seeds: Records
+    heap: Ids
+    stack: Ids
 
 
 # --- hash tables ---
 
 
 @inlined
-def slot_of(table: Ids, base: int, bits: int, key: int) -> int:
-    """Where a key is, or the empty slot where it would be, in a table of 1 << bits slots that begins at `base`. By the
-    first bits of a product, which are its best."""
-    last = (2 << bits) - 1
-    slot = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) << 1
-    while table[base + slot + 1] != 0 and table[base + slot] != key:
-        slot = (slot + 2) & last
-    return int(base + slot)
+def _home(bits: Int, key: Int) -> Int:
+    """The slot where a key would like to be: by the first bits of a product, which are its best."""
+    return (unsigned(key) * np.uint64(0x9E3779B97F4A7C15)) >> unsigned(64 - bits)
 
 
 @inlined
-def vacate(table: Ids, base: int, bits: int, place: int) -> None:
-    """Empty a slot, and move up what stands behind it and would rather be here."""
-    last = (2 << bits) - 1
-    hole = place - base
-    other = (hole + 2) & last
-    while table[base + other + 1] != 0:
-        key = table[base + other]
-        home = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)) << 1
-        if ((other - home) & last) >= ((other - hole) & last):
-            table[base + hole], table[base + hole + 1] = key, table[base + other + 1]
+def slot_of(table: Records, base: Int, bits: Int, key: Int) -> Int:
+    """Where a key is, or the empty slot where it would be, in a table of 1 << bits slots that begins at `base`."""
+    first, last = unsigned(base), (_ONE << unsigned(bits)) - _ONE
+    slot = _home(bits, key)
+    while table[first + slot].held != 0 and table[first + slot].key != key:
+        slot = (slot + _ONE) & last
+    return first + slot
+
+
+@inlined
+def vacate(table: Records, base: Int, bits: Int, place: Int) -> None:
+    """Empty a slot, and move up the keys behind it that would rather be here."""
+    first, last = unsigned(base), (_ONE << unsigned(bits)) - _ONE
+    hole = place - first
+    other = (hole + _ONE) & last
+    while table[first + other].held != 0:
+        if ((other - _home(bits, table[first + other].key)) & last) >= ((other - hole) & last):
+            table[first + hole].key, table[first + hole].held = table[first + other].key, table[first + other].held
             hole = other
-        other = (other + 2) & last
-    table[base + hole + 1] = 0
+        other = (other + _ONE) & last
+    table[first + hole].held = 0
 
 
 # --- tables of trees ---
 
 
 @inlined
-def has_room(desk: Ids, pool: Ids, bits: int) -> bool:
-    return bool(desk[POOL_FREE + bits] > 0 or desk[POOL_END] + (2 << bits) <= pool.size)
+def has_room(state: Record, pool: Records, bits: Int) -> bool:
+    """Whether the pool has a table of so many bits."""
+    return bool(state.pool_free[bits] > 0 or state.pool_end + (1 << bits) <= pool.size)
 
 
 @compiled
-def resize_table(desk: Ids, pool: Ids, trees: Ids, source: int, bits: int) -> None:
-    """Another table for a tree, of so many slots; of 0 bits: none. There is room in the pool."""
-    tree = source * TREE_SIZE
-    before, old_bits = trees[tree + BASE], trees[tree + BITS]
+def resize_table(state: Record, pool: Records, tree: Record, bits: Int) -> None:
+    """Another table for a tree, of so many bits; of 0 bits: none. There is room in the pool."""
+    before, old_bits = tree.base, tree.bits
     if bits > 0:
-        if desk[POOL_FREE + bits] > 0:
-            base = desk[POOL_FREE + bits] - 1
-            desk[POOL_FREE + bits] = pool[base]
+        base = state.pool_free[bits] - 1
+        if base >= 0:
+            state.pool_free[bits] = pool[base].key
         else:
-            base = desk[POOL_END]
-            desk[POOL_END] += 2 << bits
-        desk[POOL_USED] += 2 << bits
-        for word in range(base, base + (2 << bits)):
-            pool[word] = 0
-        trees[tree + BASE] = base
+            base = state.pool_end
+            state.pool_end += 1 << bits
+        state.pool_used += 1 << bits
+        for slot in range(base, base + (1 << bits)):
+            pool[slot].held = 0
+        tree.base = base
         if old_bits > 0:
-            for slot in range(before, before + (2 << old_bits), 2):
-                if pool[slot + 1] != 0:
-                    to = slot_of(pool, base, bits, pool[slot])
-                    pool[to], pool[to + 1] = pool[slot], pool[slot + 1]
-    trees[tree + BITS] = bits
+            for slot in range(before, before + (1 << old_bits)):
+                if pool[slot].held != 0:
+                    to = slot_of(pool, base, bits, pool[slot].key)
+                    pool[to].key, pool[to].held = pool[slot].key, pool[slot].held
+    tree.bits = bits
     if old_bits > 0:
-        pool[before] = desk[POOL_FREE + old_bits]
-        desk[POOL_FREE + old_bits] = before + 1
-        desk[POOL_USED] -= 2 << old_bits
+        pool[before].key = state.pool_free[old_bits]
+        state.pool_free[old_bits] = before + 1
+        state.pool_used -= 1 << old_bits
 
 
-# --- records ---
+# --- nodes and edges ---
 
 
 @inlined
-def link(records: Ids, heads: Ids, record: int, head: int) -> None:
-    """Put a record at the beginning of a list. LINKS is the one before << 32 | the one behind, each + 1."""
-    behind = heads[head]
-    records[record * NODE_SIZE + LINKS] = behind
+def link(items: Records, heads: Ids, item: Int, head: Int) -> None:
+    """Put an item at the beginning of a list."""
+    behind = heads[unsigned(head)]
+    items[unsigned(item)].links = behind
     if behind > 0:
-        at = (behind - 1) * NODE_SIZE + LINKS
-        records[at] = ((record + 1) << 32) | (records[at] & LOW)
-    heads[head] = record + 1
+        after = items[unsigned(behind - 1)]
+        after.links = ((item + 1) << 32) | (after.links & LOW)
+    heads[unsigned(head)] = item + 1
 
 
 @inlined
-def unlink(records: Ids, heads: Ids, record: int, head: int) -> None:
-    before, behind = records[record * NODE_SIZE + LINKS] >> 32, records[record * NODE_SIZE + LINKS] & LOW
+def unlink(items: Records, heads: Ids, item: Int, head: Int) -> None:
+    """Take an item out of its list."""
+    links = items[unsigned(item)].links
+    before, behind = links >> 32, links & LOW
     if before > 0:
-        at = (before - 1) * NODE_SIZE + LINKS
-        records[at] = ((records[at] >> 32) << 32) | behind
+        other = items[unsigned(before - 1)]
+        other.links = ((other.links >> 32) << 32) | behind
     else:
-        heads[head] = behind
+        heads[unsigned(head)] = behind
     if behind > 0:
-        at = (behind - 1) * NODE_SIZE + LINKS
-        records[at] = (before << 32) | (records[at] & LOW)
+        other = items[unsigned(behind - 1)]
+        other.links = (before << 32) | (other.links & LOW)
 
 
 @inlined
-def take(desk: Ids, records: Ids, free: int, end: int) -> int:
-    """A record that nobody uses. There is one."""
-    if desk[free] > 0:
-        record = desk[free] - 1
-        desk[free] = records[record * NODE_SIZE + HANGS]
+def take(supply: Record, items: Records) -> Int:
+    """An item that is not in use. There is one."""
+    item = supply.free - 1
+    if item >= 0:
+        supply.free = items[unsigned(item)].hangs
     else:
-        record = desk[end]
-        desk[end] += 1
-    return int(record)
+        item = supply.end
+        supply.end += 1
+    supply.used += 1
+    return item
 
 
 @inlined
-def give_back(desk: Ids, records: Ids, record: int, free: int) -> None:
-    records[record * NODE_SIZE + KEY] = -1
-    records[record * NODE_SIZE + HANGS] = desk[free]
-    desk[free] = record + 1
+def give_back(supply: Record, items: Records, item: Int) -> None:
+    """An item is no longer in use."""
+    items[unsigned(item)].key = -1
+    items[unsigned(item)].hangs = supply.free
+    supply.free = item + 1
+    supply.used -= 1
 
 
 @inlined
-def lacks(desk: Ids, records: Ids, free: int, end: int) -> bool:
-    return bool(desk[free] == 0 and (desk[end] + 1) * NODE_SIZE > records.size)
+def lacks(supply: Record, items: Records) -> bool:
+    """Whether all items are in use."""
+    return bool(supply.free == 0 and supply.end >= items.size)
 
 
 # --- nodes ---
 
 
 @inlined
-def worth_of(desk: Ids, tick: int) -> int:
-    """A tick in 31 bits: counted from the origin."""
-    return int(min(tick - desk[ORIGIN], _FARTHEST))
+def entry_of(log: Records, tick: Int) -> Int:
+    """The place of a position in the log."""
+    return unsigned(tick & (log.size - 1))
 
 
 @inlined
-def hang(nodes: Ids, log: Ids, node: int, tick: int) -> None:
-    """Where a node is due. What lasts hangs nowhere."""
+def worth_of(state: Record, tick: Int) -> Int:
+    """A tick in 31 bits: counted from the origin."""
+    return min(tick - state.origin, _FARTHEST)
+
+
+@inlined
+def hang(nodes: Records, log: Records, node: Int, tick: Int) -> None:
+    """Let a node be due at its tick. LASTING ticks hang nowhere."""
     if tick != LASTING:
-        at = (tick & (log.size // LOG_SIZE - 1)) * LOG_SIZE + DUE
-        nodes[node * NODE_SIZE + HANGS] = log[at]
-        log[at] = node + 1
+        entry = log[entry_of(log, tick)]
+        nodes[unsigned(node)].hangs = entry.due
+        entry.due = node + 1
     else:
-        nodes[node * NODE_SIZE + HANGS] = 0
+        nodes[unsigned(node)].hangs = 0
+
+
+@inlined
+def _is_asked(header: Record, source: Int, vertex: Int) -> bool:
+    """Whether a pair is one that the plan asks for."""
+    return bool((not header.loops or source == vertex) and (header.target < 0 or header.target == vertex))
 
 
 @compiled
-def tell(desk: Ids, plan: Ids, pool: Ids, trees: Ids, out: Ids, key: int, weight: int) -> None:
+def tell(forest: Forest, plan: Plan, key: Int, weight: Int) -> None:
     """A pair comes or goes with a node that accepts, unless another state accepts it too. The node itself is not in
     the table at this moment, and there is room."""
-    states = plan[STATES]
-    source, vertex = key >> 32, (key & LOW) // states
-    if (plan[LOOPS] and source != vertex) or (plan[TARGET] >= 0 and plan[TARGET] != vertex):
+    header, state = plan.headers[0], forest.states[0]
+    source, vertex = key >> 32, (key & LOW) // header.states
+    if not _is_asked(header, source, vertex):
         return
-    base, bits = trees[source * TREE_SIZE + BASE], trees[source * TREE_SIZE + BITS]
-    for at in range(plan[ACCEPTED] + 1, plan[ACCEPTED] + 1 + plan[plan[ACCEPTED]]):
-        if bits > 0 and pool[slot_of(pool, base, bits, vertex * states + plan[at]) + 1] != 0:
-            return
-    told = desk[OUT] * OUT_SIZE
-    out[told], out[told + 1], out[told + 2] = source, vertex, weight
-    desk[OUT] += 1
+    tree = forest.trees[source]
+    if tree.bits > 0:
+        for accepted in plan.accepting:
+            if forest.pool[slot_of(forest.pool, tree.base, tree.bits, vertex * header.states + accepted)].held != 0:
+                return
+    told = forest.told[state.told]
+    told.source, told.vertex, told.weight = source, vertex, weight
+    state.told += 1
 
 
 @inlined
-def improved(
-    desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, log: Ids, at: Ids, out: Ids, source: int, place: int,
-    state: int, tick: int,
-) -> int:  # fmt: skip
-    """The node, made where there is none, if the tick is better than its own; else -1. There is room."""
-    slot = slot_of(pool, trees[source * TREE_SIZE + BASE], trees[source * TREE_SIZE + BITS], place)
-    worth = worth_of(desk, tick)
-    if pool[slot + 1] != 0:
-        if pool[slot + 1] >> 32 >= worth:
+def improved(forest: Forest, plan: Plan, source: Int, place: Int, reached: Int, tick: Int) -> Int:
+    """The node, made where there is none, if the tick is better than its own; else -1. There is room. `reached` is the
+    state of the place."""
+    state, tree = forest.states[0], forest.trees[unsigned(source)]
+    nodes = forest.nodes
+    slot = forest.pool[slot_of(forest.pool, tree.base, tree.bits, place)]
+    worth = worth_of(state, tick)
+    if slot.held != 0:
+        if slot.held >> 32 >= worth:
             return -1
-        node = (pool[slot + 1] & LOW) - 1
-        pool[slot + 1] = (worth << 32) | (node + 1)
-        nodes[node * NODE_SIZE + TICK] = tick
-        return int(node)
+        node = (slot.held & LOW) - 1
+        slot.held = (worth << 32) | (node + 1)
+        nodes[unsigned(node)].tick = tick
+        return node
     key = (source << 32) | place
-    if plan[plan[ACCEPTING] + state]:
-        tell(desk, plan, pool, trees, out, key, 1)
-    node = take(desk, nodes, NODE_FREE, NODE_END)
-    desk[NODES] += 1
-    trees[source * TREE_SIZE + USED] += 1
-    pool[slot], pool[slot + 1] = place, (worth << 32) | (node + 1)
-    nodes[node * NODE_SIZE + KEY] = key
-    nodes[node * NODE_SIZE + TICK] = tick
-    link(nodes, at, node, place)
-    hang(nodes, log, node, tick)
-    return int(node)
+    if plan.states[unsigned(reached)].is_marked:
+        tell(forest, plan, key, 1)
+    node = take(state.nodes, nodes)
+    tree.used += 1
+    slot.key, slot.held = place, (worth << 32) | (node + 1)
+    nodes[unsigned(node)].key = key
+    nodes[unsigned(node)].tick = tick
+    link(nodes, forest.heads, node, place)
+    hang(nodes, forest.log, node, tick)
+    return node
 
 
 @inlined
-def room_for_node(desk: Ids, nodes: Ids, pool: Ids, trees: Ids, out: Ids, source: int) -> int:
+def room_for_node(forest: Forest, source: Int) -> Int:
     """Whether a node can be made and told; a tree whose table is full gets a larger one."""
-    if lacks(desk, nodes, NODE_FREE, NODE_END):
+    state, tree = forest.states[0], forest.trees[unsigned(source)]
+    if lacks(state.nodes, forest.nodes):
         return NODES_FULL
-    if (desk[OUT] + 1) * OUT_SIZE > out.size:
+    if state.told >= forest.told.size:
         return OUT_FULL
-    if desk[NODES] > desk[LIMIT]:
+    if state.nodes.used > state.limit:
         return TOO_MANY
-    bits = trees[source * TREE_SIZE + BITS]
-    if bits == 0 or (trees[source * TREE_SIZE + USED] + 1) * 4 > 3 << bits:
+    bits = tree.bits
+    if bits == 0 or (tree.used + 1) * 4 > 3 << bits:
         larger = max(bits + 1, LEAST_BITS)
-        if not has_room(desk, pool, larger):
+        if not has_room(state, forest.pool, larger):
             return POOL_FULL
-        resize_table(desk, pool, trees, source, larger)
+        resize_table(state, forest.pool, tree, larger)
     return DONE
 
 
@@ -268,108 +337,107 @@ def room_for_node(desk: Ids, nodes: Ids, pool: Ids, trees: Ids, out: Ids, source
 
 
 @kernel
-def move_tables(desk: Ids, pool: Ids, packed: Ids, trees: Ids) -> None:
+def move_tables(forest: Forest, packed: Records) -> None:
     """All tables side by side in another pool, which has room for them."""
+    state = forest.states[0]
     end = 0
-    for tree in range(0, trees.size, TREE_SIZE):
-        if trees[tree + BITS] > 0:
-            base = trees[tree + BASE]
-            trees[tree + BASE] = end
-            for word in range(base, base + (2 << trees[tree + BITS])):
-                packed[end] = pool[word]
+    for number in range(forest.trees.size):
+        tree = forest.trees[number]
+        if tree.bits > 0:
+            base = tree.base
+            tree.base = end
+            for slot in range(base, base + (1 << tree.bits)):
+                packed[end].key, packed[end].held = forest.pool[slot].key, forest.pool[slot].held
                 end += 1
-    desk[POOL_END] = end
-    for bits in range(32):
-        desk[POOL_FREE + bits] = 0
+    state.pool_end = end
+    for bits in range(_MOST_BITS):
+        state.pool_free[bits] = 0
 
 
 @kernel
-def rate_nodes(desk: Ids, nodes: Ids, pool: Ids, trees: Ids) -> None:
+def rate_nodes(forest: Forest) -> None:
     """Write the numbers and the ticks of nodes into the tables: they have changed, or are counted from another
     origin. Between slides."""
-    for node in range(desk[NODE_END]):
-        key = nodes[node * NODE_SIZE + KEY]
-        if key >= 0:
-            tree = (key >> 32) * TREE_SIZE
-            slot = slot_of(pool, trees[tree + BASE], trees[tree + BITS], key & LOW)
-            pool[slot + 1] = (worth_of(desk, nodes[node * NODE_SIZE + TICK]) << 32) | (node + 1)
+    state = forest.states[0]
+    for node in range(state.nodes.end):
+        own = forest.nodes[node]
+        if own.key >= 0:
+            tree = forest.trees[own.key >> 32]
+            slot = slot_of(forest.pool, tree.base, tree.bits, own.key & LOW)
+            forest.pool[slot].held = (worth_of(state, own.tick) << 32) | (node + 1)
 
 
 @kernel
-def plant_edges(desk: Ids, edges: Ids, slots: Ids) -> None:
+def plant_edges(states: Records, edges: Edges) -> None:
     """Put all edges into an empty table."""
-    for edge in range(desk[EDGE_END]):
-        key = edges[edge * EDGE_SIZE + KEY]
+    state = states[0]
+    for edge in range(state.edges.end):
+        key = edges.items[edge].key
         if key >= 0:
-            slot = slot_of(slots, 0, desk[EDGE_BITS], key)
-            slots[slot], slots[slot + 1] = key, edge + 1
+            slot = slot_of(edges.slots, 0, state.edge_bits, key)
+            edges.slots[slot].key, edges.slots[slot].held = key, edge + 1
 
 
 @kernel
-def pack_nodes(desk: Ids, nodes: Ids, packed: Ids, at: Ids, log: Ids) -> None:
-    """All nodes side by side in another array; lists and hangings are made anew. Between slides."""
-    last = log.size // LOG_SIZE - 1
-    for tick in range(desk[TAIL], desk[END]):
-        log[(tick & last) * LOG_SIZE + DUE] = 0
+def pack_nodes(forest: Forest, packed: Records) -> None:
+    """All nodes side by side in another array; lists and hangings are made again. Between slides."""
+    state, nodes, log = forest.states[0], forest.nodes, forest.log
+    for tick in range(state.tail, state.end):
+        log[entry_of(log, tick)].due = 0
+    for node in range(state.nodes.end):
+        if nodes[node].key >= 0:
+            forest.heads[nodes[node].key & LOW] = 0
     count = 0
-    for node in range(desk[NODE_END]):
-        key = nodes[node * NODE_SIZE + KEY]
+    for node in range(state.nodes.end):
+        key, tick = nodes[node].key, nodes[node].tick
         if key >= 0:
-            at[key & LOW] = 0
-    for node in range(desk[NODE_END]):
-        key = nodes[node * NODE_SIZE + KEY]
-        if key >= 0:
-            packed[count * NODE_SIZE + KEY] = key
-            packed[count * NODE_SIZE + TICK] = nodes[node * NODE_SIZE + TICK]
-            link(packed, at, count, key & LOW)
-            hang(packed, log, count, nodes[node * NODE_SIZE + TICK])
+            packed[count].key, packed[count].tick = key, tick
+            link(packed, forest.heads, count, key & LOW)
+            hang(packed, log, count, tick)
             count += 1
-    desk[NODE_END] = count
-    desk[NODE_FREE] = 0
+    state.nodes.end = count
+    state.nodes.free = 0
 
 
 @kernel
-def pack_edges(desk: Ids, edges: Ids, packed: Ids, rows: Ids, log: Ids) -> None:
-    """All edges side by side in another array, in lists made anew. Between slides."""
-    last = log.size // LOG_SIZE - 1
+def pack_edges(states: Records, edges: Edges, packed: Records, log: Records) -> None:
+    """All edges side by side in another array, in lists made again. Between slides."""
+    state, items = states[0], edges.items
+    for edge in range(state.edges.end):
+        if items[edge].key >= 0:
+            edges.heads[items[edge].key >> 32] = 0
     count = 0
-    for edge in range(desk[EDGE_END]):
-        key = edges[edge * EDGE_SIZE + KEY]
+    for edge in range(state.edges.end):
+        key, tick = items[edge].key, items[edge].tick
         if key >= 0:
-            rows[key >> 32] = 0
-    for edge in range(desk[EDGE_END]):
-        key, tick = edges[edge * EDGE_SIZE + KEY], edges[edge * EDGE_SIZE + TICK]
-        if key >= 0:
-            packed[count * EDGE_SIZE + KEY] = key
-            packed[count * EDGE_SIZE + TICK] = tick
-            link(packed, rows, count, key >> 32)
+            packed[count].key, packed[count].tick = key, tick
+            link(packed, edges.heads, count, key >> 32)
             if tick != LASTING:
-                log[(tick & last) * LOG_SIZE + EDGE] = count
+                log[entry_of(log, tick)].edge = count
             count += 1
-    desk[EDGE_END] = count
-    desk[EDGE_FREE] = 0
+    state.edges.end = count
+    state.edges.free = 0
 
 
 @kernel
-def list_pairs(desk: Ids, plan: Ids, nodes: Ids, pool: Ids, trees: Ids, out: Ids) -> int:
+def list_pairs(forest: Forest, plan: Plan, out: Ids) -> Int:
     """All pairs, each by the first of its states that accept; how many. `out` has room for as many as there are
     nodes."""
-    states, count = plan[STATES], 0
-    first = plan[ACCEPTED] + 1
-    for node in range(desk[NODE_END]):
-        key = nodes[node * NODE_SIZE + KEY]
-        if key < 0 or not plan[plan[ACCEPTING] + (key & LOW) % states]:
+    header, count = plan.headers[0], 0
+    for node in range(forest.states[0].nodes.end):
+        key = forest.nodes[node].key
+        if key < 0 or not plan.states[(key & LOW) % header.states].is_marked:
             continue
-        source, vertex = key >> 32, (key & LOW) // states
-        if (plan[LOOPS] and source != vertex) or (plan[TARGET] >= 0 and plan[TARGET] != vertex):
+        source, vertex = key >> 32, (key & LOW) // header.states
+        if not _is_asked(header, source, vertex):
             continue
         is_first = True
-        base, bits = trees[source * TREE_SIZE + BASE], trees[source * TREE_SIZE + BITS]
-        for at in range(first, first + plan[plan[ACCEPTED]]):
-            other = vertex * states + plan[at]
+        tree = forest.trees[source]
+        for accepted in plan.accepting:
+            other = vertex * header.states + accepted
             if other == key & LOW:
                 break
-            if pool[slot_of(pool, base, bits, other) + 1] != 0:
+            if forest.pool[slot_of(forest.pool, tree.base, tree.bits, other)].held != 0:
                 is_first = False
                 break
         if is_first:

@@ -5,8 +5,8 @@ the number is that of a row or of a group of rows with one key. So most misses t
 a gap without hashing anything again. A removal shifts the run behind it back: there are no tombstones.
 
 A row's ids, its weight and its links lie in one line of `cells`, an int64 matrix; `links` is the same memory seen as
-int32. Rows of one key hang in a doubly linked chain under their group, which counts them and sums their weights: one
-line of `groups`, with `heads` the same memory as int32. Everything about a row is then one access to memory.
+int32. Rows of one key hang in a doubly linked chain under their GROUP, which counts them and sums their weights.
+Everything about a row is then one access to memory.
 
 Invariant: between batches every row in the row table has a weight above 0 and hangs in exactly one group (if the trace
 has groups), every group in the key table has a row, and rows and groups that are free hang in the two free lists.
@@ -14,29 +14,33 @@ has groups), every group in the key table has a row, and rows and groups that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import Ids, Weights
-from anabranch.delta.kernels.cache import cached
+from anabranch.delta.kernels.compiling import (
+    Int,
+    Records,
+    Small,
+    allocating,
+    allocating_kernel,
+    compiled,
+    fields,
+    inlined,
+)
 
-Numbers = npt.NDArray[np.int32]
+Numbers: TypeAlias = Small
 """Numbers of rows or groups, -1 where there is none."""
 Slots = npt.NDArray[np.int64]
 
 # Behind the ids of a row in `cells`: its weight, then two places for four links.
 EXTRA = 3
 # Columns of `links`, from the end. MARK is the row's place in the list of touched rows, from 1; 0 between batches.
-NEXT, PREV, GROUP, MARK = -4, -3, -2, -1
-# Columns of `groups`, and of `heads`.
-TOTAL, HEAD, COUNT = 0, 2, 3
-GROUP_WIDTH = 2
-# Places of `state`.
-LIVE, USED, FREE_ROW, USED_GROUPS, FREE_GROUP, SUM, TOUCHED = 0, 1, 2, 3, 4, 5, 6
-STATE_SIZE = 7
+NEXT, PREV, OWN, MARK = -4, -3, -2, -1
+GROUP = np.dtype([*fields("total"), *fields("head count", np.int32)])  # the sum of weights, a row, how many rows
+STATE = np.dtype(fields("live used free_row used_groups free_group sum touched"))
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)
@@ -45,16 +49,23 @@ _HALF = np.uint64(32)
 _TOP = np.uint64(33)
 _NUMBER = np.int64(0xFFFFFFFF)
 
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+
+class Held(NamedTuple):
+    """The rows of a trace, their tables and groups, and the one state. Where there are no groups, `keys` is empty."""
+
+    cells: Ids
+    links: Numbers
+    table: Slots
+    columns: Ids
+    """The key columns."""
+    keys: Slots
+    """The table of groups."""
+    groups: Records
+    states: Records
 
 
-def _compiled(kernel: _Kernel) -> _Kernel:
-    """Compiled when first called, and kept on disk."""
-    return cached(kernel)
-
-
-@_compiled
-def _hash(rows: Ids, index: Any, columns: Ids) -> Any:
+@inlined
+def _hash(rows: Ids, index: Int, columns: Ids) -> Int:
     """31 bits for the ids of a row in some columns."""
     mixed = _SEED
     for column in columns:
@@ -63,8 +74,8 @@ def _hash(rows: Ids, index: Any, columns: Ids) -> Any:
     return np.int64((mixed * _SECOND) >> _TOP)
 
 
-@_compiled
-def _vacate(table: Slots, hashed: Any, number: Any) -> None:
+@compiled
+def _vacate(table: Slots, hashed: Int, number: Int) -> None:
     """Take a number out of a table, and close the gap."""
     mask = np.int64(len(table) - 1)
     gap = hashed & mask
@@ -84,7 +95,7 @@ def _vacate(table: Slots, hashed: Any, number: Any) -> None:
     table[gap] = 0
 
 
-@_compiled
+@allocating_kernel
 def replant(old: Slots, new: Slots) -> None:
     """Move all entries of a table into an empty larger one."""
     mask = np.int64(len(new) - 1)
@@ -96,10 +107,10 @@ def replant(old: Slots, new: Slots) -> None:
             new[slot] = entry
 
 
-@_compiled
-def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, heads: Numbers) -> Numbers:
-    """Per asked key the number that the table has for it. `heads` gives a row of each group; it is empty where the
-    numbers are those of rows. O(asked)."""
+@allocating_kernel
+def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, groups: Records) -> Numbers:
+    """Per asked key the number that the table has for it. `groups` is empty where the numbers are those of rows.
+    O(asked)."""
     mask = np.int64(len(table) - 1)
     width = len(columns)
     places = np.arange(width)
@@ -110,7 +121,7 @@ def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, heads: Numbers) -> 
         while table[slot] != 0:
             if (table[slot] >> 32) == hashed:
                 number = (table[slot] & _NUMBER) - 1
-                row = np.int64(heads[number, HEAD]) if len(heads) else number
+                row = np.int64(groups[number].head) if len(groups) else number
                 place = 0
                 while place < width and cells[row, columns[place]] == asked[index, place]:
                     place += 1
@@ -121,13 +132,13 @@ def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, heads: Numbers) -> 
     return found
 
 
-@_compiled
-def spread(found: Numbers, cells: Ids, links: Numbers, heads: Numbers) -> tuple[Ids, Ids, Weights]:
+@allocating_kernel
+def spread(found: Numbers, cells: Ids, links: Numbers, groups: Records) -> tuple[Ids, Ids, Weights]:
     """All rows of the groups found: which asked key they are for, the rows, their weights. O(asked + rows given)."""
     size = np.int64(0)
     for group in found:
         if group >= 0:
-            size += heads[group, COUNT]
+            size += groups[group].count
     width = cells.shape[1] - EXTRA
     asked = np.empty(size, np.int64)
     rows = np.empty((size, width), np.int64)
@@ -136,7 +147,7 @@ def spread(found: Numbers, cells: Ids, links: Numbers, heads: Numbers) -> tuple[
     for index in range(len(found)):
         if found[index] < 0:
             continue
-        row = heads[found[index], HEAD]
+        row = groups[found[index]].head
         while row >= 0:
             asked[end] = index
             for column in range(width):
@@ -147,84 +158,79 @@ def spread(found: Numbers, cells: Ids, links: Numbers, heads: Numbers) -> tuple[
     return asked, rows, weights
 
 
-@_compiled
-def _join_group(
-    row: Any, cells: Ids, links: Numbers, columns: Ids, key_table: Slots, groups: Ids, heads: Numbers, state: Ids
-) -> None:
-    """Hang a new row under the group of its key, which may be new."""
-    mask = np.int64(len(key_table) - 1)
-    hashed = _hash(cells, row, columns)
+@compiled
+def _group_of(held: Held, row: Int) -> Int:
+    """The group of a row's key, made where there is none."""
+    cells, keys, groups, state = held.cells, held.keys, held.groups, held.states[0]
+    mask = np.int64(len(keys) - 1)
+    hashed = _hash(cells, row, held.columns)
     slot = hashed & mask
-    group = np.int64(-1)
-    head = np.int64(-1)
-    while key_table[slot] != 0:
-        if (key_table[slot] >> 32) == hashed:
-            number = (key_table[slot] & _NUMBER) - 1
-            head = np.int64(heads[number, HEAD])
+    while keys[slot] != 0:
+        if (keys[slot] >> 32) == hashed:
+            group = (keys[slot] & _NUMBER) - 1
+            head = np.int64(groups[group].head)
             same = True
-            for column in columns:
+            for column in held.columns:
                 if cells[head, column] != cells[row, column]:
                     same = False
                     break
             if same:
-                group = number
-                break
+                return group
         slot = (slot + 1) & mask
-    if group < 0:
-        if state[FREE_GROUP] >= 0:
-            group = state[FREE_GROUP]
-            state[FREE_GROUP] = heads[group, HEAD]
-        else:
-            group = state[USED_GROUPS]
-            state[USED_GROUPS] += 1
-        key_table[slot] = (hashed << 32) | (group + 1)
-        groups[group, TOTAL] = 0
-        heads[group, COUNT] = 0
-        head = np.int64(-1)
+    group = state.free_group
+    if group >= 0:
+        state.free_group = np.int64(groups[group].head)
     else:
-        links[head, PREV] = row
-    links[row, NEXT] = head
+        group = state.used_groups
+        state.used_groups += 1
+    keys[slot] = (hashed << 32) | (group + 1)
+    groups[group].total = 0
+    groups[group].count = 0
+    groups[group].head = -1
+    return group
+
+
+@compiled
+def _join_group(held: Held, row: Int) -> None:
+    """Hang a new row under the group of its key, which may be new."""
+    links = held.links
+    number = _group_of(held, row)
+    group = held.groups[number]
+    if group.head >= 0:
+        links[group.head, PREV] = row
+    links[row, NEXT] = group.head
     links[row, PREV] = -1
-    links[row, GROUP] = group
-    heads[group, HEAD] = row
-    heads[group, COUNT] += 1
+    links[row, OWN] = number
+    group.head = row
+    group.count += 1
 
 
-@_compiled
-def _leave_group(
-    row: Any, cells: Ids, links: Numbers, columns: Ids, key_table: Slots, heads: Numbers, state: Ids
-) -> None:
+@compiled
+def _leave_group(held: Held, row: Int) -> None:
     """Unhang a row; a group without rows is free again."""
-    group = np.int64(links[row, GROUP])
+    links, state = held.links, held.states[0]
+    number = np.int64(links[row, OWN])
+    group = held.groups[number]
     following, previous = links[row, NEXT], links[row, PREV]
     if following >= 0:
         links[following, PREV] = previous
     if previous >= 0:
         links[previous, NEXT] = following
     else:
-        heads[group, HEAD] = following
-    heads[group, COUNT] -= 1
-    if heads[group, COUNT] == 0:
-        _vacate(key_table, _hash(cells, row, columns), group)
-        heads[group, HEAD] = state[FREE_GROUP]
-        state[FREE_GROUP] = group
+        group.head = following
+    group.count -= 1
+    if group.count == 0:
+        _vacate(held.keys, _hash(held.cells, row, held.columns), number)
+        group.head = state.free_group
+        state.free_group = number
 
 
-@_compiled
-def _settle(
-    touched: Numbers,
-    cells: Ids,
-    links: Numbers,
-    row_table: Slots,
-    columns: Ids,
-    key_table: Slots,
-    heads: Numbers,
-    state: Ids,
-) -> tuple[Ids, Weights]:
+@allocating
+def _settle(held: Held, touched: Numbers, places: Ids) -> tuple[Ids, Weights]:
     """The rows that were touched and what they have now; those that have nothing are let go."""
-    size, width = state[TOUCHED], cells.shape[1] - EXTRA
-    state[TOUCHED] = 0
-    places = np.arange(width)
+    cells, links, state = held.cells, held.links, held.states[0]
+    size, width = state.touched, len(places)
+    state.touched = 0
     rows = np.empty((size, width), np.int64)
     after = np.empty(size, np.int64)
     for index in range(size):
@@ -234,46 +240,53 @@ def _settle(
         after[index] = cells[row, width]
         links[row, MARK] = 0
         if cells[row, width] == 0:
-            _vacate(row_table, _hash(cells, row, places), row)
-            if len(key_table):
-                _leave_group(row, cells, links, columns, key_table, heads, state)
-            links[row, NEXT] = state[FREE_ROW]
-            state[FREE_ROW] = row
-            state[LIVE] -= 1
+            _vacate(held.table, _hash(cells, row, places), row)
+            if len(held.keys):
+                _leave_group(held, row)
+            links[row, NEXT] = state.free_row
+            state.free_row = row
+            state.live -= 1
     return rows, after
 
 
-@_compiled
+@compiled
+def _new_row(held: Held) -> Int:
+    """The number of a row that is not in use; -1: there is none."""
+    state = held.states[0]
+    row = state.free_row
+    if row >= 0:
+        state.free_row = np.int64(held.links[row, NEXT])
+    elif state.used < len(held.cells):
+        row = state.used
+        state.used += 1
+    else:
+        return np.int64(-1)
+    held.cells[row, held.cells.shape[1] - EXTRA] = 0
+    held.links[row, MARK] = 0
+    state.live += 1
+    return row
+
+
+@allocating_kernel
 def take_in(
-    start: int,
-    batch: Ids,
-    weights: Weights,
-    touched: Numbers,
-    before: Weights,
-    cells: Ids,
-    links: Numbers,
-    row_table: Slots,
-    columns: Ids,
-    key_table: Slots,
-    groups: Ids,
-    heads: Numbers,
-    state: Ids,
+    held: Held, start: int, batch: Ids, weights: Weights, touched: Numbers, before: Weights
 ) -> tuple[int, Ids, Weights]:
     """Add weights from batch row `start` on, and list the rows that are touched with what they had.
 
     Gives the end of the batch, the touched rows and what they have now; or the first batch row for which there is no
-    room, and nothing else: grow and call again. An empty key table means no groups. O(batch)."""
-    mask = np.int64(len(row_table) - 1)
+    room, and nothing else: grow and call again. O(batch)."""
+    cells, links, table, groups, state = held.cells, held.links, held.table, held.groups, held.states[0]
+    mask = np.int64(len(table) - 1)
     width = cells.shape[1] - EXTRA
     places = np.arange(width)
-    grouped = len(key_table) > 0
+    grouped = len(held.keys) > 0
     for index in range(start, len(batch)):
         hashed = _hash(batch, index, places)
         slot = hashed & mask
         row = np.int64(-1)
-        while row_table[slot] != 0:
-            if (row_table[slot] >> 32) == hashed:
-                number = (row_table[slot] & _NUMBER) - 1
+        while table[slot] != 0:
+            if (table[slot] >> 32) == hashed:
+                number = (table[slot] & _NUMBER) - 1
                 column = 0
                 while column < width and cells[number, column] == batch[index, column]:
                     column += 1
@@ -282,37 +295,28 @@ def take_in(
                     break
             slot = (slot + 1) & mask
         if row < 0:
-            if state[FREE_ROW] >= 0:
-                row = state[FREE_ROW]
-                state[FREE_ROW] = links[row, NEXT]
-            elif state[USED] < len(cells):
-                row = state[USED]
-                state[USED] += 1
-            else:
+            row = _new_row(held)
+            if row < 0:
                 return index, np.empty((0, width), np.int64), np.empty(0, np.int64)
-            row_table[slot] = (hashed << 32) | (row + 1)
+            table[slot] = (hashed << 32) | (row + 1)
             for column in range(width):
                 cells[row, column] = batch[index, column]
-            cells[row, width] = 0
-            links[row, MARK] = 0
-            state[LIVE] += 1
             if grouped:
-                _join_group(row, cells, links, columns, key_table, groups, heads, state)
+                _join_group(held, row)
         if links[row, MARK] == 0:
-            end = state[TOUCHED]
-            touched[end] = row
-            before[end] = cells[row, width]
-            state[TOUCHED] = end + 1
-            links[row, MARK] = end + 1
+            touched[state.touched] = row
+            before[state.touched] = cells[row, width]
+            state.touched += 1
+            links[row, MARK] = state.touched
         cells[row, width] += weights[index]
-        state[SUM] += weights[index]
+        state.sum += weights[index]
         if grouped:
-            groups[links[row, GROUP], TOTAL] += weights[index]
-    given, after = _settle(touched, cells, links, row_table, columns, key_table, heads, state)
+            groups[links[row, OWN]].total += weights[index]
+    given, after = _settle(held, touched, places)
     return len(batch), given, after
 
 
-@_compiled
+@allocating_kernel
 def sums(rows: Ids, weights: Weights) -> tuple[Ids, Weights]:
     """Of each distinct row whose weights do not cancel, where it stands first, and the sum of its weights; sums below 0
     come first. Otherwise in the order of first appearance. O(rows)."""

@@ -11,48 +11,49 @@ A join variable stands in several patterns, a leaf in one. A pattern with one jo
 its leaves, and mostly each row has one fact of it: the row then holds the leaves, and nothing else is done for the
 pattern. A star whose measures come once each is reduced, and its rows are the matches.
 
-A pattern's facts are `width` cells each, join variables first, one run of them per chunk of the window: `runs[chunk,
-pattern]` says where in `arena` they begin and how many they are. Rows are numbered over all variables. `stages` says
-how many patterns each has passed; `held` has all rows' values, then, pattern by pattern, the leaves that rows hold.
-What the arrays of a plan hold is said in `anabranch.delta.evaluation`.
+A pattern's facts are `width` cells each, join variables first, one run of them per chunk of the window. Rows are
+numbered over all variables.
 
 Work: O(facts + matches x patterns) for stars and trees; cycles may walk more.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.cache import cached
-from anabranch.delta.kernels.semijoin_walk import (
-    DEGREE,
-    DONE,
-    END,
-    EQUAL,
-    FIXED,
-    FULL,
-    GROUP,
-    JOINS,
-    MOST_EXPECTED,
-    ORIGIN,
-    PART,
-    RANGE,
-    ROOM,
-    SHIFT,
-    TABLE,
-    TOO_MANY,
-    Flags,
+from anabranch.delta.kernels.compiling import (
     Floats,
     Int,
-    Kernel,
+    Record,
+    Records,
     Small,
-    advance,
     allocating,
+    allocating_kernel,
+    compiled,
+)
+from anabranch.delta.kernels.semijoin_plan import Flags, Kinds, Plan
+from anabranch.delta.kernels.semijoin_walk import (
+    CURSOR,
+    DONE,
+    MOST_EXPECTED,
+    NODE,
+    PROGRESS,
+    RUN,
+    SOURCE,
+    STEP,
+    TOO_MANY,
+    Bindings,
+    Bound,
+    Kept,
+    Layout,
+    Rows,
+    advance,
     bind,
     bits_for,
     hashed,
-    inner,
     lay_out,
     moved,
     order,
@@ -64,58 +65,55 @@ _NEAR_MASK = (1 << _NEAR) - 1
 _FURTHER = (1 << _NEAR) + 1  # from one place to the next: out of this line, which ids that follow each other may fill
 
 
-def kernel(function: Kernel) -> Kernel:
-    """What Python calls."""
-    return cached(function, error_model="numpy")
+class Taken(NamedTuple):
+    """The runs of a chunk by pattern, and how many facts each pattern has so far."""
+
+    runs: Records
+    sizes: Ids
 
 
-@inner
-def _split(
-    facts: Ids,
-    first: Int,
-    last: Int,
-    kinds: Ids,
-    groups: Small,
-    multiplier: np.uint64,
-    shift: np.uint64,
-    buckets: Small,
-    counts: Ids,
-) -> None:
+class Reduction(NamedTuple):
+    """How patterns reduce each other: the turns they take, how many facts are left of each, the rank of each part among
+    those at its variable, where rows hold a pattern's leaves, and which patterns are walked afterwards."""
+
+    turns: Ids
+    sizes: Ids
+    ranks: Ids
+    held_from: Ids
+    walked: Flags
+
+
+@compiled
+def _split(facts: Ids, first: Int, last: Int, kinds: Kinds, buckets: Small, counts: Ids) -> None:
     """Those of some facts that are of each group of kinds, in their order.
 
     First those of any group: this takes no branch that depends on the data, and most facts go no further. Indexes
     without a sign are not asked whether they count from the end."""
+    multiplier, shift = kinds.multiplier, kinds.shift
     counts[:] = 0
     known, one = np.uint64(0), np.uint64(1)
     for fact in range(first, last):
         kind = facts[fact, 1]
         buckets[0, known] = fact
-        known += np.uint64(kinds[(np.uint64(kind) * multiplier) >> shift] == kind)
+        known += np.uint64(kinds.kinds[(np.uint64(kind) * multiplier) >> shift] == kind)
     for number in range(known):
         place = np.uint64(buckets[0, number])
-        group = np.uint64(groups[(np.uint64(facts[place, one]) * multiplier) >> shift])
+        group = np.uint64(kinds.groups[(np.uint64(facts[place, one]) * multiplier) >> shift])
         buckets[group, np.uint64(counts[group])] = place
         counts[group] += 1
 
 
-@inner
-def _take(
-    facts: Ids,
-    numbers: Floats,
-    candidates: Small,
-    parts: Ids,
-    fixed: Ids,
-    equal: Ids,
-    ranges: Ids,
-    bounds: Floats,
-    arena: Ids,
-    at: Int,
-) -> Int:
+@compiled
+def _take(facts: Ids, numbers: Floats, candidates: Small, plan: Plan, pattern: Int, arena: Ids, at: Int) -> Int:
     """The cells of those candidates that fit a pattern's other constants, into `arena` from `at` on; how many fit."""
-    width = parts.shape[0]
+    own, after = plan.patterns[pattern], plan.patterns[pattern + 1]
+    parts, fixed = plan.parts[own.part : after.part], plan.fixed[own.fixed : after.fixed]
+    equal = plan.equal[own.equal : after.equal]
+    ranges, bounds = plan.ranges[own.range : after.range], plan.bounds[own.range : after.range]
+    width = len(parts)
     tests = fixed.shape[0] + equal.shape[0] + ranges.shape[0]
     if tests == 0 and width == 2:  # the two most common without the loops over tests and parts: `?a :kind ?b`,
-        left, right = np.uint64(parts[0, 0]), np.uint64(parts[1, 0])
+        left, right = np.uint64(parts[0].column), np.uint64(parts[1].column)
         for candidate in candidates:
             fact = np.uint64(candidate)
             arena[at], arena[at + 1] = facts[fact, left], facts[fact, right]
@@ -123,7 +121,7 @@ def _take(
         return np.int64(len(candidates))
     kept = np.int64(0)
     if tests == 1 and fixed.shape[0] == 1 and width == 1:  # and `?a a :Class`
-        own, column, wanted = np.uint64(parts[0, 0]), np.uint64(fixed[0, 0]), fixed[0, 1]
+        own, column, wanted = np.uint64(parts[0].column), np.uint64(fixed[0, 0]), fixed[0, 1]
         for candidate in candidates:
             fact = np.uint64(candidate)
             arena[at + kept] = facts[fact, own]
@@ -140,47 +138,25 @@ def _take(
                 value = facts[fact, ranges[one]]
                 fits = value < len(numbers) and bounds[one, 0] <= numbers[value] <= bounds[one, 1]
         for part in range(width):
-            arena[at + part] = facts[fact, parts[part, 0]]
+            arena[at + part] = facts[fact, parts[part].column]
         at += width * fits
         kept += fits
     return kept
 
 
-@inner
+@compiled
 def _take_all(
-    facts: Ids,
-    numbers: Floats,
-    buckets: Small,
-    in_group: Ids,
-    patterns: Ids,
-    fixed: Ids,
-    equal: Ids,
-    ranges: Ids,
-    bounds: Floats,
-    parts: Ids,
-    arena: Ids,
-    used: Int,
-    chunk_runs: Ids,
-    sizes: Ids,
+    facts: Ids, numbers: Floats, buckets: Small, in_group: Ids, plan: Plan, arena: Ids, used: Int, taken: Taken
 ) -> Int:
     """Each pattern's facts in a chunk that was split, as runs in `arena` from `used` on; where they end."""
-    for pattern in range(len(sizes)):
-        group, part, next_part = patterns[pattern, GROUP], patterns[pattern, PART], patterns[pattern + 1, PART]
-        kept = _take(
-            facts,
-            numbers,
-            buckets[group, : in_group[group]],
-            parts[part:next_part],
-            fixed[patterns[pattern, FIXED] : patterns[pattern + 1, FIXED]],
-            equal[patterns[pattern, EQUAL] : patterns[pattern + 1, EQUAL]],
-            ranges[patterns[pattern, RANGE] : patterns[pattern + 1, RANGE]],
-            bounds[patterns[pattern, RANGE] : patterns[pattern + 1, RANGE]],
-            arena,
-            used,
-        )
-        chunk_runs[pattern, 0], chunk_runs[pattern, 1] = used, kept
-        used += kept * (next_part - part)
-        sizes[pattern] += kept
+    for pattern in range(len(taken.sizes)):
+        own = plan.patterns[pattern]
+        candidates = buckets[own.group, : in_group[own.group]]
+        count = _take(facts, numbers, candidates, plan, pattern, arena, used)
+        run = taken.runs[pattern]
+        run.first, run.count = used, count
+        used += count * (plan.patterns[pattern + 1].part - own.part)
+        taken.sizes[pattern] += count
     return used
 
 
@@ -193,9 +169,10 @@ def _enlarged(arena: Ids, used: Int, wanted: Int) -> Ids:
     return larger
 
 
-@inner
-def _find(table: Small, base: Int, shift: Int, held: Ids, value: Int) -> Int:
+@compiled
+def _find(rows: Rows, base: Int, shift: Int, value: Int) -> Int:
     """The row of a value; if there is none, -1 less the place in the table where it would stand."""
+    table, held = rows.table, rows.held
     mask = (np.int64(1) << (64 - shift)) - 1
     # Ids that follow each other stand side by side: what comes together was mostly numbered together.
     at = (hashed(value >> _NEAR, shift) & ~_NEAR_MASK) | (value & _NEAR_MASK)
@@ -208,57 +185,50 @@ def _find(table: Small, base: Int, shift: Int, held: Ids, value: Int) -> Int:
         at = (at + _FURTHER) & mask
 
 
-@inner
-def _new_row(table: Small, stages: Small, held: Ids, node: Ids, value: Int, at: Int) -> Int:
+@compiled
+def _new_row(rows: Rows, node: Record, value: Int, at: Int) -> Int:
     """A row for a value that has none, at the place that `_find` gave. The table grows from small as it fills."""
-    base, row = node[TABLE], node[END]
-    held[row], stages[row] = value, 0
-    table[base + at] = row
-    node[END] += 1
-    bits = 64 - node[SHIFT]
-    if 2 * (row + 1 - node[ORIGIN]) > (np.int64(1) << bits) and (np.int64(1) << bits) < node[ROOM]:
-        size = min(np.int64(1) << (bits + 2), node[ROOM])
+    base, row = node.table, node.end
+    rows.held[row], rows.stages[row] = value, 0
+    rows.table[base + at] = row
+    node.end += 1
+    bits = 64 - node.shift
+    if 2 * (row + 1 - node.origin) > (np.int64(1) << bits) and (np.int64(1) << bits) < node.room:
+        size = min(np.int64(1) << (bits + 2), node.room)
         while (np.int64(1) << bits) < size:
             bits += 1
-        node[SHIFT] = 64 - bits
-        table[base : base + size] = -1
-        for one in range(node[ORIGIN], row + 1):
-            place = -1 - _find(table, base, 64 - bits, held, held[one])
-            table[base + place] = one
+        node.shift = 64 - bits
+        rows.table[base : base + size] = -1
+        for one in range(node.origin, row + 1):
+            free = -1 - _find(rows, base, 64 - bits, rows.held[one])
+            rows.table[base + free] = one
     return row
 
 
-@inner
+@compiled
 def _reduce_table(
-    arena: Ids,
-    runs: Ids,
-    pattern: Int,
-    width: Int,
-    held_from: Int,
-    rank: Int,
-    node: Ids,
-    table: Small,
-    stages: Small,
-    held: Ids,
+    kept: Kept, rows: Rows, node: Record, pattern: Int, width: Int, held_from: Int, rank: Int
 ) -> tuple[Int, bool]:
     """The turn of a pattern with one join variable: pass the facts whose row has passed every earlier pattern.
 
     A row holds the leaves of its first fact; copies go. Gives how many passed, and whether some row has several."""
-    base, shift = node[TABLE], node[SHIFT]
+    arena, runs, stages, held = kept.arena, kept.runs, rows.stages, rows.held
+    base, shift = node.table, node.shift
     passed, several = np.int64(0), False
     full = np.int64(0)
     for chunk in range(runs.shape[0]):
-        at, kept = runs[chunk, pattern, 0], np.int64(0)
+        run, left = runs[chunk, pattern], np.int64(0)
+        at = run.first
         out = at
-        for _ in range(runs[chunk, pattern, 1]):
+        for _ in range(run.count):
             here = at
             at += width
-            row = _find(table, base, shift, held, arena[here])
+            row = _find(rows, base, shift, arena[here])
             if row < 0:
                 if rank > 0:
                     continue
-                row = _new_row(table, stages, held, node, arena[here], -1 - row)
-                shift = node[SHIFT]
+                row = _new_row(rows, node, arena[here], -1 - row)
+                shift = node.shift
             if stages[row] < rank:
                 continue
             own = held_from + row * (width - 1) - 1
@@ -278,46 +248,36 @@ def _reduce_table(
             for leaf in range(1, width):
                 arena[out + leaf] = arena[here + leaf]
             out += width
-            kept += 1
-        runs[chunk, pattern, 1] = kept
-        passed += kept
-    node[FULL] = full
+            left += 1
+        run.count = left
+        passed += left
+    node.full = full
     return passed, several
 
 
-@inner
-def _reduce(
-    arena: Ids,
-    runs: Ids,
-    pattern: Int,
-    width: Int,
-    parts: Ids,
-    ranks: Ids,
-    nodes: Ids,
-    table: Small,
-    stages: Small,
-    held: Ids,
-    found: Ids,
-) -> Int:
+@compiled
+def _reduce(kept: Kept, rows: Rows, pattern: Int, width: Int, parts: Records, ranks: Ids, found: Ids) -> Int:
     """The turn of a pattern with several join variables, or none: pass the facts whose ends have passed every earlier
     pattern, and remember that they did; their cells hold rows then. Gives how many passed.
 
     `found` is room for a row per join variable."""
+    arena, runs, nodes, stages = kept.arena, kept.runs, rows.nodes, rows.stages
     count = len(ranks)
     passed = np.int64(0)
     for one in range(count):
-        nodes[parts[one, 1], FULL] = 0
+        nodes[parts[one].join].full = 0
     for chunk in range(runs.shape[0]):
-        at, kept = runs[chunk, pattern, 0], np.int64(0)
+        run, left = runs[chunk, pattern], np.int64(0)
+        at = run.first
         out = at
-        for _ in range(runs[chunk, pattern, 1]):
+        for _ in range(run.count):
             here = at
             at += width
             fits = True
             for one in range(count):
                 if ranks[one] > 0:
-                    node = nodes[parts[one, 1]]
-                    row = _find(table, node[TABLE], node[SHIFT], held, arena[here + one])
+                    node = nodes[parts[one].join]
+                    row = _find(rows, node.table, node.shift, arena[here + one])
                     if row < 0 or stages[row] < ranks[one]:
                         fits = False
                         break
@@ -325,85 +285,77 @@ def _reduce(
             if not fits:
                 continue
             for one in range(count):
-                node = nodes[parts[one, 1]]
+                node = nodes[parts[one].join]
                 if ranks[one] == 0:
                     value = arena[here + one]
-                    row = _find(table, node[TABLE], node[SHIFT], held, value)
-                    found[one] = row if row >= 0 else _new_row(table, stages, held, node, value, -1 - row)
+                    row = _find(rows, node.table, node.shift, value)
+                    found[one] = row if row >= 0 else _new_row(rows, node, value, -1 - row)
                 if stages[found[one]] == ranks[one]:
                     stages[found[one]] = ranks[one] + 1
-                    node[FULL] += 1
+                    node.full += 1
             for one in range(count):
                 arena[out + one] = found[one]
             for one in range(count, width):
                 arena[out + one] = arena[here + one]
             out += width
-            kept += 1
-        runs[chunk, pattern, 1] = kept
-        passed += kept
+            left += 1
+        run.count = left
+        passed += left
     return passed
 
 
-@inner
-def _complete(arena: Ids, runs: Ids, pattern: Int, width: Int, parts: Ids, nodes: Ids, stages: Small) -> Int:
+@compiled
+def _complete(kept: Kept, rows: Rows, pattern: Int, width: Int, parts: Records) -> Int:
     """Keep the facts all of whose ends have passed all patterns; how many they are."""
+    arena, runs = kept.arena, kept.runs
     total = np.int64(0)
     for chunk in range(runs.shape[0]):
-        at, kept = runs[chunk, pattern, 0], np.int64(0)
+        run, left = runs[chunk, pattern], np.int64(0)
+        at = run.first
         out = at
-        for _ in range(runs[chunk, pattern, 1]):
+        for _ in range(run.count):
             fits = True
-            for one in range(parts.shape[0]):
-                fits = fits and stages[arena[at + one]] == nodes[parts[one, 1], DEGREE]
+            for one in range(len(parts)):
+                fits = fits and rows.stages[arena[at + one]] == rows.nodes[parts[one].join].degree
             for cell in range(width):
                 arena[out + cell] = arena[at + cell]
             at += width
             out += width * fits
-            kept += fits
-        runs[chunk, pattern, 1] = kept
-        total += kept
+            left += fits
+        run.count = left
+        total += left
     return total
 
 
-@inner
-def _reduce_all(
-    arena: Ids,
-    runs: Ids,
-    turns: Ids,
-    sizes: Ids,
-    patterns: Ids,
-    parts: Ids,
-    ranks: Ids,
-    nodes: Ids,
-    table: Small,
-    stages: Small,
-    held: Ids,
-    held_from: Ids,
-    walked: Flags,
-    found: Ids,
-) -> bool:
-    """Reduce and complete; whether something is left of each pattern. Those that are not `walked` are done then."""
+@compiled
+def _reduce_all(plan: Plan, kept: Kept, rows: Rows, reduction: Reduction, found: Ids) -> bool:
+    """Reduce and complete; whether something is left of each pattern. Those that are not `walked` are done then.
+
+    `found` is room for a row per join variable."""
+    patterns, parts, nodes = plan.patterns, plan.parts, rows.nodes
+    sizes, walked = reduction.sizes, reduction.walked
     for join in range(len(nodes)):
-        table[nodes[join, TABLE] : nodes[join, TABLE] + (np.int64(1) << (64 - nodes[join, SHIFT]))] = -1
-    for pattern in turns:
-        part, ends = patterns[pattern, PART], patterns[pattern, JOINS]
-        width = patterns[pattern + 1, PART] - part
+        node = nodes[join]
+        rows.table[node.table : node.table + (np.int64(1) << (64 - node.shift))] = -1
+    for pattern in reduction.turns:
+        part, ends = patterns[pattern].part, patterns[pattern].joins
+        width = patterns[pattern + 1].part - part
         if ends == 1:
-            node = nodes[parts[part, 1]]
+            held_from, rank = reduction.held_from[pattern], reduction.ranks[part]
             sizes[pattern], walked[pattern] = _reduce_table(
-                arena, runs, pattern, width, held_from[pattern], ranks[part], node, table, stages, held
+                kept, rows, nodes[parts[part].join], pattern, width, held_from, rank
             )
         else:
-            own, own_ranks = parts[part : part + ends], ranks[part : part + ends]
-            sizes[pattern] = _reduce(arena, runs, pattern, width, own, own_ranks, nodes, table, stages, held, found)
+            own, ranks = parts[part : part + ends], reduction.ranks[part : part + ends]
+            sizes[pattern] = _reduce(kept, rows, pattern, width, own, ranks, found)
             walked[pattern] = width > 0
         if sizes[pattern] == 0:
             return False
-    for pattern in turns:
+    for pattern in reduction.turns:
         if walked[pattern]:
-            part, ends = patterns[pattern, PART], patterns[pattern, JOINS]
-            width = patterns[pattern + 1, PART] - part
-            sizes[pattern] = _complete(arena, runs, pattern, width, parts[part : part + ends], nodes, stages)
+            part, ends = patterns[pattern].part, patterns[pattern].joins
+            width = patterns[pattern + 1].part - part
+            sizes[pattern] = _complete(kept, rows, pattern, width, parts[part : part + ends])
             if sizes[pattern] == 0:
                 return False
     return True
@@ -422,131 +374,123 @@ def _rising(sizes: Ids) -> Ids:
     return turns
 
 
-@inner
-def _lay_nodes(
-    turns: Ids, sizes: Ids, patterns: Ids, parts: Ids, nodes: Ids, ranks: Ids, held_from: Ids
-) -> tuple[Int, Int, Int]:
+@compiled
+def _lay_nodes(plan: Plan, nodes: Records, reduction: Reduction) -> tuple[Int, Int, Int]:
     """Room for each join variable's table and rows, when it is each pattern's turn at it, and where rows hold leaves.
 
     Gives the places in tables, the rows, and the cells that rows hold."""
-    for pattern in turns:
-        for part in range(patterns[pattern, PART], patterns[pattern, PART] + patterns[pattern, JOINS]):
-            node = nodes[parts[part, 1]]
-            if node[DEGREE] == 0:
-                node[END] = sizes[pattern]
-            ranks[part] = node[DEGREE]
-            node[DEGREE] += 1
+    patterns, parts = plan.patterns, plan.parts
+    for pattern in reduction.turns:
+        for part in range(patterns[pattern].part, patterns[pattern].part + patterns[pattern].joins):
+            node = nodes[parts[part].join]
+            if node.degree == 0:
+                node.end = reduction.sizes[pattern]
+            reduction.ranks[part] = node.degree
+            node.degree += 1
     places, rows = np.int64(0), np.int64(0)
     for join in range(len(nodes)):
         node = nodes[join]
-        bits = bits_for(node[END])
-        node[TABLE], node[ROOM], node[SHIFT] = places, np.int64(1) << bits, 64 - min(bits, 10)
-        places += node[ROOM]
-        node[ORIGIN], rows = rows, rows + node[END]
+        bits = bits_for(node.end)
+        node.table, node.room, node.shift = places, np.int64(1) << bits, 64 - min(bits, 10)
+        places += node.room
+        node.origin = rows
+        rows += node.end
     cells = rows
-    for pattern in turns:
-        if patterns[pattern, JOINS] == 1:
-            node, first = nodes[parts[patterns[pattern, PART], 1]], patterns[pattern, PART]
-            leaves = patterns[pattern + 1, PART] - first - 1
-            held_from[pattern] = cells - node[ORIGIN] * leaves
-            cells += node[END] * leaves
+    for pattern in reduction.turns:
+        if patterns[pattern].joins == 1:
+            first = patterns[pattern].part
+            node, leaves = nodes[parts[first].join], patterns[pattern + 1].part - first - 1
+            reduction.held_from[pattern] = cells - node.origin * leaves
+            cells += node.end * leaves
     for join in range(len(nodes)):
-        nodes[join, END] = nodes[join, ORIGIN]
+        nodes[join].end = nodes[join].origin
     return places, rows, cells
 
 
-@kernel
+@compiled
+def _split_all(facts: Ids, first: Int, last: Int, kinds: Kinds, buckets: Small, in_group: Ids) -> None:
+    """Split a chunk; where some pattern asks for facts of any kind, group 0 are all of them."""
+    _split(facts, first, last, kinds, buckets, in_group)
+    if kinds.has_any:
+        for fact in range(first, last):
+            buckets[0, fact - first] = fact
+        in_group[0] = last - first
+
+
+@allocating
+def _walk_all(
+    plan: Plan, kept: Kept, rows: Rows, reduction: Reduction, steps: Records, expected: Int, max_matches: Int
+) -> tuple[Int, Ids]:
+    """Lay out and walk: whether there were too many matches, and the matches."""
+    joins, variables, depths = plan.joins, plan.variables, len(steps)
+    lists, cells, pair_places, most = place(plan, reduction.sizes, rows.nodes, steps)
+    layout = Layout(
+        np.zeros(lists, np.int32), np.zeros(lists, np.int32), np.empty(cells, np.int64), np.empty(pair_places, np.int64)
+    )
+    lay_out(kept, steps, layout, np.empty(np.int64(1) << bits_for(most), np.int64))
+    bindings = Bindings(
+        np.zeros(variables, SOURCE),
+        np.zeros(len(plan.parts), np.bool_),
+        np.empty((len(plan.different), 2), np.int64),
+        np.zeros(depths + 1, np.int64),
+    )
+    bound = Bound(
+        np.zeros(variables, np.int64), np.zeros(joins, np.int64), np.zeros(depths, CURSOR), np.zeros(1, PROGRESS)
+    )
+    bind(plan, reduction.walked, reduction.held_from, steps, bindings, bound)
+    room = np.int64(max(min(1.05 * expected, MOST_EXPECTED / variables), 64.0))
+    matches = np.empty((room, variables), np.int64)
+    while True:
+        total = advance(plan.parts, rows, steps, layout, bindings, bound, matches, max_matches)
+        if total > max_matches:
+            return TOO_MANY, matches[:0]
+        if bound.progress[0].depth < 0:
+            break
+        matches = moved(matches, total, 2 * total)
+    return DONE, matches[:total] if 4 * total > len(matches) else moved(matches, total, total)
+
+
+@allocating_kernel
 def all_matches(
-    facts: Ids,
-    numbers: Floats,
-    buckets: Small,
-    arena: Ids,
-    kinds: Ids,
-    groups: Small,
-    multiplier: np.uint64,
-    shift: np.uint64,
-    has_any_kind: bool,
-    patterns: Ids,
-    fixed: Ids,
-    equal: Ids,
-    ranges: Ids,
-    bounds: Floats,
-    parts: Ids,
-    joins: Int,
-    different: Ids,
-    variables: Int,
-    max_matches: Int,
+    facts: Ids, numbers: Floats, kinds: Kinds, plan: Plan, buckets: Small, arena: Ids, max_matches: Int
 ) -> tuple[Int, Ids, Ids]:
     """Whether there were too many matches, the matches, and the arena, which may have grown."""
-    count = patterns.shape[0] - 1
-    none = np.empty((0, variables), np.int64)
+    count, joins, width = plan.patterns.shape[0] - 1, plan.joins, len(plan.parts)
+    none = np.empty((0, plan.variables), np.int64)
 
     # --- split, chunk by chunk, so that the facts are still near when their other columns are looked at
     chunk = buckets.shape[1]
     in_group = np.zeros(buckets.shape[0], np.int64)
     sizes = np.zeros(count, np.int64)
-    runs = np.zeros(((facts.shape[0] + chunk - 1) // chunk, count, 2), np.int64)
+    runs = np.zeros(((facts.shape[0] + chunk - 1) // chunk, count), RUN)
     used = np.int64(0)
     for number in range(runs.shape[0]):
         first, last = number * chunk, min((number + 1) * chunk, facts.shape[0])
-        enough = used + (last - first) * parts.shape[0]
+        enough = used + (last - first) * width
         if enough > len(arena):
             likely = np.int64(1.125 * (np.float64(used) / max(first, 1)) * facts.shape[0])
             arena = _enlarged(arena, used, max(enough, likely))
-        _split(facts, first, last, kinds, groups, multiplier, shift, buckets, in_group)
-        if has_any_kind:
-            for fact in range(first, last):
-                buckets[0, fact - first] = fact
-            in_group[0] = last - first
-        used = _take_all(
-            facts, numbers, buckets, in_group, patterns, fixed, equal, ranges, bounds, parts, arena, used,
-            runs[number], sizes,
-        )  # fmt: skip
+        _split_all(facts, first, last, kinds, buckets, in_group)
+        used = _take_all(facts, numbers, buckets, in_group, plan, arena, used, Taken(runs[number], sizes))
     for pattern in range(count):
         if sizes[pattern] == 0:
             return DONE, none, arena
 
     # --- reduce, complete
-    turns = _rising(sizes)
-    nodes, ranks, held_from = np.zeros((joins, 7), np.int64), np.zeros(len(parts), np.int64), np.zeros(count, np.int64)
-    places, rows, cells = _lay_nodes(turns, sizes, patterns, parts, nodes, ranks, held_from)
-    table, stages, held = np.empty(places, np.int32), np.empty(rows, np.int32), np.empty(cells, np.int64)
-    walked, found = np.zeros(count, np.bool_), np.empty(joins, np.int64)
-    if not _reduce_all(
-        arena, runs, turns, sizes, patterns, parts, ranks, nodes, table, stages, held, held_from, walked, found
-    ):
+    kept, nodes = Kept(arena, runs), np.zeros(joins, NODE)
+    reduction = Reduction(
+        _rising(sizes), sizes, np.zeros(width, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    )
+    places, row_count, cells = _lay_nodes(plan, nodes, reduction)
+    rows = Rows(nodes, np.empty(places, np.int32), np.empty(row_count, np.int32), np.empty(cells, np.int64))
+    if not _reduce_all(plan, kept, rows, reduction, np.empty(joins, np.int64)):
         return DONE, none, arena
 
-    # --- order
-    steps = np.zeros((count + joins, 10), np.int64)
+    # --- order, lay out, walk
+    steps = np.zeros(count + joins, STEP)
     is_bound, is_done = np.zeros(joins, np.bool_), np.zeros(count, np.bool_)
-    depths, expected = order(patterns, parts, sizes, walked, nodes, steps, is_bound, is_done)
+    depths, expected = order(plan, sizes, reduction.walked, nodes, steps, is_bound, is_done)
     if depths == 0:
-        return DONE, np.empty((1, variables), np.int64), arena  # facts without variables, and all of them are there
-    steps = steps[:depths]
-
-    # --- lay out
-    lists, cells, pair_places, most = place(patterns, parts, sizes, nodes, steps)
-    begins, stops = np.zeros(lists, np.int32), np.zeros(lists, np.int32)
-    listed, pairs = np.empty(cells, np.int64), np.empty(pair_places, np.int64)
-    lay_out(arena, runs, steps, begins, stops, listed, pairs, np.empty(np.int64(1) << bits_for(most), np.int64))
-
-    # --- walk
-    sources, binds = np.zeros((variables, 3), np.int64), np.zeros(len(parts), np.bool_)
-    tests, tests_from = np.empty((len(different), 2), np.int64), np.zeros(depths + 1, np.int64)
-    values, bound = np.zeros(variables, np.int64), np.zeros(joins, np.int64)
-    bind(patterns, parts, different, walked, held_from, steps, sources, binds, tests, tests_from, bound, values)
-    room = np.int64(max(min(1.05 * expected, MOST_EXPECTED / variables), 64.0))
-    matches = np.empty((room, variables), np.int64)
-    cursors, state = np.zeros((depths, 3), np.int64), np.zeros(2, np.int64)
-    while True:
-        total = advance(
-            parts, nodes, stages, held, steps, begins, stops, listed, pairs, sources, binds, tests, tests_from, values,
-            bound, cursors, state, matches, max_matches,
-        )  # fmt: skip
-        if total > max_matches:
-            return TOO_MANY, none, arena
-        if state[0] < 0:
-            break
-        matches = moved(matches, total, 2 * total)
-    return DONE, matches[:total] if 4 * total > len(matches) else moved(matches, total, total), arena
+        return DONE, np.empty((1, plan.variables), np.int64), arena  # facts without variables: all of them are there
+    status, matches = _walk_all(plan, kept, rows, reduction, steps[:depths], expected, max_matches)
+    return status, matches, arena

@@ -14,61 +14,90 @@ compiled without counting references (`inner`): all arrays are made in `semijoin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels.compiling import Int, Record, Records, Small, allocating, compiled, fields, inlined
+from anabranch.delta.kernels.semijoin_plan import Flags, Plan
 
-Small = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Int: TypeAlias = Any  # an int, of whatever make
-Float: TypeAlias = Any
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+NODE = np.dtype([
+    *fields("table room shift"),  # of a join variable: where its table is, its room, and the shift of its hash
+    *fields("origin end"),  # where its rows begin and end
+    *fields("degree full"),  # how many patterns are at it; how many rows have passed the last of them
+])  # fmt: skip
+STEP = np.dtype([
+    *fields("pattern access by"),  # the pattern, how and by which of its ends it is come by (EACH: of which node)
+    *fields("first ends width"),  # its parts, join variables and cells per fact
+    *fields("cells lists"),  # where its cells (CLOSE: the shift of its hash) and its lists are
+    *fields("start size"),  # the row of the first list, how many lists (EACH: the first row, where the rows end)
+])  # fmt: skip
+CURSOR = np.dtype(fields("next last list"))  # the next fact, where its list ends and, for a scan, the list
+# Where a variable's value is: a node, from where on its rows hold it, cells per row; node -1: the walk puts it down.
+SOURCE = np.dtype(fields("node start width"))
+RUN = np.dtype(fields("first count"))  # of a pattern's facts in the arena
+PROGRESS = np.dtype(fields("depth found"))  # of a walk; depth -1: done
 
-# columns of `patterns`; of FIXED to PART, where the pattern's part of another array begins: it ends at the next one's
-GROUP, FIXED, EQUAL, RANGE, PART, JOINS = range(6)
-# columns of `nodes`, one for each join variable: where its table is, its room and shift, where its rows begin and end,
-# how many patterns are at it, how many rows have passed the last of them
-TABLE, ROOM, SHIFT, ORIGIN, END, DEGREE, FULL = range(7)
-# columns of `steps`: the pattern, how and by which of its ends it is come by (EACH: of which node), its parts, join
-# variables and cells per fact, where its cells (CLOSE: the shift of its hash) and its lists are, the row of the first
-# list (EACH: the first row), how many lists there are (EACH: where the rows end)
-PATTERN, ACCESS, BY, FIRST, ENDS, WIDTH, CELLS, LISTS, START, SIZE = range(10)
-NEXT, LAST, LIST = range(3)  # columns of `cursors`
 SCAN, REACH, CLOSE, EACH = range(4)
 DONE, TOO_MANY = range(2)
 
 _FEW = 16  # of so many facts side by side copies are found by comparing all of them
 MOST_EXPECTED = float(1 << 22)  # cells of matches that room is made for before they are found
-_OUT_OF_REACH = 1e18  # the cost of beginning anew in the middle: it multiplies all that was found so far
+_OUT_OF_REACH = 1e18  # the cost of beginning again in the middle: it multiplies all that was found so far
 
 
-_QUICK: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""No code for calls from Python, which takes as long to compile as the functions themselves."""
-_UNCOUNTED: dict[str, Any] = {"_nrt": False}
+class Kept(NamedTuple):
+    """The facts that are left of each pattern: the arena, and by chunk and pattern the run of its facts there."""
+
+    arena: Ids
+    runs: Records
 
 
-def allocating(function: Kernel) -> Kernel:
-    """For what kernels call a few times, and what makes arrays."""
-    return cast(Kernel, njit(**_QUICK)(function))
+class Rows(NamedTuple):
+    """The rows of all join variables: by variable a node; the tables; how many patterns each row has passed; and the
+    values of all rows, then, pattern by pattern, the leaves that rows hold."""
+
+    nodes: Records
+    table: Small
+    stages: Small
+    held: Ids
 
 
-def inner(function: Kernel) -> Kernel:
-    """For what makes no arrays: counting references to those that it is given costs more than most of it does."""
-    return cast(Kernel, njit(**_QUICK, **_UNCOUNTED)(function))
+class Layout(NamedTuple):
+    """Facts side by side: where each list begins and stops, the cells of all facts, and the hashes of pairs."""
+
+    begins: Small
+    stops: Small
+    cells: Ids
+    pairs: Ids
 
 
-@inner
+class Bindings(NamedTuple):
+    """How steps bind: the sources of variables, the parts that bind a join variable first, and the pairs that must
+    differ by the step that binds the second of them, those of a step from `tests_from` on."""
+
+    sources: Records
+    binds: Flags
+    tests: Ids
+    tests_from: Ids
+
+
+class Bound(NamedTuple):
+    """How far a walk has come: leaves and rows bound so far, a cursor for each step, and the one progress."""
+
+    values: Ids
+    rows: Ids
+    cursors: Records
+    progress: Records
+
+
+@compiled
 def hashed(value: Int, shift: Int) -> Int:
     return np.int64((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
 
 
-@inner
+@compiled
 def bits_for(count: Int) -> Int:
     """Of a table that `count` entries fill at most half."""
     bits = 4
@@ -77,31 +106,32 @@ def bits_for(count: Int) -> Int:
     return bits
 
 
-@inner
+@compiled
 def order(
-    patterns: Ids, parts: Ids, sizes: Ids, walked: Flags, nodes: Ids, steps: Ids, bound: Flags, done: Flags
-) -> tuple[Int, Float]:
+    plan: Plan, sizes: Ids, walked: Flags, nodes: Records, steps: Records, bound: Flags, done: Flags
+) -> tuple[Int, Int]:
     """The order of the walked patterns and how each is come by; then the rows of variables that none of them binds.
 
     `bound` and `done` are room for a flag per join variable and per pattern. Gives the number of steps, and about how
     many matches there will be."""
+    patterns, parts = plan.patterns, plan.parts
     depth, expected = 0, 1.0
     while True:
         best, best_cost, best_access, best_by = -1, np.inf, SCAN, -1
         for pattern in range(len(sizes)):
             if done[pattern] or not walked[pattern]:
                 continue
-            size: Float = np.float64(sizes[pattern])
-            first, joins = patterns[pattern, PART], patterns[pattern, JOINS]
+            size: Int = np.float64(sizes[pattern])
+            first, joins = patterns[pattern].part, patterns[pattern].joins
             access, cost, by = SCAN, size + (_OUT_OF_REACH if depth else 0.0), 0 if joins else -1
             known = 0
             for join in range(joins):
-                node = parts[first + join, 1]
+                node = parts[first + join].join
                 if bound[node]:
                     known += 1
-                    if access != REACH or size / nodes[node, FULL] < cost:
-                        access, cost, by = REACH, size / nodes[node, FULL], join
-            if known > 1 and first + known == patterns[pattern + 1, PART]:
+                    if access != REACH or size / nodes[node].full < cost:
+                        access, cost, by = REACH, size / nodes[node].full, join
+            if known > 1 and first + known == patterns[pattern + 1].part:
                 cost = -1.0
                 if known == 2:
                     access = CLOSE
@@ -110,49 +140,51 @@ def order(
         if best < 0:
             break
         done[best] = True
-        steps[depth, PATTERN], steps[depth, ACCESS], steps[depth, BY] = best, best_access, best_by
+        step = steps[depth]
+        step.pattern, step.access, step.by = best, best_access, best_by
         depth += 1
         expected *= best_cost % _OUT_OF_REACH if best_cost > 0.0 else 1.0
-        for part in range(patterns[best, PART], patterns[best, PART] + patterns[best, JOINS]):
-            bound[parts[part, 1]] = True
+        for part in range(patterns[best].part, patterns[best].part + patterns[best].joins):
+            bound[parts[part].join] = True
     for node in range(len(nodes)):
         if not bound[node]:
-            steps[depth, PATTERN], steps[depth, ACCESS], steps[depth, BY] = -1, EACH, node
+            step = steps[depth]
+            step.pattern, step.access, step.by = -1, EACH, node
             depth += 1
-            expected *= nodes[node, FULL]
+            expected *= nodes[node].full
     return depth, expected
 
 
-@inner
-def place(patterns: Ids, parts: Ids, sizes: Ids, nodes: Ids, steps: Ids) -> tuple[Int, Int, Int, Int]:
+@compiled
+def place(plan: Plan, sizes: Ids, nodes: Records, steps: Records) -> tuple[Int, Int, Int, Int]:
     """Where each step's facts will be; the lists, the cells and the places for pairs of all of them, and how many facts
     the largest has."""
     lists, cells, pairs, most = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for depth in range(len(steps)):
         step = steps[depth]
-        pattern, by = step[PATTERN], step[BY]
-        if step[ACCESS] == EACH:
-            step[START], step[SIZE] = nodes[by, ORIGIN], nodes[by, END]
+        pattern, by = step.pattern, step.by
+        if step.access == EACH:
+            step.start, step.size = nodes[by].origin, nodes[by].end
             continue
-        step[FIRST], step[ENDS] = patterns[pattern, PART], patterns[pattern, JOINS]
-        step[WIDTH] = patterns[pattern + 1, PART] - step[FIRST]
-        if step[ACCESS] == CLOSE:
+        step.first, step.ends = plan.patterns[pattern].part, plan.patterns[pattern].joins
+        step.width = plan.patterns[pattern + 1].part - step.first
+        if step.access == CLOSE:
             bits = bits_for(sizes[pattern])
-            step[LISTS], step[SIZE], step[CELLS] = pairs, np.int64(1) << bits, 64 - bits
-            pairs += step[SIZE]
+            step.lists, step.size, step.cells = pairs, np.int64(1) << bits, 64 - bits
+            pairs += step.size
         else:
-            step[START], step[SIZE] = 0, 1
+            step.start, step.size = 0, 1
             if by >= 0:
-                node = parts[step[FIRST] + by, 1]
-                step[START], step[SIZE] = nodes[node, ORIGIN], nodes[node, END] - nodes[node, ORIGIN]
-            step[LISTS], step[CELLS] = lists, cells
-            lists += step[SIZE]
-            cells += sizes[pattern] * step[WIDTH]
+                node = nodes[plan.parts[step.first + by].join]
+                step.start, step.size = node.origin, node.end - node.origin
+            step.lists, step.cells = lists, cells
+            lists += step.size
+            cells += sizes[pattern] * step.width
             most = max(most, sizes[pattern])
     return lists, cells, pairs, most
 
 
-@inner
+@compiled
 def _without_copies(cells: Ids, first: Int, last: Int, width: Int, entries: Ids) -> Int:
     """Move the cells of each fact that is not a copy of one before it to the front; where they end.
 
@@ -197,14 +229,15 @@ def _without_copies(cells: Ids, first: Int, last: Int, width: Int, entries: Ids)
     return unique
 
 
-@inner
-def _lay_out(arena: Ids, runs: Ids, step: Ids, begins: Small, stops: Small, cells: Ids, entries: Ids) -> None:
+@compiled
+def _lay_out(kept: Kept, step: Record, begins: Small, stops: Small, cells: Ids, entries: Ids) -> None:
     """The facts of a step's pattern, side by side by the row of the end that it is come by, or all together; each
     once."""
-    pattern, width, by, origin = step[PATTERN], step[WIDTH], step[BY], step[START]
+    arena, runs = kept.arena, kept.runs
+    pattern, width, by, origin = step.pattern, step.width, step.by, step.start
     for chunk in range(runs.shape[0]):
-        at = runs[chunk, pattern, 0]
-        for _ in range(runs[chunk, pattern, 1]):
+        at = runs[chunk, pattern].first
+        for _ in range(runs[chunk, pattern].count):
             begins[arena[at + by] - origin if by >= 0 else 0] += 1
             at += width
     total = np.int64(0)
@@ -213,8 +246,8 @@ def _lay_out(arena: Ids, runs: Ids, step: Ids, begins: Small, stops: Small, cell
         begins[row], stops[row] = total, total
         total += size
     for chunk in range(runs.shape[0]):
-        at = runs[chunk, pattern, 0]
-        for _ in range(runs[chunk, pattern, 1]):
+        at = runs[chunk, pattern].first
+        for _ in range(runs[chunk, pattern].count):
             row = arena[at + by] - origin if by >= 0 else 0
             for cell in range(width):
                 cells[stops[row] * width + cell] = arena[at + cell]
@@ -225,14 +258,15 @@ def _lay_out(arena: Ids, runs: Ids, step: Ids, begins: Small, stops: Small, cell
             stops[row] = _without_copies(cells, np.int64(begins[row]), np.int64(stops[row]), width, entries)
 
 
-@inner
-def _insert_pairs(arena: Ids, runs: Ids, pattern: Int, pairs: Ids, shift: Int) -> None:
+@compiled
+def _insert_pairs(kept: Kept, pattern: Int, pairs: Ids, shift: Int) -> None:
     """A hash of the pairs of rows that the facts' ends are."""
+    arena, runs = kept.arena, kept.runs
     mask = len(pairs) - 1
     pairs[:] = -1
     for chunk in range(runs.shape[0]):
-        at = runs[chunk, pattern, 0]
-        for _ in range(runs[chunk, pattern, 1]):
+        at = runs[chunk, pattern].first
+        for _ in range(runs[chunk, pattern].count):
             pair = (arena[at] << 32) | arena[at + 1]
             at += 2
             slot = hashed(pair, shift)
@@ -241,19 +275,17 @@ def _insert_pairs(arena: Ids, runs: Ids, pattern: Int, pairs: Ids, shift: Int) -
             pairs[slot] = pair
 
 
-@inner
-def lay_out(
-    arena: Ids, runs: Ids, steps: Ids, begins: Small, stops: Small, cells: Ids, pairs: Ids, entries: Ids
-) -> None:
+@compiled
+def lay_out(kept: Kept, steps: Records, layout: Layout, entries: Ids) -> None:
     """The facts of all steps, where `place` said; `entries` is room for a hash of the most that one has."""
     for depth in range(len(steps)):
         step = steps[depth]
-        at, after = step[LISTS], step[LISTS] + step[SIZE]
-        if step[ACCESS] == CLOSE:
-            _insert_pairs(arena, runs, step[PATTERN], pairs[at:after], step[CELLS])
-        elif step[ACCESS] != EACH:
-            own = cells[step[CELLS] :]
-            _lay_out(arena, runs, step, begins[at:after], stops[at:after], own, entries)
+        at, after = step.lists, step.lists + step.size
+        if step.access == CLOSE:
+            _insert_pairs(kept, step.pattern, layout.pairs[at:after], step.cells)
+        elif step.access != EACH:
+            own = layout.cells[step.cells :]
+            _lay_out(kept, step, layout.begins[at:after], layout.stops[at:after], own, entries)
 
 
 @allocating
@@ -266,158 +298,157 @@ def moved(matches: Ids, found: Int, room: Int) -> Ids:
     return larger
 
 
-@inner
-def bind(
-    patterns: Ids,
-    parts: Ids,
-    different: Ids,
-    walked: Flags,
-    held_from: Ids,
-    steps: Ids,
-    sources: Ids,
-    binds: Flags,
-    tests: Ids,
-    tests_from: Ids,
-    bound_at: Ids,
-    variable_at: Ids,
-) -> None:
-    """What each step binds, and what can be compared then.
+@compiled
+def bind(plan: Plan, walked: Flags, held_from: Ids, steps: Records, bindings: Bindings, bound: Bound) -> None:
+    """Find out what each step binds, and which variables can be compared then.
 
-    `binds` are the parts that bind a join variable first. `sources` say where a variable's value is: a node, and where
-    its rows hold it (from where on, cells per row); where the node is -1, the walk puts it down. `tests` are the pairs
-    that must differ, by the step that binds the second of them; those of a step are from `tests_from` on. `bound_at`
-    and `variable_at` are room for a depth per join variable and per variable."""
+    The rows and values of `bound` are room for a depth per join variable and per variable."""
+    patterns, parts, sources = plan.patterns, plan.parts, bindings.sources
+    bound_at, variable_at = bound.rows, bound.values
     bound_at[:] = -1
     for depth in range(len(steps)):
-        pattern = steps[depth, PATTERN]
+        pattern = steps[depth].pattern
         if pattern < 0:
-            bound_at[steps[depth, BY]] = depth
+            bound_at[steps[depth].by] = depth
             continue
-        for part in range(patterns[pattern, PART], patterns[pattern + 1, PART]):
-            node = parts[part, 1]
-            if node < 0:
-                variable_at[parts[part, 2]] = depth
-                sources[parts[part, 2], 0] = -1
-            elif bound_at[node] < 0:
-                bound_at[node], binds[part] = depth, True
+        for number in range(patterns[pattern].part, patterns[pattern + 1].part):
+            part = parts[number]
+            if part.join < 0:
+                variable_at[part.variable] = depth
+                sources[part.variable].node = -1
+            elif bound_at[part.join] < 0:
+                bound_at[part.join], bindings.binds[number] = depth, True
     for pattern in range(len(walked)):
-        first, joins = patterns[pattern, PART], patterns[pattern, JOINS]
-        for part in range(first, first + joins):
-            source = sources[parts[part, 2]]
-            source[0], source[1], source[2] = parts[part, 1], 0, 1
-            variable_at[parts[part, 2]] = bound_at[parts[part, 1]]
+        first, joins, end = patterns[pattern].part, patterns[pattern].joins, patterns[pattern + 1].part
+        for number in range(first, first + joins):
+            source = sources[parts[number].variable]
+            source.node, source.start, source.width = parts[number].join, 0, 1
+            variable_at[parts[number].variable] = bound_at[parts[number].join]
         if joins == 1 and not walked[pattern]:
-            for part in range(first + 1, patterns[pattern + 1, PART]):
-                source = sources[parts[part, 2]]
-                source[0], source[1] = parts[first, 1], held_from[pattern] + part - first - 1
-                source[2] = patterns[pattern + 1, PART] - first - 1
-                variable_at[parts[part, 2]] = bound_at[parts[first, 1]]
+            node = parts[first].join
+            for number in range(first + 1, end):
+                source = sources[parts[number].variable]
+                source.node, source.start = node, held_from[pattern] + number - first - 1
+                source.width = end - first - 1
+                variable_at[parts[number].variable] = bound_at[node]
+    _order_tests(plan.different, variable_at, bindings, len(steps))
+
+
+@compiled
+def _order_tests(different: Ids, variable_at: Ids, bindings: Bindings, depths: Int) -> None:
+    """Put the pairs that must differ where the step comes that binds the second of them."""
     count = 0
-    for depth in range(len(steps)):
-        tests_from[depth] = count
+    for depth in range(depths):
+        bindings.tests_from[depth] = count
         for pair in range(len(different)):
             if max(variable_at[different[pair, 0]], variable_at[different[pair, 1]]) == depth:
-                tests[count, 0], tests[count, 1] = different[pair, 0], different[pair, 1]
+                bindings.tests[count, 0], bindings.tests[count, 1] = different[pair, 0], different[pair, 1]
                 count += 1
-    tests_from[len(steps)] = count
+    bindings.tests_from[depths] = count
 
 
-@inner
-def _value(variable: Int, sources: Ids, values: Ids, held: Ids, bound: Ids) -> Int:
-    node = sources[variable, 0]
-    return values[variable] if node < 0 else held[sources[variable, 1] + bound[node] * sources[variable, 2]]
+@inlined
+def _value(variable: Int, sources: Records, held: Ids, bound: Bound) -> Int:
+    source = sources[variable]
+    return bound.values[variable] if source.node < 0 else held[source.start + bound.rows[source.node] * source.width]
 
 
-@inner
+@inlined
+def _enter(step: Record, parts: Records, layout: Layout, bound: Bound, cursor: Record) -> None:
+    """Set a step's cursor at its first fact."""
+    first, offset = step.first, step.lists
+    if step.access == REACH:
+        number = offset + bound.rows[parts[first + step.by].join] - step.start
+        cursor.next, cursor.last = layout.begins[number], layout.stops[number]
+    elif step.access == SCAN:
+        cursor.list = 0
+        cursor.next, cursor.last = layout.begins[offset], layout.stops[offset]
+    elif step.access == EACH:
+        cursor.next, cursor.last = step.start, step.size
+    else:
+        wanted = (bound.rows[parts[first].join] << 32) | bound.rows[parts[first + 1].join]
+        slot = hashed(wanted, step.cells)
+        while layout.pairs[offset + slot] >= 0 and layout.pairs[offset + slot] != wanted:
+            slot = (slot + 1) & (step.size - 1)
+        cursor.next, cursor.last = 0, layout.pairs[offset + slot] == wanted
+
+
+@inlined
+def _bind_fact(step: Record, parts: Records, cells: Ids, binds: Flags, bound: Bound, at: Int) -> bool:
+    """Bind the rows and leaves of a fact; False when it does not fit those that are bound."""
+    first, ends = step.first, step.ends
+    for end in range(ends):
+        node, row = parts[first + end].join, cells[at + end]
+        if binds[first + end]:
+            bound.rows[node] = row
+        elif bound.rows[node] != row:
+            return False
+    for leaf in range(ends, step.width):
+        bound.values[parts[first + leaf].variable] = cells[at + leaf]
+    return True
+
+
+@inlined
+def _differ(depth: Int, bindings: Bindings, held: Ids, bound: Bound) -> bool:
+    """Whether the pairs that can be compared at a depth differ."""
+    tests, sources = bindings.tests, bindings.sources
+    differ = True
+    for test in range(bindings.tests_from[depth], bindings.tests_from[depth + 1]):
+        left = _value(tests[test, 0], sources, held, bound)
+        differ = differ and left != _value(tests[test, 1], sources, held, bound)
+    return differ
+
+
+@compiled
 def advance(
-    parts: Ids,
-    nodes: Ids,
-    stages: Small,
-    held: Ids,
-    steps: Ids,
-    begins: Small,
-    stops: Small,
-    cells: Ids,
-    pairs: Ids,
-    sources: Ids,
-    binds: Flags,
-    tests: Ids,
-    tests_from: Ids,
-    values: Ids,
-    bound: Ids,
-    cursors: Ids,
-    state: Ids,
+    parts: Records,
+    rows: Rows,
+    steps: Records,
+    layout: Layout,
+    bindings: Bindings,
+    bound: Bound,
     matches: Ids,
     max_matches: Int,
 ) -> Int:
-    """Walk on until all is found, there is no room for the next match, or it is one too many; how many were found.
-
-    Where it has come to is kept: `state` is the depth (-1: done) and the matches, `cursors` have for each step the next
-    fact, where its list ends and, for a scan, the list; `values` and `bound` are leaves and rows bound so far."""
-    depth, found, enters = state[0], state[1], state[1] == 0
+    """Walk on until all is found, there is no room for the next match, or it is one too many; how many were found."""
+    progress = bound.progress[0]
+    depth, found, enters = progress.depth, progress.found, progress.found == 0
     while depth >= 0:
-        step = steps[depth]
-        access, by, first, ends = step[ACCESS], step[BY], step[FIRST], step[ENDS]
-        width, base, offset = step[WIDTH], step[CELLS], step[LISTS]
+        step, own = steps[depth], bound.cursors[depth]
+        access, width, base = step.access, step.width, step.cells
         if enters:
-            if access == REACH:
-                number = offset + bound[parts[first + by, 1]] - step[START]
-                cursors[depth, NEXT], cursors[depth, LAST] = begins[number], stops[number]
-            elif access == SCAN:
-                cursors[depth, LIST] = 0
-                cursors[depth, NEXT], cursors[depth, LAST] = begins[offset], stops[offset]
-            elif access == EACH:
-                cursors[depth, NEXT], cursors[depth, LAST] = step[START], step[SIZE]
-            else:
-                wanted = (bound[parts[first, 1]] << 32) | bound[parts[first + 1, 1]]
-                slot = hashed(wanted, base)
-                while pairs[offset + slot] >= 0 and pairs[offset + slot] != wanted:
-                    slot = (slot + 1) & (step[SIZE] - 1)
-                cursors[depth, NEXT], cursors[depth, LAST] = 0, pairs[offset + slot] == wanted
-        cursor, stop, enters = cursors[depth, NEXT], cursors[depth, LAST], False
+            _enter(step, parts, layout, bound, own)
+        cursor, stop, enters = own.next, own.last, False
         while cursor < stop:
             here = cursor
             cursor += 1
             if access == EACH:
-                if stages[here] < nodes[by, DEGREE]:
+                if rows.stages[here] < rows.nodes[step.by].degree:
                     continue
-                bound[by] = here
-            elif access != CLOSE:
-                at, fits = base + here * width, True
-                for end in range(ends):
-                    node, row = parts[first + end, 1], cells[at + end]
-                    if binds[first + end]:
-                        bound[node] = row
-                    elif bound[node] != row:
-                        fits = False
-                        break
-                if not fits:
-                    continue
-                for leaf in range(ends, width):
-                    values[parts[first + leaf, 2]] = cells[at + leaf]
-            differ = True
-            for test in range(tests_from[depth], tests_from[depth + 1]):
-                left = _value(tests[test, 0], sources, values, held, bound)
-                differ = differ and left != _value(tests[test, 1], sources, values, held, bound)
-            if not differ:
+                bound.rows[step.by] = here
+            elif access != CLOSE and not _bind_fact(
+                step, parts, layout.cells, bindings.binds, bound, base + here * width
+            ):
+                continue
+            if not _differ(depth, bindings, rows.held, bound):
                 continue
             if depth + 1 < len(steps):
                 enters = True
                 break
             if found == len(matches) or found == max_matches:
-                cursors[depth, NEXT], state[0], state[1] = here, depth, found
+                own.next, progress.depth, progress.found = here, depth, found
                 return found + (found == max_matches)
             for variable in range(matches.shape[1]):
-                matches[found, variable] = _value(variable, sources, values, held, bound)
+                matches[found, variable] = _value(variable, bindings.sources, rows.held, bound)
             found += 1
-        cursors[depth, NEXT] = cursor
+        own.next = cursor
         if enters:
             depth += 1
-        elif access == SCAN and cursors[depth, LIST] + 1 < step[SIZE]:
-            cursors[depth, LIST] += 1
-            number = offset + cursors[depth, LIST]
-            cursors[depth, NEXT], cursors[depth, LAST] = begins[number], stops[number]
+        elif access == SCAN and own.list + 1 < step.size:
+            own.list += 1
+            number = step.lists + own.list
+            own.next, own.last = layout.begins[number], layout.stops[number]
         else:
             depth -= 1
-    state[0] = depth
+    progress.depth = depth
     return found

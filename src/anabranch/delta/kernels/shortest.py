@@ -15,22 +15,67 @@ Invariant: levels are found whole or not at all, so whatever is said of a node f
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.cache import cached
-from anabranch.delta.kernels.semijoin_walk import inner
+from anabranch.delta.kernels.compiling import Int, Records, Small, allocating_kernel, compiled, fields, unsigned
 
-Small = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.uint8]
 
 FAR = 1 << 30
 """A limit that no path reaches."""
-REACHED, CUT, LIMIT, FOUND = range(4)  # what a search says of itself
+RESULT = np.dtype(fields("reached is_cut limit found"))
+"""How many nodes were reached, whether the search was cut short, how deep it went, how many are in `found`."""
+
+FIRST, COUNT = range(2)  # columns of the places of arcs
+EDGE, NODE = range(2)  # columns of their pool
+NEAR, FAR_END, BY = range(3)  # columns of arcs that went or came: node, node, edge
 
 
-def _affected(
+class Graph(NamedTuple):
+    """The arcs that leave each node and those that come to it, and the ends of edges."""
+
+    onward: Ids
+    onward_pool: Ids
+    back: Ids
+    back_pool: Ids
+    ends: Ids
+
+
+class Search(NamedTuple):
+    """What is searched for: how far, all nodes or some targets, all shortest paths or one, from which side."""
+
+    nodes: int
+    maximum: int
+    is_open: bool
+    every: bool
+    backwards: bool
+
+
+class Change(NamedTuple):
+    """The change since the search before: flags of the edges that came, and the arcs that went."""
+
+    fresh: Flags
+    gone: Ids
+
+
+class Scratch(NamedTuple):
+    """Room for a search: distances and steps of the one before, and `found`, the nodes whose paths are others now."""
+
+    was: Small
+    stepped: Small
+    marks: Flags
+    changed: Flags
+    queue: Ids
+    found: Ids
+    results: Records
+
+
+@allocating_kernel
+def affected(
     rows: Ids, distances: Small, steps: Small, limits: Ids, gone: Ids, came: Ids, every: bool, flags: Flags
 ) -> None:
     """Flag the rows for which arcs (node, node, edge) that went or came may make a difference."""
@@ -38,7 +83,7 @@ def _affected(
         row = rows[at]
         known = distances[row]
         for arc in range(len(gone)):
-            near, far, edge = gone[arc, 0], gone[arc, 1], gone[arc, 2]
+            near, far, edge = gone[arc, NEAR], gone[arc, FAR_END], gone[arc, BY]
             distance = known[near]
             if distance >= 0 and known[far] == distance + 1 and (every or steps[row, far] == edge):
                 flags[at] = 1
@@ -46,135 +91,141 @@ def _affected(
         if flags[at]:
             continue
         for arc in range(len(came)):
-            distance = known[came[arc, 0]]
+            distance = known[came[arc, NEAR]]
             if 0 <= distance < limits[row]:
-                further = known[came[arc, 1]]
+                further = known[came[arc, FAR_END]]
                 if further < 0 or distance + 1 <= further:
                     flags[at] = 1
                     break
 
 
-def _levels(
-    root: int, known: Small, step: Small, onward: Ids, onward_pool: Ids, maximum: int, wanted: int, marks: Flags,
-    queue: Ids, said: Ids, every: bool,
-) -> None:  # fmt: skip
+@compiled
+def _levels(root: Int, known: Small, step: Small, graph: Graph, search: Search, wanted: Int, scratch: Scratch) -> None:
     """Fill in distances, and with them the first edges by which nodes are reached, level by level, until all wanted
     nodes (fewer than 0: all there are) are found, or the maximum is."""
+    onward, pool = graph.onward, graph.onward_pool
+    queue, marks, result = scratch.queue, scratch.marks, scratch.results[0]
+    stepless = search.every or search.backwards
     known[root] = 0
     queue[0] = root
     head, tail, depth = 0, 1, 0
-    said[CUT], said[LIMIT] = 0, maximum
-    while head < tail and depth < maximum:
+    result.is_cut, result.limit = 0, search.maximum
+    while head < tail and depth < search.maximum:
         if wanted == 0:
-            said[CUT], said[LIMIT] = 1, depth
+            result.is_cut, result.limit = 1, depth
             break
         end = tail
         while head < end:
-            node = queue[head]
+            node = unsigned(queue[head])
             head += 1
-            first = onward[node, 0]
-            for at in range(first, first + onward[node, 1]):
-                other = onward_pool[at, 1]
+            first = unsigned(onward[node, FIRST])
+            for at in range(first, first + unsigned(onward[node, COUNT])):
+                other = unsigned(pool[at, NODE])
                 if known[other] < 0:
                     known[other] = depth + 1
-                    if not every:
-                        step[other] = onward_pool[at, 0]
-                    queue[tail] = other
+                    if not stepless:
+                        step[other] = pool[at, EDGE]
+                    queue[tail] = np.int64(other)
                     tail += 1
                     if wanted > 0 and marks[other]:
                         wanted -= 1
         depth += 1
-    said[REACHED] = tail
+    result.reached = tail
 
 
-levels = inner(_levels)
-
-
-def _first_back(known: Small, step: Small, back: Ids, back_pool: Ids, queue: Ids, reached: int) -> None:
+@compiled
+def _first_back(known: Small, step: Small, graph: Graph, scratch: Scratch) -> None:
     """Of each node's arcs that lead nearer to the root, the first."""
-    for position in range(1, reached):
-        node = queue[position]
-        first = back[node, 0]
-        for at in range(first, first + back[node, 1]):
-            nearer = known[back_pool[at, 1]]
+    for position in range(1, scratch.results[0].reached):
+        node = scratch.queue[position]
+        first = graph.back[node, FIRST]
+        for at in range(first, first + graph.back[node, COUNT]):
+            nearer = known[graph.back_pool[at, NODE]]
             if nearer >= 0 and nearer + 1 == known[node]:
-                step[node] = back_pool[at, 0]
+                step[node] = graph.back_pool[at, EDGE]
                 break
 
 
-first_back = inner(_first_back)
-
-
-def _other_ways(
-    node: int, known: Small, was: Small, back: Ids, back_pool: Ids, fresh: Flags, changed: Flags
-) -> bool:  # fmt: skip
+@compiled
+def _other_ways(node: Int, known: Small, graph: Graph, fresh: Flags, scratch: Scratch) -> bool:
     """Whether the shortest ways to a node that is as far as it was are others than before."""
-    first = back[node, 0]
-    for at in range(first, first + back[node, 1]):
-        edge, nearer = back_pool[at, 0], back_pool[at, 1]
+    was = scratch.was
+    first = graph.back[node, FIRST]
+    for at in range(first, first + graph.back[node, COUNT]):
+        edge, nearer = graph.back_pool[at, EDGE], graph.back_pool[at, NODE]
         is_way = known[nearer] >= 0 and known[nearer] + 1 == known[node]
         was_way = fresh[edge] == 0 and was[nearer] >= 0 and was[nearer] + 1 == was[node]
-        if is_way != was_way or (is_way and changed[nearer]):
+        if is_way != was_way or (is_way and scratch.changed[nearer]):
             return True
     return False
 
 
-other_ways = inner(_other_ways)
-
-
-def _searched(
-    row: int, root: int, nodes: int, distances: Small, steps: Small, onward: Ids, onward_pool: Ids, back: Ids,
-    back_pool: Ids, ends: Ids, fresh: Flags, gone: Ids, maximum: int, is_open: bool, targets: Ids, every: bool,
-    backwards: bool, was: Small, stepped: Small, marks: Flags, changed: Flags, queue: Ids, found: Ids, said: Ids,
-) -> None:  # fmt: skip
-    """Search from a root again. `found` are then the nodes, of the targets or of all, whose paths are others now;
-    `said` is how many nodes were reached, whether the search was cut short, how deep it went, how many are in `found`.
-    `fresh` flags the edges, and `gone` are the arcs, that came and went since the search before."""
-    known, step = distances[row], steps[0 if every else row]
-    for node in range(nodes):
-        was[node] = known[node]
+@compiled
+def _remember(known: Small, step: Small, search: Search, scratch: Scratch) -> None:
+    """Keep what the search before found, and forget it."""
+    for node in range(search.nodes):
+        scratch.was[node] = known[node]
         known[node] = -1
-        changed[node] = 0
-        if not every:
-            stepped[node] = step[node]
+        scratch.changed[node] = 0
+        if not search.every:
+            scratch.stepped[node] = step[node]
+
+
+@compiled
+def _flag_changed(known: Small, step: Small, graph: Graph, search: Search, fresh: Flags, scratch: Scratch) -> None:
+    """Flag the nodes that were reached and whose paths are others now, the nearest first."""
+    changed, ends = scratch.changed, graph.ends
+    for position in range(1, scratch.results[0].reached):
+        node = scratch.queue[position]
+        if changed[node]:
+            continue
+        if scratch.was[node] != known[node]:
+            changed[node] = 1
+        elif search.every:
+            changed[node] = _other_ways(node, known, graph, fresh, scratch)
+        else:
+            edge = step[node]
+            before = ends[edge, 0] if ends[edge, 1] == node else ends[edge, 1]
+            changed[node] = edge != scratch.stepped[node] or changed[before] != 0
+
+
+@allocating_kernel
+def searched(
+    root: int,
+    known: Small,
+    step: Small,
+    graph: Graph,
+    search: Search,
+    change: Change,
+    targets: Ids,
+    scratch: Scratch,
+) -> None:
+    """Search from a root again, whose distances and steps are `known` and `step`."""
+    fresh, gone = change.fresh, change.gone
+    was, changed, marks = scratch.was, scratch.changed, scratch.marks
+    _remember(known, step, search, scratch)
     wanted = -1
-    if not is_open:
+    if not search.is_open:
         wanted = 0
         for at in range(targets.size):
             if targets[at] != root:
                 marks[targets[at]] = 1
                 wanted += 1
-    levels(root, known, step, onward, onward_pool, maximum, wanted, marks, queue, said, every or backwards)
-    reached = said[REACHED]
+    _levels(root, known, step, graph, search, wanted, scratch)
     for at in range(targets.size):
         marks[targets[at]] = 0
-    if backwards and not every:
-        first_back(known, step, back, back_pool, queue, reached)
-    if every:
+    if search.backwards and not search.every:
+        _first_back(known, step, graph, scratch)
+    if search.every:
         for arc in range(len(gone)):
-            near, far = gone[arc, 0], gone[arc, 1]
+            near, far = gone[arc, NEAR], gone[arc, FAR_END]
             if was[near] >= 0 and was[near] + 1 == was[far]:
                 changed[far] = 1
-    for position in range(1, reached):
-        node = queue[position]
-        if changed[node]:
-            continue
-        if was[node] != known[node]:
-            changed[node] = 1
-        elif every:
-            changed[node] = other_ways(node, known, was, back, back_pool, fresh, changed)
-        else:
-            edge = step[node]
-            before = ends[edge, 0] if ends[edge, 1] == node else ends[edge, 1]
-            changed[node] = edge != stepped[node] or changed[before] != 0
+    _flag_changed(known, step, graph, search, fresh, scratch)
     count = 0
-    for at in range(nodes if is_open else targets.size):
-        node = at if is_open else targets[at]
+    for at in range(search.nodes if search.is_open else targets.size):
+        node = at if search.is_open else targets[at]
         if node != root and (changed[node] if known[node] >= 0 else was[node] >= 0):
-            found[count] = node
+            scratch.found[count] = node
             count += 1
-    said[FOUND] = count
-
-
-affected = cached(_affected, error_model="numpy")
-searched = cached(_searched, error_model="numpy")
+    scratch.results[0].found = count

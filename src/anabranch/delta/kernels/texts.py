@@ -1,11 +1,8 @@
 """A hash table from texts to ids, many at a time: texts are compared byte by byte, never by their hash alone.
 
-`data` holds texts of one form in UTF-8, from `starts` to `stops`. A text that is new is copied behind the others in
-`store`. Open addressing with linear probing; a slot of `table` is four int64: the hash, where the text begins in the
-store, its length and form, and its id plus 1; 0 is an empty slot. `spots` has, two by two for each id, where the text
-begins and its length and form, or -1.
-
-`state` says how many bytes of the store and how many slots are taken, and the next new id.
+TEXTS are many of one form in UTF-8. A text that is new is copied behind the others in the store. Open addressing with
+linear probing; a SLOT has the hash, where the text begins in the store, its length and form, and its id plus 1; 0 is an
+empty slot. A SPOT has, by id, where the text begins (-1: there is none) and its length and form.
 
 Invariant: a text of a form is in the table once. Which id it has depends on the order of what came, not on its hash.
 """
@@ -13,7 +10,7 @@ Invariant: a text of a form is in the table once. Which id it has depends on the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +19,17 @@ from numba import types
 from numba.extending import intrinsic
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.log_store import inlined, kernel, prefetch
+from anabranch.delta.kernels.compiling import Int, Records, fields, inlined, kernel, prefetch, unsigned
 
 Bytes = npt.NDArray[np.uint8]
 
-FILLED, TAKEN, NEXT = range(3)
-STATE_SIZE = 3
-SLOT = 4  # words
+STATE = np.dtype(fields("filled taken next_id"))  # bytes of the store, slots, and the next new id
+SLOT = np.dtype(fields("hash place extent held"))
+SPOT = np.dtype(fields("place extent"))
 LENGTH_BITS = 40
 PADDING = 8  # bytes behind `data` that may be read
 
+_ONE = np.uint64(1)
 _FAR, _NEAR = 24, 8  # texts to look ahead: for the slot, and for the bytes that it names
 
 
@@ -46,12 +44,29 @@ def _word(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, index), code
 
 
-_prefetch_byte = cast(Callable[[Bytes, int], None], prefetch)
 _word_at = cast(Callable[[Bytes, int], Any], intrinsic(_word))
 
 
+class Texts(NamedTuple):
+    """Where texts start and stop in `data`, which has PADDING bytes more, and their hashes."""
+
+    data: Bytes
+    starts: Ids
+    stops: Ids
+    hashes: Ids
+
+
+class Table(NamedTuple):
+    """The slots, the bytes of all texts, the spots, and the one state."""
+
+    slots: Records
+    store: Bytes
+    spots: Records
+    states: Records
+
+
 @inlined
-def _hash(data: Bytes, first: int, stop: int, seed: int) -> int:
+def _hash(data: Bytes, first: Int, stop: Int, seed: Int) -> Int:
     mixed = np.uint64(seed) ^ np.uint64(stop - first)
     place = first
     while place + 8 <= stop:
@@ -63,108 +78,105 @@ def _hash(data: Bytes, first: int, stop: int, seed: int) -> int:
         mixed = (mixed ^ rest) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(32)
     mixed = mixed * np.uint64(0x94D049BB133111EB)
-    return int(np.int64(mixed ^ (mixed >> np.uint64(31))))
+    return np.int64(mixed ^ (mixed >> np.uint64(31)))
 
 
 @kernel
-def hashes(data: Bytes, starts: Ids, stops: Ids, seed: int, found: Ids) -> None:
-    """Of each text the hash. `data` has PADDING bytes more than texts."""
-    for at in range(found.size):
-        found[at] = _hash(data, starts[at], stops[at], seed)
+def fill_hashes(texts: Texts, seed: Int) -> None:
+    """Write the hash of each text."""
+    for at in range(texts.hashes.size):
+        texts.hashes[at] = _hash(texts.data, texts.starts[at], texts.stops[at], seed)
 
 
 @inlined
-def _same(data: Bytes, first: int, store: Bytes, place: int, length: int) -> bool:
+def _same(data: Bytes, first: Int, store: Bytes, place: Int, length: Int) -> bool:
     done = 0
     while done + 8 <= length:
         if _word_at(data, first + done) != _word_at(store, place + done):
             return False
         done += 8
     while done < length:
-        if data[first + done] != store[place + done]:
+        if data[unsigned(first + done)] != store[unsigned(place + done)]:
             return False
         done += 1
     return True
 
 
 @inlined
-def _slot(data: Bytes, first: int, length: int, form: int, hashed: int, table: Ids, store: Bytes) -> int:
+def _home(slots: Records, hashed: Int) -> Int:
+    """The slot where a text of this hash would like to be."""
+    return unsigned(hashed) & unsigned(slots.size - 1)
+
+
+@inlined
+def _slot(texts: Texts, at: Int, form: Int, table: Table) -> Int:
     """Where in the table a text is, or the empty slot where it would be."""
-    mask = table.size - 1
-    place = (hashed * SLOT) & mask
-    said = (form << LENGTH_BITS) | length
-    while table[place + 3] != 0:
-        if table[place] == hashed and table[place + 2] == said and _same(data, first, store, table[place + 1], length):
+    slots, hashed, first = table.slots, texts.hashes[at], texts.starts[at]
+    length = texts.stops[at] - first
+    extent = (form << LENGTH_BITS) | length
+    place = _home(slots, hashed)
+    while slots[place].held != 0:
+        slot = slots[place]
+        alike = slot.hash == hashed and slot.extent == extent
+        if alike and _same(texts.data, first, table.store, slot.place, length):
             break
-        place = (place + SLOT) & mask
+        place = (place + _ONE) & unsigned(slots.size - 1)
     return place
 
 
 @kernel
-def find(data: Bytes, starts: Ids, stops: Ids, hashed: Ids, form: int, table: Ids, store: Bytes, ids: Ids) -> None:
+def find(texts: Texts, form: Int, table: Table, ids: Ids) -> None:
     """The ids of texts, -1 for those that have none."""
     for at in range(ids.size):
-        first = starts[at]
-        ids[at] = table[_slot(data, first, stops[at] - first, form, hashed[at], table, store) + 3] - 1
+        ids[at] = table.slots[_slot(texts, at, form, table)].held - 1
 
 
 @kernel
-def add(
-    data: Bytes,
-    starts: Ids,
-    stops: Ids,
-    hashed: Ids,
-    form: int,
-    given: int,
-    table: Ids,
-    store: Bytes,
-    spots: Ids,
-    state: Ids,
-    ids: Ids,
-) -> None:
+def add(texts: Texts, form: Int, given: Int, table: Table, ids: Ids) -> None:
     """The ids of texts, new ones where they have none: those in `ids`, if they are `given`, else the next. There is
-    room for all of them, in the table, the store and the spots."""
-    mask = table.size - 1
+    room for all of them, in the slots, the store and the spots."""
+    slots, store, state, hashes = table.slots, table.store, table.states[0], texts.hashes
     for at in range(ids.size):
         if at + _FAR < ids.size:
-            prefetch(table, (hashed[at + _FAR] * SLOT) & mask)
+            prefetch(slots, _home(slots, hashes[unsigned(at + _FAR)]))
         if at + _NEAR < ids.size:
-            home = (hashed[at + _NEAR] * SLOT) & mask
-            if table[home] == hashed[at + _NEAR]:
-                _prefetch_byte(store, table[home + 1])
-        first = starts[at]
-        length = stops[at] - first
-        place = _slot(data, first, length, form, hashed[at], table, store)
-        if table[place + 3] == 0:
+            hashed = hashes[unsigned(at + _NEAR)]
+            home = slots[_home(slots, hashed)]
+            if home.hash == hashed:
+                prefetch(store, home.place)
+        slot = slots[_slot(texts, at, form, table)]
+        if slot.held == 0:
             if given == 0:
-                ids[at] = state[NEXT]
-                state[NEXT] += 1
-            filled = state[FILLED]
+                ids[at] = state.next_id
+                state.next_id += 1
+            first, filled = texts.starts[at], state.filled
+            length = texts.stops[at] - first
             for byte in range(length):
-                store[filled + byte] = data[first + byte]
-            state[FILLED] = filled + length
-            state[TAKEN] += 1
-            said = (form << LENGTH_BITS) | length
-            table[place], table[place + 1], table[place + 2], table[place + 3] = hashed[at], filled, said, ids[at] + 1
-            spots[2 * ids[at]], spots[2 * ids[at] + 1] = filled, said
+                store[unsigned(filled + byte)] = texts.data[unsigned(first + byte)]
+            state.filled = filled + length
+            state.taken += 1
+            extent = (form << LENGTH_BITS) | length
+            slot.hash, slot.place, slot.extent, slot.held = hashes[at], filled, extent, ids[at] + 1
+            spot = table.spots[unsigned(ids[at])]
+            spot.place, spot.extent = filled, extent
         else:
-            ids[at] = table[place + 3] - 1
+            ids[at] = slot.held - 1
 
 
 @kernel
-def plant(old: Ids, table: Ids) -> None:
+def plant(old: Records, slots: Records) -> None:
     """Put all that is in one table into an empty one."""
-    mask = table.size - 1
-    for slot in range(0, old.size, SLOT):
-        ahead = slot + _FAR * SLOT
-        if ahead < old.size and old[ahead + 3] != 0:
-            prefetch(table, (old[ahead] * SLOT) & mask)
-        if old[slot + 3] != 0:
-            place = (old[slot] * SLOT) & mask
-            while table[place + 3] != 0:
-                place = (place + SLOT) & mask
-            for word in range(SLOT):
-                table[place + word] = old[slot + word]
+    for number in range(old.size):
+        ahead = number + _FAR
+        if ahead < old.size and old[unsigned(ahead)].held != 0:
+            prefetch(slots, _home(slots, old[unsigned(ahead)].hash))
+        slot = old[number]
+        if slot.held != 0:
+            place = _home(slots, slot.hash)
+            while slots[place].held != 0:
+                place = (place + _ONE) & unsigned(slots.size - 1)
+            new = slots[place]
+            new.hash, new.place, new.extent, new.held = slot.hash, slot.place, slot.extent, slot.held
 
 
 SCHEME, HOST, REST = 1, 2, 4  # what a byte may be part of
@@ -189,7 +201,7 @@ def byte_classes() -> Bytes:
 
 @inlined
 def _ahead(data: Bytes, place: int, stop: int, classes: Bytes, kind: int) -> int:
-    while place < stop and classes[data[place]] & kind:
+    while place < stop and classes[data[unsigned(place)]] & kind:
         place += 1
     return place
 

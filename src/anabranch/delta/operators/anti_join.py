@@ -27,7 +27,7 @@ class AntiJoin(DeltaOperator):
         self.width = left_width
         self._picks = [right for _, right, _ in shared]
         inner = [(left, place, certain) for place, (left, _, certain) in enumerate(shared)]
-        pairs = Pairs(left_width, len(inner), inner, lenient=True, overlap=True, joins=False)
+        pairs = Pairs(left_width, len(inner), inner, lenient=True, minus=True)
         self._loners = Loners(pairs, wants_joined=False)
 
     def apply(self, *inputs: Batch) -> Batch:

@@ -64,7 +64,7 @@ class Side(NamedTuple):
 
 
 class Pairs:
-    """`overlap` asks for a shared column that is bound on both sides (MINUS); `joins`: whether joined rows are made."""
+    """Pairs of rows of two sides. `minus` asks for a shared column that is bound on both sides, not for joined rows."""
 
     def __init__(
         self,
@@ -76,8 +76,7 @@ class Pairs:
         same: SameAs | None = None,
         combine: Combine | None = None,
         condition: RowTest | None = None,
-        overlap: bool = False,
-        joins: bool = True,
+        minus: bool = False,
     ) -> None:
         columns = [Shared(*one) for one in shared]
         keys = [one for one in columns if one.certain or not lenient]
@@ -85,9 +84,9 @@ class Pairs:
         self._combine = combine
         self._condition = condition
         self._unsure = [one for one in columns if lenient and not one.certain]
-        self._overlap = overlap and not keys
+        self._overlap = minus and not keys
         self._strict = not lenient
-        self._joins = joins
+        self._joins = not minus
         self._keys = keys
         taken = {one.right for one in columns}
         self._added = [column for column in range(right_width) if column not in taken]

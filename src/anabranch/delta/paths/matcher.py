@@ -16,12 +16,15 @@ their ticks differ + nodes that are due). Nothing is searched for again when fac
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 from anabranch.delta.connectivity.vertices import Vertices
 from anabranch.delta.kernels import paths
 from anabranch.delta.kernels import paths_store as st
+from anabranch.delta.kernels.compiling import Records, cells
 from anabranch.delta.operators.base import Size
 from anabranch.delta.paths.automaton import Automaton
 from anabranch.delta.patterns import BudgetExceeded
@@ -67,23 +70,32 @@ class PathMatcher:
         self._arrived = 0
         self._left = 0
         self._broken = False
-        self._desk = np.zeros(st.DESK_SIZE, np.int64)
-        self._desk[st.LIMIT] = _UNLIMITED if max_nodes is None else max_nodes
-        self._desk[st.MOST_SEEDS] = _MOST_SEEDS
-        self._desk[st.SOURCE] = -1
-        self._nodes = np.zeros(_LEAST * st.NODE_SIZE, np.int64)
-        self._edges = np.zeros(_LEAST * st.EDGE_SIZE, np.int64)
-        self._pool = np.zeros(4 * _LEAST, np.int64)
-        self._edge_slots = np.zeros(0, np.int64)
-        self._plant_edges()
-        self._log = np.zeros(_LEAST * st.LOG_SIZE, np.int64)
+        self._states = np.zeros(1, st.STATE)
+        self._state = cells(self._states)
+        self._state.nodes_used, self._state.edges_used = self._state.nodes["used"], self._state.edges["used"]
+        self._state.limit[0] = _UNLIMITED if max_nodes is None else max_nodes
+        self._state.most_seeds[0] = _MOST_SEEDS
+        self._state.source[0] = -1
+        self._nodes = np.zeros(_LEAST, st.ITEM)
+        self._edges = np.zeros(_LEAST, st.ITEM)
         self._rows = np.zeros(0, np.int64)
-        self._at = np.zeros(0, np.int64)
-        self._trees = np.zeros(0, np.int64)
-        self._seeds = np.zeros(_LEAST * st.SEED_SIZE, np.int64)
+        self._pool = np.zeros(2 * _LEAST, st.SLOT)
+        self._plant_edges()
+        self._log = np.zeros(_LEAST, st.ENTRY)
+        self._places = np.zeros(0, np.int64)
+        self._trees = np.zeros(0, st.TREE)
+        self._seeds = np.zeros(_LEAST, st.SEED)
         self._heap = np.zeros(_LEAST, np.int64)
         self._stack = np.zeros(_LEAST, np.int64)
-        self._out = np.zeros(_LEAST * st.OUT_SIZE, np.int64)
+        self._out = np.zeros(_LEAST, st.TOLD)
+
+    # Made for each call of a kernel, since making room replaces arrays.
+
+    def _forest(self) -> st.Forest:
+        return st.Forest(self._states, self._nodes, self._trees, self._pool, self._log, self._places, self._out)
+
+    def _edge_tables(self) -> st.Edges:
+        return st.Edges(self._edges, self._edge_slots, self._rows)
 
     # --- changes ---
 
@@ -103,9 +115,8 @@ class PathMatcher:
 
     def _is_due(self) -> bool:
         """Whether an arrival that fits has left."""
-        tail, places = int(self._desk[st.TAIL]), len(self._log) // st.LOG_SIZE
-        entry = (tail & (places - 1)) * st.LOG_SIZE
-        return bool(tail < self._desk[st.END] and self._log[entry + st.NUMBER] < self._left)
+        tail = int(self._state.tail[0])
+        return bool(tail < self._state.end[0] and self._log[tail & (len(self._log) - 1)]["number"] < self._left)
 
     def lay(self, facts: Ids) -> Batch:
         """Facts come that never leave."""
@@ -115,31 +126,29 @@ class PathMatcher:
     def pairs(self) -> Ids:
         """All pairs that are joined now, one row each."""
         self._check_sound()
-        out = np.empty(2 * int(self._desk[st.NODES]), np.int64)
-        count = st.list_pairs(self._desk, self._plan, self._nodes, self._pool, self._trees, out)
+        out = np.empty(2 * self._nodes_used, np.int64)
+        count = st.list_pairs(self._forest(), self._plan, out)
         found = self._vertices.ids[out[: 2 * count]].reshape(count, 2)
         return np.concatenate((found[self._moves(found)], self._at_rest())) if self._told_still else found
 
     def _run(self, edges: tuple[Ids, Ids, Ids, Ids], lasts: bool) -> Batch:
         begins, symbols, ends, numbers = edges
-        arrivals = np.empty((len(begins), 3), np.int64)
+        arrivals = np.zeros((len(begins), st.ARRIVAL.itemsize // 8), np.int64)
         both = self._vertices.numbers_of(np.concatenate((begins, ends)))
         arrivals[:, 0] = both[: len(begins)] * self._automaton.symbol_count + symbols
         arrivals[:, 1], arrivals[:, 2] = both[len(begins) :], numbers
+        records = arrivals.reshape(-1).view(st.ARRIVAL)
         self._reach_vertices()
         self._rebase()
-        desk = self._desk
-        desk[st.NEXT] = desk[st.OUT] = 0
-        desk[st.LASTS], desk[st.LEFT] = int(lasts), self._left
+        state = self._state
+        state.next[0] = state.told[0] = 0
+        state.lasts[0], state.left[0] = lasts, self._left
         self._broken = True
         code = st.PAUSED
         while code != st.DONE:
             self._make_room(code)
-            # Each array anew, since making room replaces them.
-            code = paths.run_slide(
-                desk, self._plan, self._nodes, self._pool, self._trees, self._edges, self._edge_slots, self._log,
-                self._rows, self._at, self._seeds, self._heap, self._stack, self._out, arrivals.reshape(-1),
-            )  # fmt: skip
+            work = st.Work(self._seeds, self._heap, self._stack)
+            code = int(paths.run_slide(self._forest(), self._edge_tables(), self._plan, work, records))
         self._check_limits()
         batch = self._told()
         self._shrink()
@@ -147,9 +156,8 @@ class PathMatcher:
         return batch
 
     def _told(self) -> Batch:
-        told = int(self._desk[st.OUT])
-        out = self._out[: told * st.OUT_SIZE].reshape(told, st.OUT_SIZE)
-        batch = Batch(np.ascontiguousarray(self._vertices.ids[out[:, :2]]), out[:, 2].copy())
+        told = self._out.view(np.int64).reshape(-1, st.TOLD.itemsize // 8)[: self._state.told[0]]
+        batch = Batch(np.ascontiguousarray(self._vertices.ids[told[:, :2]]), told[:, 2].copy())
         if self._still is None:
             return batch
         batch = batch.kept(self._moves(batch.rows))
@@ -170,11 +178,15 @@ class PathMatcher:
 
     def size(self) -> Size:
         """How many nodes all trees have, and the bytes of all arrays."""
-        return Size(int(self._desk[st.NODES]), self._bytes())
+        return Size(self._nodes_used, self._bytes())
+
+    @property
+    def _nodes_used(self) -> int:
+        return int(self._state.nodes_used[0])
 
     @property
     def edges(self) -> int:
-        return int(self._desk[st.EDGES])
+        return int(self._state.edges_used[0])
 
     @property
     def vertices(self) -> int:
@@ -182,7 +194,7 @@ class PathMatcher:
 
     def _bytes(self) -> int:
         state = self._nodes.nbytes + self._edges.nbytes + self._pool.nbytes + self._edge_slots.nbytes
-        state += self._log.nbytes + self._rows.nbytes + self._at.nbytes + self._trees.nbytes
+        state += self._log.nbytes + self._rows.nbytes + self._places.nbytes + self._trees.nbytes
         work = self._seeds.nbytes + self._heap.nbytes + self._stack.nbytes + self._out.nbytes
         return state + work + self._vertices.size().bytes
 
@@ -191,8 +203,8 @@ class PathMatcher:
             raise InternalError("a matcher that exceeded its budget, or was interrupted, cannot go on")
 
     def _check_limits(self) -> None:
-        if self._desk[st.NODES] > self._desk[st.LIMIT]:
-            raise BudgetExceeded("matches", int(self._desk[st.LIMIT]))
+        if self._nodes_used > self._state.limit[0]:
+            raise BudgetExceeded("matches", int(self._state.limit[0]))
         if self._max_bytes is not None and self._bytes() > self._max_bytes:
             raise BudgetExceeded("bytes", self._max_bytes)
 
@@ -202,7 +214,7 @@ class PathMatcher:
         """Do what a kernel asks for before it is called again."""
         match code:
             case st.TOO_MANY:
-                raise BudgetExceeded("matches", int(self._desk[st.LIMIT]))
+                raise BudgetExceeded("matches", int(self._state.limit[0]))
             case st.NODES_FULL:
                 self._nodes = _grown(self._nodes)
             case st.POOL_FULL:
@@ -211,7 +223,7 @@ class PathMatcher:
                 self._edges = _grown(self._edges)
                 self._plant_edges()
             case st.LOG_FULL:
-                self._resize_log(2 * (len(self._log) // st.LOG_SIZE))
+                self._resize_log(2 * len(self._log))
             case st.SEEDS_FULL:
                 self._seeds = _grown(self._seeds)
             case st.HEAP_FULL:
@@ -222,7 +234,7 @@ class PathMatcher:
                 self._out = _grown(self._out)
         if self._max_bytes is not None:
             self._check_limits()
-        self._desk[st.FUEL] = _FUEL
+        self._state.fuel[0] = _FUEL
 
     def _reach_vertices(self) -> None:
         """Lists begin at every vertex that has a number."""
@@ -234,72 +246,68 @@ class PathMatcher:
 
     @property
     def _room_for_vertices(self) -> int:
-        return len(self._trees) // st.TREE_SIZE
+        return len(self._trees)
 
     def _resize_vertices(self, capacity: int) -> None:
-        self._trees = _with_length(self._trees, capacity * st.TREE_SIZE)
+        self._trees = _with_length(self._trees, capacity)
         self._rows = _with_length(self._rows, capacity * self._automaton.symbol_count)
-        self._at = _with_length(self._at, capacity * self._automaton.states)
+        self._places = _with_length(self._places, capacity * self._automaton.states)
 
     def _plant_edges(self) -> None:
-        slots = _power_of_two(len(self._edges) // st.EDGE_SIZE * 3 // 2)
-        self._edge_slots = np.zeros(2 * slots, np.int64)
-        self._desk[st.EDGE_BITS] = slots.bit_length() - 1
-        st.plant_edges(self._desk, self._edges, self._edge_slots)
+        slots = _power_of_two(len(self._edges) * 3 // 2)
+        self._edge_slots = np.zeros(slots, st.SLOT)
+        self._state.edge_bits[0] = slots.bit_length() - 1
+        st.plant_edges(self._states, self._edge_tables())
 
     def _rebase(self) -> None:
         """Nodes are found with their ticks counted from an origin, in few bits: it must follow."""
-        desk = self._desk
-        if desk[st.END] - desk[st.ORIGIN] >= _REBASED_FROM:
-            desk[st.ORIGIN] = desk[st.TAIL]
-            st.rate_nodes(desk, self._nodes, self._pool, self._trees)
-            if desk[st.END] - desk[st.ORIGIN] >= _REBASED_FROM:
+        state = self._state
+        if state.end[0] - state.origin[0] >= _REBASED_FROM:
+            state.origin[0] = state.tail[0]
+            st.rate_nodes(self._forest())
+            if state.end[0] - state.origin[0] >= _REBASED_FROM:
                 raise InternalError(f"more than {_REBASED_FROM:,} arrivals in one window")
 
     def _resize_log(self, capacity: int) -> None:
         """Positions stay, places change: the place of a position is its remainder."""
-        before = len(self._log) // st.LOG_SIZE
-        positions = np.arange(self._desk[st.TAIL], self._desk[st.END])
-        log = np.zeros((capacity, st.LOG_SIZE), np.int64)
-        log[positions & (capacity - 1)] = self._log.reshape(-1, st.LOG_SIZE)[positions & (before - 1)]
-        self._log = log.reshape(-1)
+        positions = np.arange(self._state.tail[0], self._state.end[0])
+        log = np.zeros(capacity, st.ENTRY)
+        log[positions & (capacity - 1)] = self._log[positions & (len(self._log) - 1)]
+        self._log = log
 
     def _shrink(self) -> None:
         """Between slides: give back what less than an eighth part is used of."""
-        desk = self._desk
-        used, capacity = int(desk[st.NODES]), len(self._nodes) // st.NODE_SIZE
-        if capacity > _ENOUGH and used * _SPARE < capacity:
-            packed = np.zeros(max(_LEAST, 2 * used) * st.NODE_SIZE, np.int64)
-            st.pack_nodes(desk, self._nodes, packed, self._at, self._log)
+        used = self._nodes_used
+        if _is_spare(self._nodes, used):
+            packed = np.zeros(max(_LEAST, 2 * used), st.ITEM)
+            st.pack_nodes(self._forest(), packed)
             self._nodes = packed
-            st.rate_nodes(desk, packed, self._pool, self._trees)
-        used = int(desk[st.POOL_USED])
-        if len(self._pool) > 4 * _ENOUGH and used * _SPARE < len(self._pool):
-            packed = np.zeros(max(_LEAST, 2 * used), np.int64)
-            st.move_tables(desk, self._pool, packed, self._trees)
+            st.rate_nodes(self._forest())
+        used = int(self._state.pool_used[0])
+        if _is_spare(self._pool, used):
+            packed = np.zeros(max(_LEAST, 2 * used), st.SLOT)
+            st.move_tables(self._forest(), packed)
             self._pool = packed
-        used, capacity = int(desk[st.EDGES]), len(self._edges) // st.EDGE_SIZE
-        if capacity > _ENOUGH and used * _SPARE < capacity:
-            packed = np.zeros(max(_LEAST, 2 * used) * st.EDGE_SIZE, np.int64)
-            st.pack_edges(desk, self._edges, packed, self._rows, self._log)
+        if _is_spare(self._edges, self.edges):
+            packed = np.zeros(max(_LEAST, 2 * self.edges), st.ITEM)
+            st.pack_edges(self._states, self._edge_tables(), packed, self._log)
             self._edges = packed
             self._plant_edges()
-        used, capacity = int(desk[st.END] - desk[st.TAIL]), len(self._log) // st.LOG_SIZE
-        if capacity > _ENOUGH and used * _SPARE < capacity:
+        used = int(self._state.end[0] - self._state.tail[0])
+        if _is_spare(self._log, used):
             self._resize_log(_power_of_two(2 * used))
-        used = int(desk[st.OUT]) * st.OUT_SIZE
-        self._out = _shrunk(self._out, used)
+        self._out = _shrunk(self._out, int(self._state.told[0]))
         # Work in hand is about nodes: it never takes much more than they do.
-        used = int(desk[st.NODES])
+        used = self._nodes_used
         self._seeds, self._heap, self._stack = (_shrunk(one, used) for one in (self._seeds, self._heap, self._stack))
         self._sweep()
 
     def _sweep(self) -> None:
         """Take back the numbers of vertices without edges, once they are most: nodes stand at ends of edges alone."""
-        edges = int(self._desk[st.EDGES])
+        edges = self.edges
         if len(self._vertices) <= (max(_SWEPT_FROM, 4 * edges) if edges else len(set(self._ends))):
             return
-        keys = self._edges.reshape(-1, st.EDGE_SIZE)[: self._desk[st.EDGE_END], st.KEY]
+        keys = self._edges["key"][: self._states["edges"]["end"][0]]
         keys = keys[keys >= 0]
         in_use = np.zeros(self._vertices.count, np.bool_)
         in_use[(keys >> 32) // self._automaton.symbol_count] = True
@@ -347,49 +355,47 @@ class _Fits:
         return begins[order], found[order], ends[order], of[order]
 
 
-def _plan(automaton: Automaton, only: int, target: int, loops: bool) -> Ids:
+def _plan(automaton: Automaton, only: int, target: int, loops: bool) -> st.Plan:
     """The automaton as the kernels read it."""
-    plan = [0] * st.PLAN_SIZE
-    plan[st.STATES], plan[st.SYMBOLS] = automaton.states, automaton.symbol_count
-    plan[st.ONLY], plan[st.TARGET], plan[st.LOOPS] = only, target, int(loops)
+    headers = np.array([(automaton.states, automaton.symbol_count, only, target, loops)], st.PLAN)
     firsts = {symbol for state, symbol, _ in automaton.moves if state == 0}
-    lists = {
-        st.ACCEPTING: [int(state in automaton.accepting) for state in range(automaton.states)],
-        st.ACCEPTED: [len(automaton.accepting), *sorted(automaton.accepting)],
-        st.FIRSTS: [int(symbol in firsts) for symbol in range(automaton.symbol_count)],
-        st.BY_STATE: _grouped([(state, symbol, to) for state, symbol, to in automaton.moves], automaton.states),
-        st.BY_SYMBOL: _grouped([(symbol, state, to) for state, symbol, to in automaton.moves], automaton.symbol_count),
-    }
-    for word, items in lists.items():
-        plan[word] = len(plan)
-        plan += items
-    return np.array(plan, np.int64)
+    by_state = sorted((state, symbol, to) for state, symbol, to in automaton.moves)
+    by_symbol = sorted((symbol, state, to) for state, symbol, to in automaton.moves)
+    accepting = np.array(sorted(automaton.accepting), np.int64)
+    return st.Plan(
+        headers,
+        *_grouped(by_state, automaton.states, automaton.accepting),
+        *_grouped(by_symbol, automaton.symbol_count, firsts),
+        accepting,
+    )
 
 
-def _grouped(items: list[tuple[int, int, int]], groups: int) -> list[int]:
-    """Where each group's pairs begin, one more for where the last ends, and the pairs of all groups."""
-    items = sorted(items)
-    starts = [sum(group < one for group, _, _ in items) for one in range(groups + 1)]
-    return [*starts, *(part for _, one, other in items for part in (one, other))]
+def _grouped(moves: list[tuple[int, int, int]], groups: int, marked: Container[int]) -> tuple[Records, Records]:
+    """Where each group's moves begin and end, and the moves of all groups."""
+    starts = [sum(group < one for group, _, _ in moves) for one in range(groups + 1)]
+    spans = [(starts[one], starts[one + 1], one in marked) for one in range(groups)]
+    return np.array(spans, st.MOVES), np.array([(by, to) for _, by, to in moves], st.MOVE)
 
 
-def _grown(array: Ids) -> Ids:
-    """Half as much again, in whole records of any kind."""
-    return _with_length(array, (len(array) // 8 + 1) * 12)
+def _grown(array: Records) -> Records:
+    """Half as much again."""
+    return _with_length(array, len(array) * 3 // 2)
 
 
-def _with_length(array: Ids, length: int) -> Ids:
-    changed = np.zeros(length, np.int64)
+def _with_length(array: Records, length: int) -> Records:
+    changed = np.zeros(length, array.dtype)
     kept = min(length, len(array))
     changed[:kept] = array[:kept]
     return changed
 
 
-def _shrunk(array: Ids, used: int) -> Ids:
+def _is_spare(array: Records, used: int) -> bool:
+    return len(array) > _ENOUGH and used * _SPARE < len(array)
+
+
+def _shrunk(array: Records, used: int) -> Records:
     """Room for work, which is empty now: less of it when what is used is an eighth part."""
-    if len(array) <= _ENOUGH * st.OUT_SIZE or used * _SPARE >= len(array):
-        return array
-    return np.zeros(_LEAST * st.OUT_SIZE, np.int64)
+    return np.zeros(_LEAST, array.dtype) if _is_spare(array, used) else array
 
 
 def _power_of_two(least: int) -> int:

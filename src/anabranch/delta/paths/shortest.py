@@ -168,8 +168,11 @@ class ShortestPaths:
         self._pending = []
         due.update({root: None for root, node in asked if root in self._cut and self.distance(root, node) < 0})
         found: dict[Pair, None] = {}
+        onward, back = self._onward, self._back
+        graph = kernel.Graph(onward.places, onward.pool, back.places, back.pool, self._ends)
+        change = kernel.Change(self._fresh, gone)
         for root in due:
-            found.update(dict.fromkeys((root, self._names[node]) for node in self._search(root, gone)))
+            found.update(dict.fromkeys((root, self._names[node]) for node in self._search(root, graph, change)))
         found.update({pair: None for pair in asked if self.distance(*pair) > 0})
         self._fresh[laid] = 0
         self._sweep(lifted, left)
@@ -191,22 +194,19 @@ class ShortestPaths:
                 yield from self._cut
             yield from (root for root in self._wanted_of.get(name, ()) if root in self._cut)
 
-    def _search(self, root: Name, gone: Ids) -> list[int]:
+    def _search(self, root: Name, graph: kernel.Graph, change: kernel.Change) -> list[int]:
         """Search from a root again; the nodes whose paths are others now."""
         self.searches += 1
-        row, said = self._rows[root], self._said
-        kernel.searched(
-            row, self._nodes[root], len(self._names), self._distances, self._steps, self._onward.places,
-            self._onward.pool, self._back.places, self._back.pool, self._ends, self._fresh, gone, self._maximum,
-            self._is_open, self._targets(root), self._every, self._backwards, self._was, self._stepped, self._marks,
-            self._changed, self._queue, self._found, said,
-        )  # fmt: skip
-        self._limits[row] = said[kernel.LIMIT]
-        if said[kernel.CUT]:
+        row, scratch = self._rows[root], self._scratch
+        known, step = self._distances[row], self._steps[0 if self._every else row]
+        search = kernel.Search(len(self._names), self._maximum, self._is_open, self._every, self._backwards)
+        kernel.searched(self._nodes[root], known, step, graph, search, change, self._targets(root), scratch)
+        _, is_cut, self._limits[row], count = scratch.results[0].item()
+        if is_cut:
             self._cut.add(root)
         else:
             self._cut.discard(root)
-        found: list[int] = self._found[: said[kernel.FOUND]].tolist()
+        found: list[int] = scratch.found[:count].tolist()
         return found
 
     def _targets(self, root: Name) -> Ids:
@@ -284,10 +284,15 @@ class ShortestPaths:
 
     def _make_scratch(self) -> None:
         nodes = self._distances.shape[1]
-        self._was, self._stepped = np.zeros(nodes, np.int32), np.zeros(nodes, np.int32)
-        self._marks, self._changed = np.zeros(nodes, np.uint8), np.zeros(nodes, np.uint8)
-        self._queue, self._found = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-        self._said = np.zeros(4, np.int64)
+        self._scratch = kernel.Scratch(
+            was=np.zeros(nodes, np.int32),
+            stepped=np.zeros(nodes, np.int32),
+            marks=np.zeros(nodes, np.uint8),
+            changed=np.zeros(nodes, np.uint8),
+            queue=np.zeros(nodes, np.int64),
+            found=np.zeros(nodes, np.int64),
+            results=np.zeros(1, kernel.RESULT),
+        )
         self._fresh = np.zeros(len(self._ends), np.uint8)
 
     def _arcs_of(self, edges: Sequence[int]) -> Ids:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.graph_facts import NOBODY, FactMaker
 from anabranch.planner.patterns.kinds import Component, GraphMatch
-
-Joiner = Literal["auto", "semijoin", "library"]
 
 
 class MatchLeaf(Leaf):
@@ -73,12 +71,9 @@ class WindowMatch(MatchLeaf):
     Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation.
     State: the matches, or the window's facts where one piece does not hold the matches: these are found twice then."""
 
-    def __init__(
-        self, window: Window, conjunction: Conjunction, joiner: Joiner, budgets: Budgets, runtime: Runtime
-    ) -> None:
+    def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
         self._window = window
         self._conjunction = conjunction
-        self._joiner: Joiner = joiner
         self._budgets = budgets
         self._runtime = runtime
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
@@ -113,9 +108,7 @@ class WindowMatch(MatchLeaf):
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         limit = self._budgets.max_matches
         try:
-            yield from evaluate_in_pieces(
-                self._conjunction, self._facts, numbers, joiner=self._joiner, max_matches=limit
-            )
+            yield from evaluate_in_pieces(self._conjunction, self._facts, numbers, max_matches=limit)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
 

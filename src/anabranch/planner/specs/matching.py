@@ -1,8 +1,8 @@
 """Patterns become matchers: which, over which windows, and what they are called in EXPLAIN.
 
 The log matcher (SPECTRA's job) pays for what came and left. Where a slide replaces most of the window, evaluating all
-of it at once pays less; past a size, the joins of a library do. Which of the three is a question of cost that the width
-and the slide answer; `Choices.matcher` answers it by force.
+of it at once pays less. Which of the two is a question of cost that the width and the slide answer; `Choices.matcher`
+answers it by force.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anabranch.planner.flow.spec import NotIncremental, Part, Spec
 from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.given import Given
-from anabranch.planner.leaves.matches import ElementMatch, Joiner, MergedMatch, SlidingMatch, WindowMatch
+from anabranch.planner.leaves.matches import ElementMatch, MergedMatch, SlidingMatch, WindowMatch
 from anabranch.planner.patterns.kinds import Component, GraphMatch, ShortestKind, TrailKind
 from anabranch.planner.patterns.questions import seconds
 from anabranch.planner.patterns.triple_patterns import Bounds, TripleComponent, components
@@ -64,29 +64,26 @@ def _component_spec(
             return MergedMatch(parts, component.conjunction(runtime.dictionary, bounds), budgets, runtime)
     else:
         window = parts[0]
-        name, joiner = _chosen(window, choices)
+        name = _chosen(window, choices)
 
         def make(runtime: Runtime) -> Part:
             conjunction = component.conjunction(runtime.dictionary, bounds)
-            if joiner is None:
-                return SlidingMatch(window, conjunction, budgets, runtime)
-            return WindowMatch(window, conjunction, joiner, budgets, runtime)
+            matcher = SlidingMatch if name == "LogMatcher" else WindowMatch
+            return matcher(window, conjunction, budgets, runtime)
 
     return Spec(name, make, component.columns, about=operator)
 
 
-def _chosen(window: op.Window, choices: Choices) -> tuple[str, Joiner | None]:
+def _chosen(window: op.Window, choices: Choices) -> Literal[LogMatcher, SemiJoins]:
     match choices.matcher:
         case "log":
-            return "LogMatcher", None
+            return "LogMatcher"
         case "semijoin":
-            return "SemiJoins", "semijoin"
-        case "library":
-            return "LibraryJoins", "library"
+            return "SemiJoins"
     slide = window.step or choices.slide
     if window.width is not None and slide is not None and seconds(slide) >= _REPLACED * seconds(window.width):
-        return "SemiJoins", "auto"
-    return "LogMatcher", None
+        return "SemiJoins"
+    return "LogMatcher"
 
 
 def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices, asking: Spec | None = None) -> list[Spec]:

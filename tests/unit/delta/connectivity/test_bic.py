@@ -347,7 +347,7 @@ def test_figure_6_vertices_carry_the_snapshot_in_which_they_appear_and_roots_cha
 
 def test_figure_5_bridges_lead_from_a_to_a_and_from_b_to_k_and_b_becomes_a_root_in_the_third_snapshot() -> None:
     buffers = Buffers()
-    bridges, count, joined = np.empty((13, 4), np.int32), 0, 0
+    bridges, count, joined = np.empty(13, kernels.BRIDGE), 0, 0
     found = {}
     for snapshot, tick in ((1, 6), (2, 7), (3, 8), (4, 9)):
         buffers.go_forward(tick)
@@ -359,8 +359,7 @@ def test_figure_5_bridges_lead_from_a_to_a_and_from_b_to_k_and_b_becomes_a_root_
         count = kernels.tidy(bridges, count, buffers.parents, buffers.near)
         count = kernels.merge(bridges, count, snapshot, buffers.parents, buffers.links, buffers.near, buffers.merged)
         found[snapshot] = {
-            (LETTERS[row[kernels.ROOT]], LETTERS[row[kernels.FORWARD]], int(row[kernels.UNTIL]))
-            for row in bridges[:count]
+            (LETTERS[row["root"]], LETTERS[row["forward"]], int(row["until"])) for row in bridges[:count]
         }
     assert found == {
         1: {("A", "A", 4)},

@@ -62,7 +62,7 @@ def assert_agrees_throughout(stream: Stream, widths: tuple[int, ...], seed: int 
 
 def links(tree: RecencyTree) -> tuple[Ids, Ids, Ids]:
     """Of all vertices with a living link: the vertex, its parent, and the tick."""
-    words = tree._words[::2]
+    words = tree._tree["link"]
     vertices = np.flatnonzero(words >= tree._floor() << 32)
     return vertices, words[vertices] & 0xFFFFFFFF, words[vertices] >> 32
 
@@ -70,7 +70,7 @@ def links(tree: RecencyTree) -> tuple[Ids, Ids, Ids]:
 def depth(tree: RecencyTree) -> int:
     """The length of the longest path over living links."""
     vertices, parents, _ = links(tree)
-    above = np.arange(len(tree._words) // 2)
+    above = np.arange(len(tree._tree))
     above[vertices] = parents
     reached, steps = np.arange(len(above)), 0
     while (above[reached] != reached).any():
