@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Literal
 
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
@@ -74,7 +75,7 @@ def _component_spec(
     return Spec(name, make, component.columns, about=operator)
 
 
-def _chosen(window: op.Window, choices: Choices) -> Literal[LogMatcher, SemiJoins]:
+def _chosen(window: op.Window, choices: Choices) -> Literal["LogMatcher", "SemiJoins"]:
     match choices.matcher:
         case "log":
             return "LogMatcher"
