@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity.bic import BicIndex
 from anabranch.delta.connectivity.recency import RecencyTree, spanning_forest
-from anabranch.delta.connectivity.vertices import Windowed
+from anabranch.delta.connectivity.vertices import WindowedIndex
 
 Small = npt.NDArray[np.int32]
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -76,7 +76,7 @@ class RecencyWithIds:
     """Vertices come as any 64-bit numbers, which a hash table makes dense: what the paper's code does as well."""
 
     def __init__(self, vertices: int, window: int, slides: int) -> None:
-        self.windows, self.slides, self.tick = Windowed(RecencyTree()), slides, -1
+        self.windows, self.slides, self.tick = WindowedIndex(RecencyTree()), slides, -1
 
     def slide(self, edges: Ids) -> None:
         self.tick += 1

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from workloads import lubm
 from workloads.base import Query
 
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 
 STREAM = "http://streams.org/lubm"
@@ -59,12 +59,12 @@ def in_process(query: Query, table: pa.Table, window: int, slide: int, repetitio
     text = text_of(query, window, slide)
     ways = []
     for _ in range(repetitions):
-        seconds, rows = answered(text, table, Running())
+        seconds, rows = answered(text, table, EvaluationOptions())
         ways.append(seconds)
     seconds = statistics.median(ways)
     part = table.slice(0, min(len(table), window + 5 * slide))
-    ours, same_rows = answered(text, part, Running())
-    naive, naive_rows = answered(text, part, Running(force="recompute"))
+    ours, same_rows = answered(text, part, EvaluationOptions())
+    naive, naive_rows = answered(text, part, EvaluationOptions(force="recompute"))
     if same_rows != naive_rows:
         raise AssertionError("the two ways tell different answers")
     rate = len(table) / seconds
@@ -80,7 +80,7 @@ def in_process(query: Query, table: pa.Table, window: int, slide: int, repetitio
     }
 
 
-def answered(text: str, table: pa.Table, running: Running) -> tuple[float, int]:
+def answered(text: str, table: pa.Table, running: EvaluationOptions) -> tuple[float, int]:
     session = Session.local(running=running)
     query = session.register(text)
     rows = 0

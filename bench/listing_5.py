@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from anabranch.demos.synthetic import Bikes, Clock
-from anabranch.engine.running import Running
+from anabranch.demos.synthetic import Bikes, EventClock
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 
@@ -24,12 +24,12 @@ PUSHED = 200  # rides per push
 
 def run(smoke: bool = False) -> dict[str, Any]:
     rides, part, users = (600, 300, 50) if smoke else (100_000, 6_000, 900)
-    events = list(Bikes(7, Clock(START, SECOND), {"users": str(users)}).events(0, rides))
+    events = list(Bikes(7, EventClock(START, SECOND), {"users": str(users)}).events(0, rides))
     text = QUERY.read_text(encoding="utf-8")
-    answered(text, events[:200], Running())  # loads the kernels
-    whole, found = answered(text, events, Running())
-    ours, rows = answered(text, events[:part], Running())
-    anew, same = answered(text, events[:part], Running(force="recompute"))
+    answered(text, events[:200], EvaluationOptions())  # loads the kernels
+    whole, found = answered(text, events, EvaluationOptions())
+    ours, rows = answered(text, events[:part], EvaluationOptions())
+    anew, same = answered(text, events[:part], EvaluationOptions(force="recompute"))
     if rows != same:
         raise AssertionError("the two ways tell different answers")
     print(
@@ -49,7 +49,7 @@ def run(smoke: bool = False) -> dict[str, Any]:
     }
 
 
-def answered(text: str, events: list[Event], running: Running) -> tuple[float, list[object]]:
+def answered(text: str, events: list[Event], running: EvaluationOptions) -> tuple[float, list[object]]:
     session = Session.local(running=running)
     query = session.register(text)
     rows: list[object] = []

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -46,10 +46,10 @@ def run(smoke: bool = False) -> dict[str, Any]:
 
 
 def compared(name: str, text: str, events: list[Event], part: list[Event]) -> dict[str, Any]:
-    answered(text, events[:200], Running())  # loads the kernels
-    whole, found = answered(text, events, Running())
-    ours, rows = answered(text, part, Running())
-    anew, same = answered(text, part, Running(force="recompute"))
+    answered(text, events[:200], EvaluationOptions())  # loads the kernels
+    whole, found = answered(text, events, EvaluationOptions())
+    ours, rows = answered(text, part, EvaluationOptions())
+    anew, same = answered(text, part, EvaluationOptions(force="recompute"))
     if rows != same:
         raise AssertionError("the two ways tell different answers")
     print(
@@ -98,7 +98,7 @@ def trips(stations: int, rides: int) -> Iterator[Event]:
         yield Event(START + ride * SECOND, nodes, (Relationship(ride, "RIDE", one, other),))
 
 
-def answered(text: str, events: list[Event], running: Running) -> tuple[float, list[object]]:
+def answered(text: str, events: list[Event], running: EvaluationOptions) -> tuple[float, list[object]]:
     session = Session.local(running=running)
     query = session.register(text)
     rows: list[object] = []

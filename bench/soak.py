@@ -16,7 +16,7 @@ import numpy as np
 from anabranch.delta.connectivity.base import ConnectivityIndex
 from anabranch.delta.connectivity.bic import BicIndex
 from anabranch.delta.connectivity.recency import RecencyTree
-from anabranch.delta.connectivity.vertices import Windowed
+from anabranch.delta.connectivity.vertices import WindowedIndex
 
 SLIDES = 20
 EDGES_PER_VERTEX = 5
@@ -32,7 +32,7 @@ def run(smoke: bool = False) -> dict[str, Any]:
 
 def measured(name: str, index: ConnectivityIndex, edges: int, window: int) -> dict[str, Any]:
     random = np.random.default_rng(7)
-    windowed = Windowed(index)
+    windowed = WindowedIndex(index)
     slide = window // SLIDES
     reach = window // EDGES_PER_VERTEX
     kept: list[int] = []

@@ -24,7 +24,7 @@ from anabranch.runner import cell as cells
 from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cell
 from anabranch.runner.packing import pack_piece
-from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources.base import Limit
 
@@ -51,7 +51,7 @@ def measured(text: str, events: Path, stream: str) -> dict[str, float]:
                 break
             with watch.at("scan"):
                 rows = [row for piece in planner.pieces(start, end) for row in pack_piece(settings, piece)]
-            control = Packed(CELL, "control", cells.json.dumps(BatchPlanner.control(end)).encode())
+            control = PackedRow(CELL, "control", cells.json.dumps(BatchPlanner.control(end)).encode())
             with watch.at("rest"):
                 list(Cell(job, "bench", state).process([control, *rows]))
             start = end

@@ -22,7 +22,7 @@ from anabranch.model.event import Event
 from anabranch.runner import cell as cells
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
-from anabranch.runner.rows import Packed
+from anabranch.runner.rows import PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
 
@@ -131,12 +131,12 @@ def _naive(stream: Path, filled: int, batch: int) -> float:
     source = OpenedStream(GeneratorSource("events", "graph", {"count": "0"}), Decoding("events"), "")
     job = Job((source,), queries_of(QUERY))
     state = _Dictionaries()
-    control = Packed("0", "control", b'{"splits": {}, "idle": {}, "closed": [], "end": false}')
+    control = PackedRow("0", "control", b'{"splits": {}, "idle": {}, "closed": [], "end": false}')
     name = f"naive {Random().random()}"
-    rows = [Packed("0", "chunk", data, "events", number=place) for place, data in enumerate(chunks.pack_all(events))]
+    rows = [PackedRow("0", "chunk", data, "events", number=place) for place, data in enumerate(chunks.pack_all(events))]
     list(Cell(job, name, state).process([*rows, control]))
     cells.forget_everything()
-    more = [Packed("0", "chunk", data, "events") for data in chunks.pack_all(after[:batch])]
+    more = [PackedRow("0", "chunk", data, "events") for data in chunks.pack_all(after[:batch])]
     began = time.perf_counter()
     list(Cell(job, name, state).process([*more, control]))
     return time.perf_counter() - began

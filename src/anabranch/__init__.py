@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from anabranch.engine.answers import Answer
     from anabranch.engine.connectivity.workload import ConnectivityAnswer, ConnectivityWorkload
     from anabranch.engine.progress import LatePolicy
-    from anabranch.engine.running import Running
+    from anabranch.engine.running import EvaluationOptions
     from anabranch.engine.session import Query, Session
     from anabranch.engine.timing import AheadBound, IdlePolicy
     from anabranch.errors import (
@@ -63,6 +63,7 @@ __all__ = [
     "Diagnostic",
     "EngineError",
     "EvaluationError",
+    "EvaluationOptions",
     "Event",
     "IdlePolicy",
     "InternalError",
@@ -83,7 +84,6 @@ __all__ = [
     "QueryTypeError",
     "Relationship",
     "RunResult",
-    "Running",
     "Session",
     "Span",
     "StreamError",
@@ -110,7 +110,7 @@ _HOMES = {
     "LatePolicy": "anabranch.engine.progress",
     "AheadBound": "anabranch.engine.timing",
     "IdlePolicy": "anabranch.engine.timing",
-    "Running": "anabranch.engine.running",
+    "EvaluationOptions": "anabranch.engine.running",
     "MemoryTable": "anabranch.sinks.memory",
     "run": "anabranch.api",
     "PropertyGraph": "anabranch.model.graph",

@@ -12,7 +12,7 @@ from tests.support.cells import answers_of, play
 
 from anabranch.engine.answers import Answer
 from anabranch.model.triples import TripleGraph
-from anabranch.testing.case_file import Case
+from anabranch.testing.case_file import CaseFile
 from anabranch.testing.cases import agreed, new_session
 from anabranch.testing.draws import draw_case
 from anabranch.testing.sparql_draws import DEFAULT, draw
@@ -28,7 +28,7 @@ def by_query(told: list[Answer]) -> dict[str, list[str]]:
     return found
 
 
-def told_by_a_cell(case: Case, random: Random) -> dict[str, list[str]]:
+def told_by_a_cell(case: CaseFile, random: Random) -> dict[str, list[str]]:
     got: dict[str, list[str]] = {}
     for parts in answers_of(play(case, random)):
         got.setdefault(parts.query, []).append(repr((parts.at, parts.op, parts.rows)))
@@ -50,7 +50,7 @@ def test_a_cell_tells_what_an_engine_tells_in_whatever_batches_and_with_whatever
 _WINDOW = re.compile(r"\[RANGE (\d+)s STEP (\d+)s\]")
 
 
-def draw_sparql_case(random: Random, number: int) -> Case:
+def draw_sparql_case(random: Random, number: int) -> CaseFile:
     """A drawn C-SPARQL query; its windows may be of triples, and it may read a stream that another query makes."""
     one = draw(random)
     text = one.text
@@ -63,7 +63,7 @@ def draw_sparql_case(random: Random, number: int) -> Case:
         second = text.replace(f"STREAM <{DEFAULT}>", "STREAM <made>")
         text = random.choice((f"{made}\n{second}", f"{second}\n{made}"))
     graphs = {"default": TripleGraph(one.static)} if one.static else {}
-    return Case(
+    return CaseFile(
         Path(f"draw{number}.csparql"),
         options={"windows": one.policy},
         query=text,
@@ -72,7 +72,7 @@ def draw_sparql_case(random: Random, number: int) -> Case:
     )
 
 
-def told_by_an_engine(case: Case) -> list[Answer]:
+def told_by_an_engine(case: CaseFile) -> list[Answer]:
     session = new_session(case)
     queries = session.register_all(case.query, file_name=case.path.name)
     for name, events in case.streams.items():

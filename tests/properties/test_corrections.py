@@ -28,7 +28,7 @@ from anabranch.engine.session import parameter_values
 from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax import seraph
-from anabranch.testing.case_file import Case
+from anabranch.testing.case_file import CaseFile
 from anabranch.testing.draws import draw_case
 from anabranch.testing.oracle import Oracle
 
@@ -46,7 +46,7 @@ class Push:
     events: tuple[Event, ...]
 
 
-def draw_pushes(random: Random, case: Case, shuffled: bool) -> list[Push]:
+def draw_pushes(random: Random, case: CaseFile, shuffled: bool) -> list[Push]:
     """Every event of a case once: dealt to splits, in an order of its own or by chance, cut into portions."""
     pushes: list[Push] = []
     for stream, events in case.streams.items():
@@ -83,11 +83,11 @@ def _interleaved(random: Random, pushes: Sequence[Push]) -> list[Push]:
     return found
 
 
-def fixed_start(case: Case, start: str = "2022-10-14T12:00") -> Case:
+def fixed_start(case: CaseFile, start: str = "2022-10-14T12:00") -> CaseFile:
     return replace(case, query=case.query.replace("STARTING AT NOW", f"STARTING AT {start}"))
 
 
-def new_engine(case: Case, late: LatePolicy, pushes: Sequence[Push]) -> Engine:
+def new_engine(case: CaseFile, late: LatePolicy, pushes: Sequence[Push]) -> Engine:
     engine = Engine(case.lateness, late=late)
     for stream in case.streams:
         engine.declare_stream(stream)
@@ -97,7 +97,7 @@ def new_engine(case: Case, late: LatePolicy, pushes: Sequence[Push]) -> Engine:
     return engine
 
 
-def options(case: Case, name: str) -> QueryOptions:
+def options(case: CaseFile, name: str) -> QueryOptions:
     windows: Any = case.options["windows"]
     conflicts: Any = case.options["conflicts"]
     return QueryOptions(windows, conflicts, parameter_values(case.parameters), text=case.query, source_name=name)
@@ -109,7 +109,9 @@ class Outcome:
     accepted: list[tuple[Push, int]]  # what was accepted of each push, and the sequence number of its first event
 
 
-def play(case: Case, late: LatePolicy, pushes: Sequence[Push], restart: Callable[..., Engine] | None = None) -> Outcome:
+def play(
+    case: CaseFile, late: LatePolicy, pushes: Sequence[Push], restart: Callable[..., Engine] | None = None
+) -> Outcome:
     engine = new_engine(case, late, pushes)
     outcome = Outcome([], [])
     for push in pushes:
@@ -144,7 +146,7 @@ def standing(answers: Sequence[Answer]) -> Standing:
     return found
 
 
-def law(case: Case, accepted: Sequence[tuple[Push, int]]) -> Standing:
+def law(case: CaseFile, accepted: Sequence[tuple[Push, int]]) -> Standing:
     in_order: dict[str, list[Event]] = {}
     for stream in case.streams:
         rows = []
@@ -215,7 +217,7 @@ def policies(random: Random) -> LatePolicy:
     return LatePolicy("correct", random.choice((None, None, parse_duration("PT3M"), parse_duration("PT10M"))))
 
 
-def check(random: Random, case: Case) -> int:
+def check(random: Random, case: CaseFile) -> int:
     pushes = draw_pushes(random, case, shuffled=True)
     ways = (None, None, in_new_engine, from_checkpoint, CatchingUp(random))
     outcome = play(case, policies(random), pushes, random.choice(ways))
@@ -247,7 +249,7 @@ def test_corrections_hold_where_events_meet_borders_and_each_other(
     if run["drain"]:
         options["drain"] = ""
     query = "\n".join(text.replace("QUERY q", f"QUERY q{place}") for place, text in enumerate(texts))
-    case = Case(Path("drawn.case"), options=options, query=query, streams={"s": events})
+    case = CaseFile(Path("drawn.case"), options=options, query=query, streams={"s": events})
     check(random, fixed_start(case, "2024-05-01T10:00Z"))
 
 

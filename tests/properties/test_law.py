@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.optimizer import optimize
 from anabranch.optimizer.rules import GRAPH_RULES
 from anabranch.syntax import languages
 from anabranch.syntax.seraph.parser import parse_script
 from anabranch.syntax.seraph.printer import print_script
-from anabranch.testing.cases import Case, agreed, new_session
+from anabranch.testing.cases import CaseFile, agreed, new_session
 from anabranch.testing.draws import draw_case, draw_trails, draw_unwound, permuted
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
@@ -87,7 +87,7 @@ def test_a_rule_alone_changes_no_answer(rule: str) -> None:
     assert fired, "draws on which a rule does nothing prove nothing"
 
 
-def told(case: Case, rules: str | list[str]) -> list[str]:
+def told(case: CaseFile, rules: str | list[str]) -> list[str]:
     session = new_session(case, rules)
     queries = session.register_all(case.query, parameters=case.parameters)
     for name, events in case.streams.items():
@@ -107,7 +107,7 @@ def test_lists_that_are_unwound_are_kept_up_to_date_as_the_law_says() -> None:
     for number in range(60):
         case = draw_unwound(Random(f"unwound/{number}"), number)
         agreed(case)
-        session = new_session(case, running=Running(verify=1))
+        session = new_session(case, running=EvaluationOptions(verify=1))
         queries = session.register_all(case.query)
         session.push("s", case.streams["s"])
         session.finish()

@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.engine.engine import Engine
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
 from anabranch.syntax import seraph
@@ -116,7 +116,7 @@ def events(random: Random, count: int = 25, nodes: int = 9) -> list[Event]:
     return found
 
 
-def run(body: str, running: Running, feed: list[Event], output: str) -> tuple[ContinuousQuery, list[Any]]:
+def run(body: str, running: EvaluationOptions, feed: list[Event], output: str) -> tuple[ContinuousQuery, list[Any]]:
     text = f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ MATCH {body} {output} EVERY PT1S }}"
     (registration,) = seraph.registrations(text)
     engine = Engine(running=running)
@@ -139,8 +139,8 @@ def test_answers_are_those_of_the_plain_evaluator(body: str) -> None:
         random = Random(seed)
         feed = events(random)
         output = random.choice(("SNAPSHOT", "ON ENTERING", "ON EXIT"))
-        _, expected = run(body, Running(force="recompute"), feed, output)
-        query, told = run(body, Running(), feed, output)
+        _, expected = run(body, EvaluationOptions(force="recompute"), feed, output)
+        query, told = run(body, EvaluationOptions(), feed, output)
         assert told == expected
         assert not reasons(query)
         some += sum(len(rows) for _, rows in told)
@@ -150,7 +150,7 @@ def test_answers_are_those_of_the_plain_evaluator(body: str) -> None:
 @pytest.mark.parametrize(("body", "reason"), ANEW)
 def test_what_has_no_form_on_changes_says_why(body: str, reason: str) -> None:
     feed = events(Random(3))
-    _, expected = run(body, Running(force="recompute"), feed, "SNAPSHOT")
-    query, told = run(body, Running(), feed, "SNAPSHOT")
+    _, expected = run(body, EvaluationOptions(force="recompute"), feed, "SNAPSHOT")
+    query, told = run(body, EvaluationOptions(), feed, "SNAPSHOT")
     assert told == expected
     assert any(reason in one for one in reasons(query))

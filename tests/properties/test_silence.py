@@ -23,7 +23,7 @@ from anabranch.runner.job import Job
 from anabranch.runner.rows import CellRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.testing.case_file import Case
+from anabranch.testing.case_file import CaseFile
 
 SECOND = 1_000_000
 STREAMS = {"s": ["0", "1"], "t": [""]}
@@ -41,7 +41,7 @@ QUERIES = [
 
 
 def job(query: str, policy: str, lateness: str | None) -> Job:
-    made = job_of(Case(Path("q.case"), query=query, streams={name: [] for name in STREAMS}))
+    made = job_of(CaseFile(Path("q.case"), query=query, streams={name: [] for name in STREAMS}))
     streams = tuple(OpenedStream(GeneratorSource(name, "graph", {}), Decoding(name), "") for name in STREAMS)
     timing = StreamTiming(0, IdlePolicy.parse(policy))
     late_by = None if lateness is None else parse_duration(lateness)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anabranch import Running, Session
+from anabranch import EvaluationOptions, Session
 from anabranch.engine.answers import Answer
 from anabranch.formats.events import event_from_dict
 from anabranch.model.compare import content_key
@@ -93,7 +93,7 @@ def test_rows_that_fail_are_skipped_as_the_law_skips_them(body: str, output: str
     law = Oracle(registration, {"s": accepted(events)}).answers()
     assert law is not None
     for force in ("auto", "recompute"):
-        session = Session.local(["s"], running=Running(force=force))
+        session = Session.local(["s"], running=EvaluationOptions(force=force))
         query = session.register(text)
         told: list[Answer] = []
         for event in events:

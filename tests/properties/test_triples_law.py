@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from anabranch.algebra.operators import (
     DEFAULT_GRAPH,
     Distinct,
-    Merged,
+    MergedSource,
     Operator,
     Registration,
     Static,
@@ -91,7 +91,7 @@ def plans(draw: st.DrawFn, names: Sequence[str]) -> Operator:
     window = draw(windows(names))
     other = draw(windows(names))
     source: TripleSource = draw(
-        st.sampled_from([window, Merged((window, other)), Merged((window, Static(DEFAULT_GRAPH)))])
+        st.sampled_from([window, MergedSource((window, other)), MergedSource((window, Static(DEFAULT_GRAPH)))])
     )
     one = GraphPattern(source, (TriplePattern(S, P, X, times=(("at", None),)),))
     two = GraphPattern(source, (TriplePattern(S, P, X), TriplePattern(X, Q, Y)))

@@ -12,7 +12,7 @@ from tests.server.conftest import BUSY, COUNTED, Served, bike, minutes, until
 
 from anabranch.runner import inprocess
 from anabranch.runner.cell import Cell
-from anabranch.runner.rows import CellRow, Packed
+from anabranch.runner.rows import CellRow, PackedRow
 
 LANGUAGES = {
     "seraph": BUSY,
@@ -254,7 +254,7 @@ def test_a_query_in_the_middle_of_a_very_long_batch_can_be_deleted(
     begun = threading.Event()
 
     class Watched(Cell):
-        def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
+        def process(self, rows: Sequence[PackedRow]) -> Iterator[CellRow]:
             if len(rows) > 1:
                 begun.set()
             return super().process(rows)

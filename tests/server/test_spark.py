@@ -15,7 +15,7 @@ import psutil
 import pytest
 from tests.server.conftest import COUNTED, minutes, until
 
-from anabranch.cli.demo_auctions import Auctions, furnish
+from anabranch.cli.demo_auctions import AuctionDemo, furnish
 from anabranch.engine.timing import StreamTiming
 from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
@@ -162,7 +162,7 @@ def test_a_server_that_ends_while_spark_starts_leaves_no_java_behind(tmp_path: P
 
 def all_examples(folder: Path) -> None:
     with Hub(folder, "spark", spark=SparkSettings("local[2]")) as hub:
-        furnish(hub, Auctions("spark"))
+        furnish(hub, AuctionDemo("spark"))
         for preset in PRESETS:
             session = prepared(hub, preset)
             [query] = session.register(preset.text(), replace=True)

@@ -12,14 +12,14 @@ from tests.support.spark_runs import Runner
 from anabranch.formats.answers import json_lines
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.testing.case_file import Case
+from anabranch.testing.case_file import CaseFile
 from anabranch.testing.cases import load, new_session
 
 HERE = Path(__file__).parent.parent / "cases"
 CASES = [path for path in sorted(HERE.rglob("*.case")) if load(path).error is None]
 
 
-def told_here(case: Case) -> bytes:
+def told_here(case: CaseFile) -> bytes:
     """What the engine in this process tells, in the order of time."""
     session = new_session(case)
     queries = session.register_all(case.query, parameters=case.parameters, now=case.now, file_name=case.path.name)

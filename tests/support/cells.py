@@ -19,11 +19,11 @@ from anabranch.runner import cell as cells
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
 from anabranch.runner.options import RunOptions
-from anabranch.runner.rows import CellRow, Packed
+from anabranch.runner.rows import CellRow, PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
 from anabranch.syntax import languages
-from anabranch.testing.case_file import Case
+from anabranch.testing.case_file import CaseFile
 
 CONTROL: dict[str, Any] = {"splits": {}, "idle": {}, "closed": [], "end": False}
 
@@ -64,7 +64,7 @@ class DictState:
         self.the_parts.pop(name, None)
 
 
-def job_of(case: Case, late: LatePolicy | None = None) -> Job:
+def job_of(case: CaseFile, late: LatePolicy | None = None) -> Job:
     """The job that runs a case."""
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else []
     names = names or list(case.streams) or ["stream"]
@@ -85,13 +85,14 @@ def job_of(case: Case, late: LatePolicy | None = None) -> Job:
     )
 
 
-def control(**said: Any) -> Packed:
-    return Packed("0", "control", json.dumps({**CONTROL, **said}).encode())
+def control(**said: Any) -> PackedRow:
+    return PackedRow("0", "control", json.dumps({**CONTROL, **said}).encode())
 
 
-def packed(stream: str, events: Sequence[Event], split: str = "", place: int = 0) -> list[Packed]:
+def packed(stream: str, events: Sequence[Event], split: str = "", place: int = 0) -> list[PackedRow]:
     return [
-        Packed("0", "chunk", data, stream, split, place, number) for number, data in enumerate(chunks.pack_all(events))
+        PackedRow("0", "chunk", data, stream, split, place, number)
+        for number, data in enumerate(chunks.pack_all(events))
     ]
 
 
@@ -111,7 +112,7 @@ class Worker:
         self._old: Any = None
         cells.forget_everything()
 
-    def batch(self, rows: Sequence[Packed]) -> list[CellRow]:
+    def batch(self, rows: Sequence[PackedRow]) -> list[CellRow]:
         if self._random is not None and self._random.random() < 0.2:
             self._try_in_vain(rows)
         told = list(Cell(self.job, self._name, self.state).process(rows))
@@ -120,7 +121,7 @@ class Worker:
             self._misremember(self._random)
         return told
 
-    def _try_in_vain(self, rows: Sequence[Packed]) -> None:
+    def _try_in_vain(self, rows: Sequence[PackedRow]) -> None:
         """A task that was done and whose result was lost: the worker remembers it, the state does not."""
         state = copy.deepcopy(self.state)
         list(Cell(self.job, self._name, state).process(rows))
@@ -135,13 +136,13 @@ class Worker:
                 cells._living[self._name] = copy.deepcopy(self._old)
 
 
-def play(case: Case, random: Random, late: LatePolicy | None = None) -> list[CellRow]:
+def play(case: CaseFile, random: Random, late: LatePolicy | None = None) -> list[CellRow]:
     """All events of a case in drawn batches, to the end."""
     job = job_of(case, late)
     worker = Worker(job, random)
     waiting = {name: list(events) for name, events in case.streams.items()}
     while any(waiting.values()):
-        rows: list[Packed] = []
+        rows: list[PackedRow] = []
         for name, events in waiting.items():
             count = random.choice([0, 1, 1, 2, 3, 8])
             cut = random.randint(0, count)

@@ -7,8 +7,8 @@ from random import Random
 
 from anabranch.algebra.operators import Operator, Source, Window
 from anabranch.delta.dictionary import Dictionary
-from anabranch.engine.answers import Row
-from anabranch.engine.maintained import Maintained
+from anabranch.engine.answers import AnswerRow
+from anabranch.engine.maintained import IncrementalAnswer
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import ElementChanges, WindowContent
@@ -28,14 +28,14 @@ class PieceByPiece:
     """The rows of a plan over a property graph that changes. Sources are all the one graph."""
 
     def __init__(self, query: QueryPlan, parameters: Mapping[str, Value], now: int) -> None:
-        self._maintained = Maintained(query, Runtime(Dictionary(), parameters), listed=True)
+        self._maintained = IncrementalAnswer(query, Runtime(Dictionary(), parameters), listed=True)
         self._parameters = parameters
         self._now = now
         self._content = WindowContent(track=True)
         self._changes = ElementChanges()
         self._version = 0
 
-    def tick(self, events: Iterable[Event], forget_before: int = 0) -> list[Row]:
+    def tick(self, events: Iterable[Event], forget_before: int = 0) -> list[AnswerRow]:
         for event in events:
             self._content.add(event)
         self._content.evict(forget_before)

@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 from anabranch.algebra import operators as o
 from anabranch.algebra.ingestion import Ingestion
-from anabranch.algebra.optimized import Fired, Optimized
+from anabranch.algebra.optimized import FiredRule, OptimizedPlan
 from anabranch.algebra.spell import short_name
 from anabranch.algebra.steps import (
     GLUE,
     INCREMENTAL,
     RECOMPUTE,
     SOURCES,
-    Step,
-    Steps,
+    PlanStep,
+    PlanSteps,
     Ways,
     stream_words,
     window_bounds,
@@ -34,7 +34,7 @@ from anabranch.model.masking import without_password
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
 
-__all__ = ["Explanation", "Line", "Stage", "Step", "explain", "window_bounds"]
+__all__ = ["ExplainLine", "Explanation", "PlanStep", "Stage", "explain", "window_bounds"]
 
 Stage = Literal["before", "after", "both"]
 Prefixes = tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ _ROWS = {"bindings": "rows", "boolean": "rows", "graph": "triples"}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExplainLine:
     """One line of the tree in its parts, so that a terminal can colour them."""
 
     branch: str
@@ -68,19 +68,19 @@ class Explanation:
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    root: Step
+    root: PlanStep
     data: dict[str, Any] = field(default_factory=dict, compare=False)
-    before: Step | None = None
+    before: PlanStep | None = None
     queries: tuple[o.Operator, ...] = field(default=(), compare=False, repr=False)
     prefixes: Prefixes = ()
 
-    def tree(self, width: int | None = None, stage: Stage = "after") -> Iterator[Line]:
+    def tree(self, width: int | None = None, stage: Stage = "after") -> Iterator[ExplainLine]:
         """The lines of the plan; of two plans, each under its name."""
         if stage == "both" and self.before is not None:
-            yield Line("", "", "before the rules:")
+            yield ExplainLine("", "", "before the rules:")
             yield from _lines(self.before, "", "", width)
-            yield Line("", "", "")
-            yield Line("", "", "after the rules:")
+            yield ExplainLine("", "", "")
+            yield ExplainLine("", "", "after the rules:")
         yield from _lines(self.before if stage == "before" and self.before else self.root, "", "", width)
 
     def fact_lines(self, width: int | None = None) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ class Explanation:
 def explain(
     query: o.Registration | o.Operator | Ingestion,
     windows: WindowPolicy = "trailing",
-    optimized: Optimized | None = None,
+    optimized: OptimizedPlan | None = None,
     prefixes: Prefixes = (),
     ways: Ways | None = None,
 ) -> Explanation:
@@ -131,9 +131,9 @@ def explain(
         data = {"query": None, "kind": "plain", "columns": list(query.columns), "execution": _execution("once")}
         policy, every, emit = None, None, None
 
-    def steps(one: o.Operator) -> Step:
-        tree = Steps(policy, every, prefixes, sparql, ways if one is after else None).of(one)
-        return tree if emit is None else Step("Emit", (emit,), query.columns, (tree,), part=tree.part)
+    def steps(one: o.Operator) -> PlanStep:
+        tree = PlanSteps(policy, every, prefixes, sparql, ways if one is after else None).of(one)
+        return tree if emit is None else PlanStep("Emit", (emit,), query.columns, (tree,), part=tree.part)
 
     before = None
     if optimized is not None:
@@ -245,7 +245,7 @@ def _instants(query: o.Registration) -> tuple[str, bool]:
     raise AssertionError(query)
 
 
-def _rule_facts(fired: tuple[Fired, ...]) -> Iterator[tuple[str, str]]:
+def _rule_facts(fired: tuple[FiredRule, ...]) -> Iterator[tuple[str, str]]:
     for index, one in enumerate(fired):
         yield "" if index else "rules", one.rule
         yield from (("", f"  {detail}") for detail in one.details)
@@ -288,14 +288,14 @@ def _source_data(source: o.Source, policy: WindowPolicy, every: Duration | None)
 
 
 def _explain_ingestion(load: Ingestion) -> Explanation:
-    steps = Steps(None)
+    steps = PlanSteps(None)
     at = f"field at, time or timestamp of {load.variable}" if load.at is None else steps.spell(load.at)
     facts = (
         ("from", f"{without_password(load.uri)}, each record as {load.variable}"),
         ("event time", at),
         ("execution", "record by record, as the stream is read; on Spark in the workers that read it"),
     )
-    root = Step("Record", (load.variable,), (load.variable,), execution="per record")
+    root = PlanStep("Record", (load.variable,), (load.variable,), execution="per record")
     for step in load.steps:
         root = steps.ingesting(step, root)
     data = {"stream": load.stream, "kind": "ingestion", "from": without_password(load.uri), "event_time": at}
@@ -305,7 +305,7 @@ def _explain_ingestion(load: Ingestion) -> Explanation:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _lines(step: Step, first: str, rest: str, width: int | None, above: str = "") -> Iterator[Line]:
+def _lines(step: PlanStep, first: str, rest: str, width: int | None, above: str = "") -> Iterator[ExplainLine]:
     """The step and those below it; one that is static below one that is not says so."""
     name = f"{step.label} {step.operator}" if step.label else step.operator
     if above == "streaming" and step.part == "static" and step.operator not in (*SOURCES, "StaticPart", "Pattern"):
@@ -320,9 +320,9 @@ def _lines(step: Step, first: str, rest: str, width: int | None, above: str = ""
         for detail in details
         for part in _wrap(detail, None if width is None else max(24, width - len(first) - len(name) - 2))
     ]
-    yield Line(first, name, parts[0] if parts else "")
+    yield ExplainLine(first, name, parts[0] if parts else "")
     for part in parts[1:]:
-        yield Line(below, "", part)
+        yield ExplainLine(below, "", part)
     for index, child in enumerate(step.inputs):
         last = index == len(step.inputs) - 1
         branches = rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")

@@ -24,7 +24,7 @@ from anabranch.algebra.types import (
     list_of,
 )
 
-Kinds = tuple[str, ...]
+ValueKinds = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Signature:
     """`parameters` are the kinds each argument may be; the first `required` must be given; `rest` repeats the last."""
 
     name: str
-    parameters: tuple[Kinds, ...]
+    parameters: tuple[ValueKinds, ...]
     result: Type
     required: int
     rest: bool = False
@@ -48,18 +48,18 @@ class Signature:
         return f"{self.name}({', '.join(shown)}{', ...' if self.rest else ''})"
 
 
-_ANY: Kinds = ("any",)
-_NUMBER: Kinds = ("number",)
-_STRING: Kinds = ("string",)
-_LIST: Kinds = ("list",)
-_INTEGER: Kinds = ("integer",)
+_ANY: ValueKinds = ("any",)
+_NUMBER: ValueKinds = ("number",)
+_STRING: ValueKinds = ("string",)
+_LIST: ValueKinds = ("list",)
+_INTEGER: ValueKinds = ("integer",)
 
 
-def _f(name: str, result: Type, *parameters: Kinds, required: int | None = None, rest: bool = False) -> Signature:
+def _f(name: str, result: Type, *parameters: ValueKinds, required: int | None = None, rest: bool = False) -> Signature:
     return Signature(name, parameters, result, len(parameters) if required is None else required, rest)
 
 
-def _aggregate(name: str, result: Type, *parameters: Kinds) -> Signature:
+def _aggregate(name: str, result: Type, *parameters: ValueKinds) -> Signature:
     return Signature(name, parameters, result, len(parameters), aggregate=True)
 
 

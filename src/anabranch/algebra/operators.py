@@ -54,7 +54,7 @@ class Window:
     count: int | None = None
     unbounded: bool = False
     step: Duration | None = None
-    keep: tuple[Kept, ...] | None = None
+    keep: tuple[TripleFilter, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.width is not None) + (self.count is not None) + self.unbounded > 1:
@@ -73,17 +73,17 @@ DEFAULT_GRAPH = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedSource:
     """Several windows and static graphs as one set of triples: the default graph of a SPARQL query."""
 
     parts: tuple[Window | Static, ...]
 
 
-Kept = tuple[Term | None, Term | None, Term | None]
+TripleFilter = tuple[Term | None, Term | None, Term | None]
 """A triple's terms that are known beforehand; None fits every term."""
 
 Source = Window | Static
-TripleSource = Window | Static | Merged
+TripleSource = Window | Static | MergedSource
 
 
 # --- leaves -------------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ class Slice(_Single):
 # --- registrations ------------------------------------------------------------------------------------------------
 
 Output = Literal["snapshot", "entering", "exiting"]
-Form = Literal["bindings", "boolean", "graph"]
+ResultForm = Literal["bindings", "boolean", "graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +394,7 @@ class Registration:
     aligned: bool = False
     arrivals: int | None = None
     final: bool = True
-    form: Form = "bindings"
+    form: ResultForm = "bindings"
     into: str | None = None
     unreadable: str | None = None
     language: str = "seraph"

@@ -13,7 +13,7 @@ from anabranch.algebra.operators import Operator
 
 
 @dataclass(frozen=True, slots=True)
-class Fired:
+class FiredRule:
     """A rule that had something to do or to say, and what, one line each."""
 
     rule: str
@@ -22,12 +22,12 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True)
-class Optimized:
+class OptimizedPlan:
     """A plan before and after the rules, in the order in which they fired."""
 
     before: Operator
     plan: Operator
-    fired: tuple[Fired, ...] = ()
+    fired: tuple[FiredRule, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -17,16 +17,16 @@ from anabranch.algebra.ingestion import Assignment, ElementTemplate
 from anabranch.algebra.operators import (
     Argument,
     Join,
-    Kept,
     NodePattern,
     Operator,
     OrderKey,
     PathPattern,
     Pattern,
     RelationshipPattern,
+    TripleFilter,
 )
 from anabranch.algebra.spell_paths import path_text
-from anabranch.algebra.triples import GraphPattern, Place, PropertyPath, TriplePattern, Var
+from anabranch.algebra.triples import GraphPattern, PropertyPath, TermPlace, TriplePattern, Var
 from anabranch.model.spelling import Terms
 from anabranch.model.terms import Blank, Iri, Literal
 
@@ -115,7 +115,7 @@ class Speller:
             text += f" if {self.spell(path.where)}"
         return text if path.variable is None else f"{short_name(path.variable)} = {text}"
 
-    def place(self, place: Place) -> str:
+    def place(self, place: TermPlace) -> str:
         return self.name(place.name) if isinstance(place, Var) else self._terms.term(place)
 
     def triple(self, pattern: TriplePattern) -> str:
@@ -126,7 +126,7 @@ class Speller:
         times = [self.name(column) for column, _ in pattern.times]
         return f"{text}  came at {', '.join(times)}" if times else text
 
-    def kept(self, kept: Kept) -> str:
+    def kept(self, kept: TripleFilter) -> str:
         """What a window keeps; `*` is any term."""
         subject, predicate, object_ = kept
         middle = "*" if predicate is None else self._terms.predicate(predicate)

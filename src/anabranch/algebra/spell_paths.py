@@ -5,7 +5,7 @@ Invariant: different paths have different text under the same prefixes; nothing 
 
 from __future__ import annotations
 
-from anabranch.algebra.triples import Alternative, Inverse, Link, Negated, PropertyPath, Repeat, Sequence
+from anabranch.algebra.triples import Alternative, Inverse, NegatedStep, PathLink, PropertyPath, Repeat, Sequence
 from anabranch.model.spelling import Terms
 
 _TIMES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
@@ -14,7 +14,7 @@ _TIMES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 def path_text(path: PropertyPath, terms: Terms) -> str:
     """A property path; what is inside of another stands in brackets when it is more than a step."""
     match path:
-        case Link(iri):
+        case PathLink(iri):
             return terms.predicate(iri)
         case Inverse(inner):
             return f"^{_inner(inner, terms)}"
@@ -25,7 +25,7 @@ def path_text(path: PropertyPath, terms: Terms) -> str:
         case Repeat(inner, least, most):
             times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
             return f"{_inner(inner, terms)}{times}"
-        case Negated(forward, backward):
+        case NegatedStep(forward, backward):
             steps = [terms.predicate(one) for one in forward or ()]
             steps += [f"^{terms.predicate(one)}" for one in backward or ()]
             return f"!{steps[0]}" if len(steps) == 1 else f"!({'|'.join(steps)})"
@@ -33,4 +33,4 @@ def path_text(path: PropertyPath, terms: Terms) -> str:
 
 def _inner(path: PropertyPath, terms: Terms) -> str:
     text = path_text(path, terms)
-    return text if isinstance(path, Link | Negated) else f"({text})"
+    return text if isinstance(path, PathLink | NegatedStep) else f"({text})"

@@ -32,7 +32,7 @@ GLUE = "\u00a0"  # keeps a computed column on one line where it fits; a plain sp
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One operator for display: its name, what it does (each detail begins a line), its columns and its inputs.
 
     `part` says what it reads: `static` knowledge alone, or something `streaming`; empty where it reads nothing.
@@ -42,7 +42,7 @@ class Step:
     operator: str
     details: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    inputs: tuple[Step, ...] = ()
+    inputs: tuple[PlanStep, ...] = ()
     label: str = ""
     execution: str = RECOMPUTE
     part: str = ""
@@ -118,7 +118,7 @@ def part_of(plan: o.Operator) -> str:
     return "static" if all(isinstance(source, o.Static) for source in read) else "streaming"
 
 
-class Steps:
+class PlanSteps:
     """Turns operators into steps; numbers the subplans of a query through."""
 
     def __init__(
@@ -135,7 +135,7 @@ class Steps:
         self._speller = Speller(prefixes, sparql)
         self._told = 0
 
-    def of(self, operator: o.Operator, label: str = "", once: bool = False) -> Step:
+    def of(self, operator: o.Operator, label: str = "", once: bool = False) -> PlanStep:
         """`once` inside of a static part, which is not computed again at each instant."""
         details = self._details(operator)
         inputs = [self._source(source) for source in _read_by(operator)]
@@ -146,19 +146,19 @@ class Steps:
         below = operator.inputs[:1] if isinstance(operator, t.StaticPart) else operator.inputs
         inputs += [self.of(child, once=once) for child in below]
         inputs += [self.of(plan, f"#{number}", once) for number, plan in enumerate(subplans, first)]
-        execution = PLUGIN if isinstance(operator, t.Delegated) else ONCE if once else RECOMPUTE
+        execution = PLUGIN if isinstance(operator, t.PluginQuery) else ONCE if once else RECOMPUTE
         part = "" if self._policy is None else "static" if once else part_of(operator)
         way = ""
         if self._ways is not None and execution == RECOMPUTE:
             execution, way = self._ways(operator) or (execution, "")
-        return Step(type(operator).__name__, details, operator.columns, tuple(inputs), label, execution, part, way)
+        return PlanStep(type(operator).__name__, details, operator.columns, tuple(inputs), label, execution, part, way)
 
     def spell(self, expression: Expression) -> str:
         return self._speller.spell(expression)
 
     # --- records to events ------------------------------------------------------------------------------------------
 
-    def ingesting(self, step: IngestionStep, before: Step) -> Step:
+    def ingesting(self, step: IngestionStep, before: PlanStep) -> PlanStep:
         """A step of a LOAD STREAM on top of those before it."""
         match step:
             case Reshape(plan):
@@ -169,18 +169,20 @@ class Steps:
                     written += [f"{word}: {self._speller.assigned(one)}" for one in assignments]
                 columns = (*before.columns, *(one.variable for one in (*nodes, *relationships) if not one.bound))
                 name = "Merge" if merges else "Create"
-                return Step(name, tuple(written), columns, (before,), execution="per record")
+                return PlanStep(name, tuple(written), columns, (before,), execution="per record")
             case Assign(assignments):
                 details = tuple(self._speller.assigned(one) for one in assignments)
-                return Step("Set", details, before.columns, (before,), execution="per record")
+                return PlanStep("Set", details, before.columns, (before,), execution="per record")
 
-    def _reshaping(self, operator: o.Operator, before: Step) -> Step:
+    def _reshaping(self, operator: o.Operator, before: PlanStep) -> PlanStep:
         """The operators of a WITH or UNWIND; the table they begin with is what came before."""
         match operator:
             case o.Project(input=o.Unwind(input=o.Argument(names))) if names == (ROWS,):
                 return before
         inputs = tuple(self._reshaping(child, before) for child in operator.inputs)
-        return Step(type(operator).__name__, self._details(operator), operator.columns, inputs, execution="per record")
+        return PlanStep(
+            type(operator).__name__, self._details(operator), operator.columns, inputs, execution="per record"
+        )
 
     # --- what an operator does --------------------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class Steps:
                     return (once,)
                 predicates = ", ".join(speller.place(one) for one in operator.unless)
                 return (once, f"while a window holds {predicates}: over the windows too, at each instant")
-            case t.Delegated(text=text):
+            case t.PluginQuery(text=text):
                 return (PLUGIN, " ".join(text.split()))
             case t.Construct(template=template):
                 return tuple(speller.triple(one) for one in template)
@@ -254,27 +256,27 @@ class Steps:
 
     # --- where elements come from -----------------------------------------------------------------------------------
 
-    def _source(self, source: o.TripleSource) -> Step:
+    def _source(self, source: o.TripleSource) -> PlanStep:
         match source:
-            case o.Merged(parts):
+            case o.MergedSource(parts):
                 steps = tuple(self._source(part) for part in parts)
                 part = "static" if all(step.part == "static" for step in steps) else "streaming"
-                return Step("Merged", ("as one set of triples",), inputs=steps, part=part)
+                return PlanStep("Merged", ("as one set of triples",), inputs=steps, part=part)
             case o.Static(name):
-                return Step("Static", (f"graph {name}",), part="static")
+                return PlanStep("Static", (f"graph {name}",), part="static")
             case o.Window():
                 return self._window(source)
 
-    def _window(self, window: o.Window) -> Step:
+    def _window(self, window: o.Window) -> PlanStep:
         bounded = window.width is not None or window.count is not None or window.unbounded
         if self._policy is None or not bounded:
-            return Step("Graph", ("the given graph",))
+            return PlanStep("Graph", ("the given graph",))
         details = [window_words(window, self._policy, self._every)]
         if window.keep is not None:
             kept = [_glued(self._speller.kept(one)) for one in window.keep]
             details.append(f"keeps {', '.join(kept) or 'nothing'}")
-        stream = Step("Stream", (stream_words(window),), part="streaming")
-        return Step("Window", tuple(details), inputs=(stream,), part="streaming")
+        stream = PlanStep("Stream", (stream_words(window),), part="streaming")
+        return PlanStep("Window", tuple(details), inputs=(stream,), part="streaming")
 
 
 def _read_by(operator: o.Operator) -> tuple[o.TripleSource, ...]:
@@ -283,7 +285,7 @@ def _read_by(operator: o.Operator) -> tuple[o.TripleSource, ...]:
             return (source,)
         case t.GraphPattern(source=triples) | t.Path(source=triples) | t.Describe(source=triples):
             return (triples,)
-        case t.Delegated(default=default, named=named):
+        case t.PluginQuery(default=default, named=named):
             return (default, *dict.fromkeys(one for _, one in named if one not in parts_of(default)))
         case _:
             return ()

@@ -20,7 +20,7 @@ from anabranch.model.terms import Iri, Term
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PathLink:
     iri: Iri
 
 
@@ -49,7 +49,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Negated:
+class NegatedStep:
     """`!(a|^b)`: one step by a predicate that is none of `forward`, or backward by one that is none of `backward`.
 
     None means that the direction is not walked at all.
@@ -59,7 +59,7 @@ class Negated:
     backward: tuple[Iri, ...] | None
 
 
-PropertyPath: TypeAlias = Link | Inverse | Sequence | Alternative | Repeat | Negated
+PropertyPath: TypeAlias = PathLink | Inverse | Sequence | Alternative | Repeat | NegatedStep
 
 
 # --- leaves -----------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Var:
     name: str
 
 
-Place: TypeAlias = Var | Term
+TermPlace: TypeAlias = Var | Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class TriplePattern:
     """A triple with variables. `times` names columns that get the instant (UTC microseconds) at which the matched
     triple last came, in one window or, for None, in any of the source's windows; null for static knowledge."""
 
-    subject: Place
-    predicate: Place
-    object: Place
+    subject: TermPlace
+    predicate: TermPlace
+    object: TermPlace
     times: tuple[tuple[str, Window | None], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
-    def places(self) -> tuple[Place, Place, Place]:
+    def places(self) -> tuple[TermPlace, TermPlace, TermPlace]:
         return (self.subject, self.predicate, self.object)
 
     @property
@@ -119,9 +119,9 @@ class Path(Operator):
     the graph: a path of no steps leads from it to itself."""
 
     source: TripleSource
-    subject: Place
+    subject: TermPlace
     path: PropertyPath
-    object: Place
+    object: TermPlace
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class StaticPart(Operator):
 
 
 @dataclass(frozen=True, slots=True)
-class Delegated(Operator):
+class PluginQuery(Operator):
     """A whole plain SPARQL query, answered by the SPARQL plug-in over these graphs: the default one, and the named."""
 
     text: str

@@ -26,7 +26,7 @@ from anabranch.algebra.operators import (
     Distinct,
     Join,
     LeftJoin,
-    Merged,
+    MergedSource,
     Operator,
     Order,
     Pattern,
@@ -42,7 +42,7 @@ from anabranch.algebra.operators import (
     _Single,
 )
 from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
-from anabranch.algebra.triples import Ask, Delegated, Describe, GraphPattern, Minus, Path, StaticPart
+from anabranch.algebra.triples import Ask, Describe, GraphPattern, Minus, Path, PluginQuery, StaticPart
 
 _CLOCK_FUNCTIONS = frozenset({"date", "datetime", "time", "localtime", "localdatetime"})
 _NOW = "sparql:now"
@@ -94,7 +94,7 @@ def read_by(node: Operator | Expression) -> tuple[Source, ...]:
             return parts_of(source)
         case Connected(links=links) | Component(links=links):
             return parts_of(links.source)
-        case Delegated(default=default, named=named):
+        case PluginQuery(default=default, named=named):
             return (*parts_of(default), *(source for _, source in named))
         case StaticPart(windows=guards):
             return guards
@@ -104,13 +104,13 @@ def read_by(node: Operator | Expression) -> tuple[Source, ...]:
 
 def parts_of(source: TripleSource) -> tuple[Source, ...]:
     """The windows and static graphs that a source of triples is made of."""
-    return source.parts if isinstance(source, Merged) else (source,)
+    return source.parts if isinstance(source, MergedSource) else (source,)
 
 
 def reads_triples(plan: Operator) -> bool:
     """Whether the plan sees its sources as RDF, and not as property graphs."""
     return any(
-        isinstance(node, GraphPattern | Path | Describe | TripleTime | Delegated)
+        isinstance(node, GraphPattern | Path | Describe | TripleTime | PluginQuery)
         or (isinstance(node, Connected | Component) and node.links.of_triples)
         for node in walk(plan)
     )

@@ -16,7 +16,7 @@ import typer
 from anabranch.api import carrier
 from anabranch.cli.console import Terminal
 from anabranch.cli.failures import OK, draw_error
-from anabranch.cli.options import Output
+from anabranch.cli.options import OutputOption
 from anabranch.cli.signals import INTERRUPTED, stopping
 from anabranch.cli.status import StatusLine
 from anabranch.cli.summary import Summary, first_words
@@ -92,13 +92,13 @@ def carry(spec: RunSpec, arguments: RunArguments, terminal: Terminal) -> Carried
 
 
 def _on_stdout(spec: RunSpec, arguments: RunArguments, terminal: Terminal, status: StatusLine) -> list[Sink | str]:
-    form = arguments.output or (Output.none if arguments.sink else Output.table)
+    form = arguments.output or (OutputOption.none if arguments.sink else OutputOption.table)
     match form:
-        case Output.none:
+        case OutputOption.none:
             return []
-        case Output.table:
+        case OutputOption.table:
             return [TableSink(terminal.out, spec.options.windows, status.aside, prefixes_of(spec.queries))]
-        case Output.json:
+        case OutputOption.json:
             return ["ndjson:-"]
         case _:
             return [f"{form.value}:-"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """A diagnostic with its file and how grave it is."""
 
     file: str
@@ -63,7 +63,7 @@ class CheckedFile:
     text: str
     queries: int
     registrations: tuple[Registration, ...]
-    findings: list[Finding]
+    findings: list[LintFinding]
 
 
 @guarded
@@ -83,7 +83,7 @@ def check(
       anabranch check trick.seraph --json
     """
     terminal = open_terminal(color)
-    found: list[Finding] = []
+    found: list[LintFinding] = []
     checked = [_check_file(file) for file in files]
     announced = {one.unreadable: one.name for each in checked for one in each.registrations if one.unreadable}
     for each in checked:
@@ -97,12 +97,12 @@ def check(
         raise typer.Exit(REFUSED)
 
 
-def _unread(checked: CheckedFile, announced: Mapping[str, str]) -> list[Finding]:
+def _unread(checked: CheckedFile, announced: Mapping[str, str]) -> list[LintFinding]:
     """What a file's queries read that no query can make; by stream, the query that announces it."""
     from anabranch.engine.chains import unreadable
 
     problems = [problem for one in checked.registrations if announced for problem in unreadable(one, announced)]
-    return [Finding(checked.file, checked.text, "error", problem) for problem in problems]
+    return [LintFinding(checked.file, checked.text, "error", problem) for problem in problems]
 
 
 def _check_file(file: str) -> CheckedFile:
@@ -115,13 +115,13 @@ def _check_file(file: str) -> CheckedFile:
     try:
         queries = queries_of(text, file)
     except QueryError as error:
-        return CheckedFile(file, text, 0, (), [Finding(file, text, "error", one) for one in error.diagnostics])
-    found = [Finding(file, text, "warning", one) for query in queries for one in lint(query)]
+        return CheckedFile(file, text, 0, (), [LintFinding(file, text, "error", one) for one in error.diagnostics])
+    found = [LintFinding(file, text, "warning", one) for query in queries for one in lint(query)]
     registrations = tuple(one for one in queries if isinstance(one, Registration))
     return CheckedFile(file, text, len(queries), registrations, found)
 
 
-def _draw(terminal: Terminal, file: str, queries: int, findings: list[Finding]) -> None:
+def _draw(terminal: Terminal, file: str, queries: int, findings: list[LintFinding]) -> None:
     for finding in findings:
         terminal.note(colored(finding.drawn() + "\n"))
     errors = sum(finding.severity == "error" for finding in findings)

@@ -11,7 +11,7 @@ import typer
 
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Engine
+from anabranch.cli.options import Color, EngineOption
 
 _BEAT = 0.9  # seconds
 
@@ -26,8 +26,8 @@ def demo(
     name: Annotated[Demo, typer.Argument(help="Which one.")] = Demo.bikes,
     speed: Annotated[float, typer.Option(min=0, help="Pace on a terminal: 2 is twice as fast, 0 does not wait.")] = 1.0,
     engine: Annotated[
-        Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Auctions: on Spark, or in this process.")
-    ] = Engine.spark,
+        EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Auctions: on Spark, or in this process.")
+    ] = EngineOption.spark,
     rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 10.0,
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Auctions: end after so many events. \\[never]")
@@ -58,9 +58,9 @@ def demo(
       anabranch demo auctions --no-ui --engine local --count 500
     """
     if name is Demo.auctions:
-        from anabranch.cli.demo_auctions import Auctions, in_terminal, on_page
+        from anabranch.cli.demo_auctions import AuctionDemo, in_terminal, on_page
 
-        asked = Auctions(engine.value, rate * speed if speed else None, count, data)
+        asked = AuctionDemo(engine.value, rate * speed if speed else None, count, data)
         terminal = open_terminal(color)
         if ui:
             on_page(asked, terminal, port, open_)

@@ -23,7 +23,7 @@ from rich.text import Text
 from anabranch.api import carrier
 from anabranch.cli.console import Terminal
 from anabranch.cli.failures import draw_error
-from anabranch.cli.serving import Place, has_browser, serve
+from anabranch.cli.serving import ServerPlace, has_browser, serve
 from anabranch.cli.signals import stopping
 from anabranch.cli.values import clock, day
 from anabranch.cli.writers import answer_of, rows_table
@@ -54,7 +54,7 @@ _REFRESH = 5.0  # times a second
 
 
 @dataclass(frozen=True, slots=True)
-class Auctions:
+class AuctionDemo:
     """What is shown: bids at a rate, for ever or so many. Without a rate they come as fast as they are read."""
 
     engine: OneOf["spark", "local"] = "spark"
@@ -82,10 +82,10 @@ def query_text() -> str:
 # --- on a page --------------------------------------------------------------------------------------------------------
 
 
-def on_page(asked: Auctions, terminal: Terminal, port: int, opens: bool) -> None:
+def on_page(asked: AuctionDemo, terminal: Terminal, port: int, opens: bool) -> None:
     """The monitor with the auctions in it, until Ctrl-C."""
     asked.check()
-    place = Place(port=port, opens=opens and has_browser())
+    place = ServerPlace(port=port, opens=opens and has_browser())
     remark = f"{asked.address} and its busiest items, {_where(asked)}"
     with _folder(asked.data) as folder:
 
@@ -97,7 +97,7 @@ def on_page(asked: Auctions, terminal: Terminal, port: int, opens: bool) -> None
         serve(make_hub, place, terminal, lambda hub: furnish(hub, asked), remark)
 
 
-def furnish(hub: Hub, asked: Auctions) -> str:
+def furnish(hub: Hub, asked: AuctionDemo) -> str:
     """The session of the auctions, made where it is not there yet; gives the page that shows it. It is the session of
     the page's own examples, so that all of them run in it."""
     from anabranch.ui.presets import PRESETS
@@ -112,7 +112,7 @@ def furnish(hub: Hub, asked: Auctions) -> str:
     return f"/?session={name}"
 
 
-def _where(asked: Auctions) -> str:
+def _where(asked: AuctionDemo) -> str:
     return "on Spark" if asked.engine == "spark" else "in this process"
 
 
@@ -128,7 +128,7 @@ def _folder(path: str | None) -> Iterator[Path]:
 # --- in the terminal --------------------------------------------------------------------------------------------------
 
 
-class LiveTable(Sink):
+class TerminalTable(Sink):
     """The newest answer, in place. It is drawn a few times a second, whatever the pace of the answers."""
 
     forms = ("typed",)
@@ -184,7 +184,7 @@ def _short(value: Value) -> Value:
     return value
 
 
-def in_terminal(asked: Auctions, terminal: Terminal) -> None:
+def in_terminal(asked: AuctionDemo, terminal: Terminal) -> None:
     """Answers in the terminal: a live table, or lines of JSON into a pipe."""
     asked.check()
     script = languages.script(query_text(), FILE)
@@ -192,7 +192,7 @@ def in_terminal(asked: Auctions, terminal: Terminal) -> None:
     observers = Observers()
     sink: Sink = Console("json")
     if terminal.out.is_terminal:
-        table = sink = LiveTable(terminal, Terms((*script.registrations[0].prefixes, *_PREFIXES)), remark)
+        table = sink = TerminalTable(terminal, Terms((*script.registrations[0].prefixes, *_PREFIXES)), remark)
         observers.on_progress = table.progress
     else:
         terminal.note(remark, style="dim")

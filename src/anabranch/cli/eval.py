@@ -10,7 +10,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Output, Params
+from anabranch.cli.options import Color, OutputOption, Params
 
 _NAMES_A_FILE = re.compile(r"[^\s(){}]+\.(cypher|cql|seraph|rq|sparql|csparql|rspql|lupos)", re.IGNORECASE)
 
@@ -32,7 +32,7 @@ def evaluate(
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="What datetime() says; by default the clock.")
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the rows.")] = Output.table,
+    output: Annotated[OutputOption, typer.Option("--output", "-o", help="The form of the rows.")] = OutputOption.table,
     color: Color = None,
 ) -> None:
     """Answer a plain query, openCypher or SPARQL, over graphs from files.

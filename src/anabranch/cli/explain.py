@@ -12,7 +12,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import PLAIN_WIDTH, open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, ExplainForm, ExplainStage, ExplainView, Windows, WindowsOption
+from anabranch.cli.options import Color, ExplainForm, ExplainStage, ExplainView, WindowPolicyOption, WindowsOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from anabranch.algebra.explain import Explanation
     from anabranch.algebra.operators import Operator, Registration, Window
     from anabranch.algebra.steps import Ways
-    from anabranch.drawings import Form
-    from anabranch.planner.forecast import Kept
+    from anabranch.planner.forecast import OperatorForecast
     from anabranch.planner.link_streams import LinkStream
     from anabranch.planner.queries import QueryPlan
 
@@ -55,7 +54,7 @@ def explain(
             metavar="[STREAM=]N", help="Events per second, of one stream or of each. [1000]", show_default=False
         ),
     ] = None,
-    windows: WindowsOption = Windows.trailing,
+    windows: WindowsOption = WindowPolicyOption.trailing,
     color: Color = None,
 ) -> None:
     """Show the plan of a query: its operators, windows, instants, and how it is executed.
@@ -83,9 +82,9 @@ def explain(
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))
         return
     if form is not ExplainForm.text:
-        from anabranch.drawings import draw
+        from anabranch.drawings import DrawingForm, draw
 
-        print(draw(found, cast("Form", form.value), view.value, (stage or ExplainStage.both).value))
+        print(draw(found, cast(DrawingForm, form.value), view.value, (stage or ExplainStage.both).value))
         return
     if view is not ExplainView.ograph:
         raise typer.BadParameter("the D-Graph is drawn: add --format svg, mermaid or dot", param_hint="--view")
@@ -97,7 +96,11 @@ def explain(
 
 
 def explained(
-    text: str, file_name: str, windows: Windows, graph: list[str] | None, rates: dict[str | None, float] | None = None
+    text: str,
+    file_name: str,
+    windows: WindowPolicyOption,
+    graph: list[str] | None,
+    rates: dict[str | None, float] | None = None,
 ) -> list[Explanation]:
     """The explanation of each statement of a text, with the rules that fire on it; with rates, what it will keep."""
     from anabranch.algebra.explain import explain as explain_query
@@ -105,7 +108,7 @@ def explained(
     from anabranch.algebra.operators import Registration
     from anabranch.cli.texts import is_script, statements_of
     from anabranch.engine.plans import planned
-    from anabranch.engine.running import Running
+    from anabranch.engine.running import EvaluationOptions
     from anabranch.optimizer import Knowledge, optimize
     from anabranch.sources.static import graph_files
     from anabranch.syntax.languages import language_of, script
@@ -132,7 +135,7 @@ def explained(
                 found.append(explain_query(query))
             case Registration():
                 optimized = optimize(query.plan, Knowledge.of(graphs, query.prefixes))
-                plan = planned(optimized.plan, query, Running(), {})
+                plan = planned(optimized.plan, query, EvaluationOptions(), {})
                 explanation = explain_query(query, windows.value, optimized, ways=_ways(plan, rates))
                 explanation = _with_links(explanation, query, as_links)
                 found.append(explanation if rates is None else _with_forecast(explanation, plan, rates))
@@ -142,7 +145,7 @@ def explained(
     return found
 
 
-def _link_streams(queries: Sequence[Registration], windows: Windows) -> dict[str, LinkStream]:
+def _link_streams(queries: Sequence[Registration], windows: WindowPolicyOption) -> dict[str, LinkStream]:
     """The streams that travel as links where these queries run on Spark together."""
     from anabranch.planner.link_streams import link_streams
 
@@ -173,7 +176,7 @@ def _ways(plan: QueryPlan, rates: dict[str | None, float] | None) -> Ways:
     return way
 
 
-def forecast_of(plan: QueryPlan, rates: dict[str | None, float]) -> dict[int, Kept]:
+def forecast_of(plan: QueryPlan, rates: dict[str | None, float]) -> dict[int, OperatorForecast]:
     from anabranch.planner.forecast import forecast
 
     named = [rate for name, rate in rates.items() if name is not None]

@@ -36,23 +36,23 @@ _IRI_NAMED = re.compile(
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 
 
-class Windows(StrEnum):
+class WindowPolicyOption(StrEnum):
     trailing = "trailing"
     formal = "formal"
     right_open = "right-open"
 
 
-class Conflicts(StrEnum):
+class ConflictPolicyOption(StrEnum):
     latest = "latest"
     strict = "strict"
 
 
-class OnError(StrEnum):
+class OnErrorOption(StrEnum):
     skip = "skip"
     fail = "fail"
 
 
-class Output(StrEnum):
+class OutputOption(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
@@ -68,28 +68,28 @@ class Output(StrEnum):
     none = "none"
 
 
-class Engine(StrEnum):
+class EngineOption(StrEnum):
     spark = "spark"
     local = "local"
 
 
-class Evaluator(StrEnum):
+class EvaluatorOption(StrEnum):
     own = "own"
     plugin = "plugin"
 
 
-class Force(StrEnum):
+class ForceOption(StrEnum):
     auto = "auto"
     recompute = "recompute"
 
 
-class Matcher(StrEnum):
+class MatcherOption(StrEnum):
     auto = "auto"
     log = "log"
     semijoin = "semijoin"
 
 
-class Index(StrEnum):
+class IndexOption(StrEnum):
     recency = "recency"
     bic = "bic"
 
@@ -128,7 +128,7 @@ Color = Annotated[
     typer.Option("--color/--no-color", help="Colours; by default where the output is a terminal.", show_default=False),
 ]
 WindowsOption = Annotated[
-    Windows,
+    WindowPolicyOption,
     typer.Option(help="What a window holds at instant w: (w - a, w], the paper's definitions, or [w - a, w)."),
 ]
 Params = Annotated[

@@ -16,18 +16,18 @@ from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import FAILED, SET_ASIDE, guarded
 from anabranch.cli.options import (
     Color,
-    Conflicts,
-    Engine,
-    Evaluator,
-    Force,
-    Index,
+    ConflictPolicyOption,
+    EngineOption,
+    EvaluatorOption,
+    ForceOption,
+    IndexOption,
     KafkaBroker,
-    Matcher,
-    OnError,
-    Output,
+    MatcherOption,
+    OnErrorOption,
+    OutputOption,
     Params,
     SummaryForm,
-    Windows,
+    WindowPolicyOption,
     WindowsOption,
 )
 
@@ -65,17 +65,19 @@ class RunArguments:
         str, typer.Option(metavar="RULES", help="Rewrites: all, none, or names with commas in between.")
     ] = "all"
     evaluator: Annotated[
-        Evaluator, typer.Option(help="Who answers SPARQL: our own algebra, or the plug-in (pyoxigraph).")
-    ] = Evaluator.own
+        EvaluatorOption, typer.Option(help="Who answers SPARQL: our own algebra, or the plug-in (pyoxigraph).")
+    ] = EvaluatorOption.own
     force: Annotated[
-        Force, typer.Option(help="How answers are found: on changes where it can be, or by computing them anew.")
-    ] = Force.auto
+        ForceOption, typer.Option(help="How answers are found: on changes where it can be, or by computing them anew.")
+    ] = ForceOption.auto
     matcher: Annotated[
-        Matcher, typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways.")
-    ] = Matcher.auto
+        MatcherOption,
+        typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways."),
+    ] = MatcherOption.auto
     index: Annotated[
-        Index, typer.Option(help="What answers connected() and its kin: the recency tree, or BIC where slides fit.")
-    ] = Index.recency
+        IndexOption,
+        typer.Option(help="What answers connected() and its kin: the recency tree, or BIC where slides fit."),
+    ] = IndexOption.recency
     max_matches: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="The most matches a pattern may keep, or tell at once."),
@@ -88,16 +90,16 @@ class RunArguments:
         typer.Option(metavar="N", min=0, help="Compare every N-th answer with the plain evaluator's; 0: none."),
     ] = 0
     on_error: Annotated[
-        OnError, typer.Option(help="A row on which an expression fails: skip and count it, or end its query.")
-    ] = OnError.skip
+        OnErrorOption, typer.Option(help="A row on which an expression fails: skip and count it, or end its query.")
+    ] = OnErrorOption.skip
     max_steps: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most steps that one evaluation of a query may need.")
     ] = 50_000_000
     engine: Annotated[
-        Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
-    ] = Engine.spark
+        EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
+    ] = EngineOption.spark
     output: Annotated[
-        Output | None,
+        OutputOption | None,
         typer.Option("--output", "-o", help="The answers on stdout. \\[table; none with --sink]", show_default=False),
     ] = None
     sink: Annotated[
@@ -112,10 +114,11 @@ class RunArguments:
         str | None,
         typer.Option(metavar="DIR", help="Where the run keeps what it needs to go on after a crash."),
     ] = None
-    windows: WindowsOption = Windows.trailing
+    windows: WindowsOption = WindowPolicyOption.trailing
     conflicts: Annotated[
-        Conflicts, typer.Option(help="Events that disagree about an element: the newest value, or an empty window.")
-    ] = Conflicts.latest
+        ConflictPolicyOption,
+        typer.Option(help="Events that disagree about an element: the newest value, or an empty window."),
+    ] = ConflictPolicyOption.latest
     lateness: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How far out of order events may come, such as PT5S.")
     ] = None
@@ -163,7 +166,7 @@ class RunArguments:
 
     def options(self) -> RunOptions:
         """The options of the run that is asked for."""
-        from anabranch.engine.running import Running
+        from anabranch.engine.running import EvaluationOptions
         from anabranch.engine.session import parameter_values
         from anabranch.model.mapping import Mapping as ModelMapping
         from anabranch.runner.options import RunOptions
@@ -176,7 +179,7 @@ class RunArguments:
             parameters=parameter_values(options.parameters(self.param)),
             mapping=ModelMapping(options.vocabulary(self.vocabulary)),
             rules=options.rules(self.rules),
-            running=Running(
+            running=EvaluationOptions(
                 self.force.value,
                 self.matcher.value,
                 self.max_matches,

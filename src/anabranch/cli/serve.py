@@ -13,7 +13,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Engine, KafkaBroker
+from anabranch.cli.options import Color, EngineOption, KafkaBroker
 
 DATA = "anabranch-data"
 
@@ -36,8 +36,8 @@ def serve(
         typer.Option("--origin", metavar="URL", help="Pages of this origin may use the server too. Repeatable."),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(envvar="ANABRANCH_ENGINE", help="Where queries run: on Spark, or in this process.")
-    ] = Engine.spark,
+        EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Where queries run: on Spark, or in this process.")
+    ] = EngineOption.spark,
     data: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where sessions are kept: streams, queries, checkpoints, results.")
     ] = DATA,
@@ -92,16 +92,16 @@ def serve(
 
       anabranch serve --host 0.0.0.0 --token-file token.txt --root data
     """
-    from anabranch.cli.serving import Place, read_token
+    from anabranch.cli.serving import ServerPlace, read_token
     from anabranch.cli.serving import serve as serve_hub
 
     options.set_broker(kafka_broker)
     bounded = root is not None or any_file
-    place = Place(host, port, read_token(token, token_file), tuple(origin or ()), ui, open_, bounded)
+    place = ServerPlace(host, port, read_token(token, token_file), tuple(origin or ()), ui, open_, bounded)
     place.check()
     if root is not None and any_file:
         raise typer.BadParameter("give one of --root and --any-file", param_hint="--any-file")
-    if engine is Engine.spark:
+    if engine is EngineOption.spark:
         from anabranch.spark.java import require_java
 
         require_java()
@@ -122,7 +122,8 @@ def serve(
     limits = Limits(**{name: value for name, value in asked.items() if value is not None})
     timing = options.timing(idle_timeout, idle, ahead)
     folder = Path(data)
-    remark = f"queries run {'on Spark' if engine is Engine.spark else 'in this process'}; sessions are kept in {folder}"
+    where = "on Spark" if engine is EngineOption.spark else "in this process"
+    remark = f"queries run {where}; sessions are kept in {folder}"
     roots = None if root is None else [options.existing(one) for one in root]
     serve_hub(
         lambda: Hub(folder, engine.value, limits, timing=timing, roots=roots, secrets=secret or ()),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPlace:
     """Where the server is reached and by whom."""
 
     host: str = "127.0.0.1"
@@ -103,7 +103,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def serve(
     make_hub: Callable[[], Hub],
-    place: Place,
+    place: ServerPlace,
     terminal: Terminal,
     prepare: Callable[[Hub], str] = lambda hub: "/",
     remark: str = "",
@@ -129,7 +129,7 @@ def serve(
         bound.close()
 
 
-def _listen(hub: Hub, place: Place, bound: socket.socket, terminal: Terminal, begins: str, remark: str) -> None:
+def _listen(hub: Hub, place: ServerPlace, bound: socket.socket, terminal: Terminal, begins: str, remark: str) -> None:
     import uvicorn
 
     from anabranch.server.app import create_app, uvicorn_config

@@ -27,7 +27,7 @@ INTERRUPTED = 130
 _IN_ORDER = 2.0  # seconds to end by itself
 _AFTERWARDS = 1.5  # seconds to clear up once child processes were ended
 
-Handler = Callable[[int, FrameType | None], None]
+SignalHandler = Callable[[int, FrameType | None], None]
 
 
 def end_at_once() -> None:
@@ -97,7 +97,7 @@ class _Stop:
 
 
 @contextmanager
-def _handling(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
+def _handling(handler: SignalHandler, *numbers: signal.Signals) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return

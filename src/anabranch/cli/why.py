@@ -14,7 +14,7 @@ import typer
 from anabranch.cli import options
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, Conflicts, Params, Windows, WindowsOption
+from anabranch.cli.options import Color, ConflictPolicyOption, Params, WindowPolicyOption, WindowsOption
 
 if TYPE_CHECKING:
     from anabranch.insight.recording import Recording
@@ -22,41 +22,43 @@ if TYPE_CHECKING:
     from anabranch.sources.base import Source
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file with a continuous query; - is stdin.")]
-Streams = Annotated[
+StreamsOption = Annotated[
     list[str] | None,
     typer.Option("--stream", "-s", metavar="NAME=ADDRESS", help="A stream that ends: a path or a URI. Repeatable."),
 ]
-Graphs = Annotated[
+GraphsOption = Annotated[
     list[str] | None,
     typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph, JSON or RDF. Repeatable."),
 ]
-Row = Annotated[
+RowOption = Annotated[
     list[str] | None,
     typer.Option("--row", "-r", metavar="COLUMN=VALUE", help="A value of the row: JSON, or else a text. Repeatable."),
 ]
 At = Annotated[
     str | None, typer.Option(metavar="INSTANT", help="At the last evaluation at or before then. \\[the last of all]")
 ]
-Query = Annotated[str | None, typer.Option("--query", metavar="NAME", help="Which query of the file.")]
+QueryOption = Annotated[str | None, typer.Option("--query", metavar="NAME", help="Which query of the file.")]
 Lateness = Annotated[
     str | None, typer.Option(metavar="DURATION", help="How far out of order events may come, such as PT5S.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="The reason as JSON.")]
-ConflictsOption = Annotated[Conflicts, typer.Option(help="Events that disagree: the newest value, or an empty window.")]
+ConflictsOption = Annotated[
+    ConflictPolicyOption, typer.Option(help="Events that disagree: the newest value, or an empty window.")
+]
 
 
 @guarded
 def why(
     file: File,
-    stream: Streams = None,
-    row: Row = None,
+    stream: StreamsOption = None,
+    row: RowOption = None,
     at: At = None,
-    graph: Graphs = None,
-    query: Query = None,
+    graph: GraphsOption = None,
+    query: QueryOption = None,
     lateness: Lateness = None,
     param: Params = None,
-    windows: WindowsOption = Windows.trailing,
-    conflicts: ConflictsOption = Conflicts.latest,
+    windows: WindowsOption = WindowPolicyOption.trailing,
+    conflicts: ConflictsOption = ConflictPolicyOption.latest,
     as_json: AsJson = False,
     color: Color = None,
 ) -> None:
@@ -79,15 +81,15 @@ def why(
 @guarded
 def why_not(
     file: File,
-    stream: Streams = None,
-    row: Row = None,
+    stream: StreamsOption = None,
+    row: RowOption = None,
     at: At = None,
-    graph: Graphs = None,
-    query: Query = None,
+    graph: GraphsOption = None,
+    query: QueryOption = None,
     lateness: Lateness = None,
     param: Params = None,
-    windows: WindowsOption = Windows.trailing,
-    conflicts: ConflictsOption = Conflicts.latest,
+    windows: WindowsOption = WindowPolicyOption.trailing,
+    conflicts: ConflictsOption = ConflictPolicyOption.latest,
     as_json: AsJson = False,
     color: Color = None,
 ) -> None:
@@ -123,8 +125,8 @@ def _recording(
     query: str | None,
     lateness: str | None,
     param: Sequence[str] | None,
-    windows: Windows,
-    conflicts: Conflicts,
+    windows: WindowPolicyOption,
+    conflicts: ConflictPolicyOption,
 ) -> Recording:
     from anabranch.engine.session import parameter_values
     from anabranch.engine.stream import StreamBuffer

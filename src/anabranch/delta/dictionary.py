@@ -25,7 +25,7 @@ import numpy.typing as npt
 from anabranch.delta.batch import NULL, Ids, Mask
 from anabranch.delta.texts import PADDING, TextTable
 from anabranch.model.compare import content_key, identity_key
-from anabranch.model.term_texts import Form, Kind, TermTexts, form_of, terms_of
+from anabranch.model.term_texts import TermForm, TermKind, TermTexts, form_of, terms_of
 from anabranch.model.terms import Blank, Iri, Literal, Term
 from anabranch.model.values import Node, Path, Relationship, Value
 
@@ -92,8 +92,8 @@ class Dictionary:
         self._numbers_known = 1
         self._texts: TextTable | None = None  # once there are terms that came as texts
         self._texts_known = 1  # values below it are in there if they are terms
-        self._forms: list[Form] = []
-        self._form_numbers: dict[Form, int] = {}
+        self._forms: list[TermForm] = []
+        self._form_numbers: dict[TermForm, int] = {}
         self._weight = 0  # of the values below the next
         self._weighed = 0
 
@@ -218,7 +218,7 @@ class Dictionary:
         ids: list[int] = found.tolist()
         return ids
 
-    def _form(self, form: Form) -> int:
+    def _form(self, form: TermForm) -> int:
         found = self._form_numbers.get(form)
         if found is None:
             found = self._form_numbers[form] = len(self._forms)
@@ -239,7 +239,7 @@ class Dictionary:
         found = np.zeros(len(ids), np.bool_)
         if unmade.any():
             assert self._texts is not None
-            kinds = np.array([form.kind in (Kind.IRI, Kind.BLANK) for form in self._forms], np.bool_)
+            kinds = np.array([form.kind in (TermKind.IRI, TermKind.BLANK) for form in self._forms], np.bool_)
             found[unmade] = kinds[self._texts.forms(ids[unmade])]
         for place in np.flatnonzero(~unmade).tolist():
             found[place] = isinstance(self._values[ids[place]], Iri | Blank)

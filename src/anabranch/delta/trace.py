@@ -26,7 +26,7 @@ _SMALLEST = 16
 _MOST = 1 << 30
 
 
-class Touched(NamedTuple):
+class WeightChange(NamedTuple):
     """Each distinct row of a batch once, with its weight before and after."""
 
     rows: Ids
@@ -34,7 +34,7 @@ class Touched(NamedTuple):
     after: Weights
 
 
-class Found(NamedTuple):
+class TraceRows(NamedTuple):
     """Rows that were asked for: for which of the asked keys, the row, its weight."""
 
     asked: Ids
@@ -88,11 +88,11 @@ class Trace:
 
     # --- changes ---
 
-    def add(self, batch: Batch) -> Touched:
+    def add(self, batch: Batch) -> WeightChange:
         """Add the weights of a batch. The order of its rows does not matter: only sums must not fall below 0. Rows are
         given back in the order in which they first stand in the batch."""
         if not len(batch):
-            return Touched(np.empty((0, self.width), np.int64), batch.weights, batch.weights)
+            return WeightChange(np.empty((0, self.width), np.int64), batch.weights, batch.weights)
         touched = self._take_in(usable(batch.rows), usable(batch.weights))
         if touched.after.min() < 0:
             raise InternalError("a row left a trace more often than it had entered")
@@ -100,14 +100,14 @@ class Trace:
             self._shrink()
         return touched
 
-    def _take_in(self, rows: Ids, weights: Weights) -> Touched:
+    def _take_in(self, rows: Ids, weights: Weights) -> WeightChange:
         touched = np.empty(len(weights), np.int32)
         before = np.empty(len(weights), np.int64)
         done = 0
         while True:
             done, given, after = kernels.take_in(self._held, done, rows, weights, touched, before)
             if done == len(rows):
-                return Touched(given, before[: len(after)], after)
+                return WeightChange(given, before[: len(after)], after)
             self._grow(len(rows) - done)
 
     def _grow(self, waiting: int) -> None:
@@ -134,20 +134,22 @@ class Trace:
 
     # --- questions ---
 
-    def probe(self, keys: Ids) -> Found:
+    def probe(self, keys: Ids) -> TraceRows:
         """All rows whose key columns are the asked ones; without key columns all rows, for each asked."""
         if not len(keys):
-            return Found(np.empty(0, np.int64), np.empty((0, self.width), np.int64), np.empty(0, np.int64))
+            return TraceRows(np.empty(0, np.int64), np.empty((0, self.width), np.int64), np.empty(0, np.int64))
         if not self.keys:
             every = self.rows()
             asked = np.repeat(np.arange(len(keys)), len(every))
-            return Found(asked, np.tile(every.rows, (len(keys), 1)), np.tile(every.weights, len(keys)))
+            return TraceRows(asked, np.tile(every.rows, (len(keys), 1)), np.tile(every.weights, len(keys)))
         found = self._find(keys)
         if self._grouped:
-            return Found(*kernels.spread(found, self._held.cells, self._held.links, self._held.groups))
+            return TraceRows(*kernels.spread(found, self._held.cells, self._held.links, self._held.groups))
         asked = np.flatnonzero(found >= 0)
         cells = self._held.cells.take(found[asked], axis=0)
-        return Found(asked, np.ascontiguousarray(cells[:, : self.width]), np.ascontiguousarray(cells[:, self.width]))
+        return TraceRows(
+            asked, np.ascontiguousarray(cells[:, : self.width]), np.ascontiguousarray(cells[:, self.width])
+        )
 
     def totals(self, keys: Ids) -> Weights:
         """Per asked key the sum of the weights of its rows."""

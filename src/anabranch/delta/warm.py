@@ -70,11 +70,11 @@ def _connectivity() -> None:
     from anabranch.delta.connectivity.bic import BicIndex
     from anabranch.delta.connectivity.recency import RecencyTree, spanning_forest
     from anabranch.delta.connectivity.slides import spanning_forests
-    from anabranch.delta.connectivity.vertices import Windowed
+    from anabranch.delta.connectivity.vertices import WindowedIndex
 
     one, other = np.array([1, 2, 5], np.int64), np.array([2, 3, 5], np.int64)
     for index in (RecencyTree(), BicIndex(2)):
-        windowed = Windowed(index)
+        windowed = WindowedIndex(index)
         for tick in range(5):
             windowed.insert(one + tick, other + tick, np.full(3, tick, np.int64))
             windowed.forget(tick - 1)
@@ -94,14 +94,14 @@ def _connectivity() -> None:
 
 
 def _paths() -> None:
-    from anabranch.delta.paths.automaton import Repeated, Step, automaton
+    from anabranch.delta.paths.automaton import PathRepetition, PathStep, automaton
     from anabranch.delta.paths.components import ComponentPairs
     from anabranch.delta.paths.matcher import PathMatcher
 
     everyone = np.array([1, 2], np.int64)
     ComponentPairs(standing=False).change([], [(0, 1, 2)], everyone, everyone)
 
-    matcher = PathMatcher(automaton(Repeated(Step(frozenset({9})), 1)))
+    matcher = PathMatcher(automaton(PathRepetition(PathStep(frozenset({9})), 1)))
     matcher.lay(_FACTS)
     count = 9000  # enough for every array to grow, and to shrink when all of it leaves
     ends = np.arange(count) // 3 * 4 + np.arange(count) % 3 + 10
@@ -125,10 +125,10 @@ def _texts() -> None:
 
 
 def _shortest() -> None:
-    from anabranch.delta.paths.shortest import Edge, ShortestPaths
+    from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
     paths = ShortestPaths(backwards=False, both_ways=False, every=False, is_open=True, maximum=None)
-    paths.change((), [Edge(1, 1, 2), Edge(2, 2, 3)], (), [1])
+    paths.change((), [PathEdge(1, 1, 2), PathEdge(2, 2, 3)], (), [1])
     paths.change([2])
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from anabranch.demos.auction_words import ADJECTIVES, CITIES, FIRST_NAMES, LAST_NAMES, TRADES
-from anabranch.demos.chance import Numbers, chosen
+from anabranch.demos.chance import DrawnNumbers, chosen
 
 ROUND = 50
 """Events of a round: a person, items, bids."""
@@ -44,11 +44,11 @@ _TRIES = 6
 _LAST_MOMENT = 15  # events
 _FOOLISH = 256  # times its value is too much to be doubled
 
-Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+DrawnFlags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HouseSettings:
     """How many auctions are open at a time, about, and one in how many bids, auctions, periods is special; 0: none."""
 
     seed: int = 0
@@ -63,17 +63,17 @@ class Settings:
 class Bids:
     """Bids in the order of their events: columns of one length. Prices are cents; `counts` is 1 for an item's first."""
 
-    numbers: Numbers
-    items: Numbers
-    bidders: Numbers
-    counts: Numbers
-    prices: Numbers
+    numbers: DrawnNumbers
+    items: DrawnNumbers
+    bidders: DrawnNumbers
+    counts: DrawnNumbers
+    prices: DrawnNumbers
 
 
 class AuctionHouse:
     """What happens in events, as columns of numbers."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HouseSettings) -> None:
         self._settings = settings
         self._seed = settings.seed
         self._longest = settings.open // 2  # rounds
@@ -81,33 +81,33 @@ class AuctionHouse:
 
     # --- people -------------------------------------------------------------------------------------------------------
 
-    def names(self, people: Numbers) -> list[str]:
+    def names(self, people: DrawnNumbers) -> list[str]:
         first = self._chosen(len(FIRST_NAMES), 20, people).tolist()
         last = self._chosen(len(LAST_NAMES), 21, people).tolist()
         return [f"{FIRST_NAMES[one]} {LAST_NAMES[other]}" for one, other in zip(first, last, strict=True)]
 
-    def cities(self, people: Numbers) -> list[str]:
+    def cities(self, people: DrawnNumbers) -> list[str]:
         return [CITIES[one] for one in self._chosen(len(CITIES), 22, people).tolist()]
 
-    def ring_sizes(self, periods: Numbers) -> Numbers:
+    def ring_sizes(self, periods: DrawnNumbers) -> DrawnNumbers:
         """How many members the ring of a period has; 0 where there is none."""
         if self._settings.rings == 0:
             return np.zeros_like(periods)
         there = (self._chosen(self._settings.rings, 23, periods) == 0) & (periods >= 0)
         return np.where(there, 3 + self._chosen(3, 24, periods), 0)
 
-    def in_ring(self, people: Numbers) -> Flags:
+    def in_ring(self, people: DrawnNumbers) -> DrawnFlags:
         periods, place = np.divmod(people - OLD_HANDS, RING_ROUNDS)
         return place < self.ring_sizes(periods)
 
     # --- items --------------------------------------------------------------------------------------------------------
 
-    def opens(self, items: Numbers) -> Numbers:
+    def opens(self, items: DrawnNumbers) -> DrawnNumbers:
         """The event that puts an item up."""
         rounds, place = np.divmod(items, ITEMS)
         return rounds * ROUND + 1 + place
 
-    def closes(self, items: Numbers) -> Numbers:
+    def closes(self, items: DrawnNumbers) -> DrawnNumbers:
         """The event at whose instant an auction is over: bids come before it."""
         longest = self._longest * ROUND
         lasting = longest // 3 + self._chosen(longest - longest // 3, 25, items)
@@ -115,20 +115,20 @@ class AuctionHouse:
         lasting = np.where(hot, max(longest, (HOT_ROUNDS + 1) * ROUND), lasting)
         return self.opens(items) + np.where(self.of_ring(items), _RING_LASTS * ROUND, lasting)
 
-    def of_ring(self, items: Numbers) -> Flags:
+    def of_ring(self, items: DrawnNumbers) -> DrawnFlags:
         rounds, place = np.divmod(items, ITEMS)
         periods, at = np.divmod(rounds, RING_ROUNDS)
         seller = at - _RING_SELLS_FROM
-        found: Flags = (place == ITEMS - 1) & (seller >= 0) & (seller < self.ring_sizes(periods))
+        found: DrawnFlags = (place == ITEMS - 1) & (seller >= 0) & (seller < self.ring_sizes(periods))
         return found
 
-    def sniped(self, items: Numbers) -> Flags:
+    def sniped(self, items: DrawnNumbers) -> DrawnFlags:
         if self._settings.snipers == 0:
             return np.zeros(len(items), np.bool_)
-        found: Flags = (self._chosen(self._settings.snipers, 26, items) == 0) & ~self.of_ring(items)
+        found: DrawnFlags = (self._chosen(self._settings.snipers, 26, items) == 0) & ~self.of_ring(items)
         return found
 
-    def sellers(self, items: Numbers) -> Numbers:
+    def sellers(self, items: DrawnNumbers) -> DrawnNumbers:
         rounds = items // ITEMS
         known = OLD_HANDS + rounds + 1  # the round's person has registered before
         sellers = known - 1 - self._chosen(1 << 40, 27, items) % np.minimum(known, _SELLERS_REACH)
@@ -136,11 +136,11 @@ class AuctionHouse:
         own = OLD_HANDS + rounds // RING_ROUNDS * RING_ROUNDS + rounds % RING_ROUNDS - _RING_SELLS_FROM
         return np.where(self.of_ring(items), own, sellers)
 
-    def trades(self, items: Numbers) -> Numbers:
+    def trades(self, items: DrawnNumbers) -> DrawnNumbers:
         """The categories, as places in TRADES."""
         return self._chosen(len(TRADES), 29, items)
 
-    def titles(self, items: Numbers) -> list[tuple[str, str]]:
+    def titles(self, items: DrawnNumbers) -> list[tuple[str, str]]:
         """Title and keyword."""
         adjectives, brands = self._chosen(len(ADJECTIVES), 30, items), self._chosen(4, 31, items)
         columns = (self.trades(items), adjectives, brands, self._chosen(3, 32, items))
@@ -150,17 +150,17 @@ class AuctionHouse:
             titles.append((f"{ADJECTIVES[adjective]} {TRADES[trade].brands[brand]} {word}", word))
         return titles
 
-    def values(self, items: Numbers) -> Numbers:
+    def values(self, items: DrawnNumbers) -> DrawnNumbers:
         """What an item is worth, in cents: alike from each power of two to the next."""
         least = np.array([trade.octave for trade in TRADES], np.int64)[self.trades(items)]
-        octaves: Numbers = np.left_shift(np.int64(1), least + self._chosen(4, 33, items))
-        values: Numbers = octaves + self._chosen(1 << 40, 34, items) % octaves
+        octaves: DrawnNumbers = np.left_shift(np.int64(1), least + self._chosen(4, 33, items))
+        values: DrawnNumbers = octaves + self._chosen(1 << 40, 34, items) % octaves
         return values
 
-    def start_prices(self, items: Numbers) -> Numbers:
+    def start_prices(self, items: DrawnNumbers) -> DrawnNumbers:
         return np.maximum(self.values(items) // 20, 10) * 5
 
-    def buy_now_prices(self, items: Numbers) -> Numbers:
+    def buy_now_prices(self, items: DrawnNumbers) -> DrawnNumbers:
         """0 where an item is sold by auction alone."""
         return np.where(self._chosen(4, 35, items) == 0, self.values(items) * 3 // 100 * 100 + 99, 0)
 
@@ -180,7 +180,7 @@ class AuctionHouse:
         numbers, items = numbers[asked], items[asked]
         return Bids(numbers, items, self._bidders(numbers, items), counts[asked], prices[asked])
 
-    def _items_of(self, numbers: Numbers) -> Numbers:
+    def _items_of(self, numbers: DrawnNumbers) -> DrawnNumbers:
         """What is bid on, from a run of events on."""
         if len(numbers) == 0:
             return numbers
@@ -209,7 +209,9 @@ class AuctionHouse:
             found |= able
         return self._overridden(numbers, items, known, snipes)
 
-    def _overridden(self, numbers: Numbers, items: Numbers, known: Numbers, snipes: Numbers) -> Numbers:
+    def _overridden(
+        self, numbers: DrawnNumbers, items: DrawnNumbers, known: DrawnNumbers, snipes: DrawnNumbers
+    ) -> DrawnNumbers:
         """Events that belong to snipers, the oldest item first, and before them to rings."""
         at = np.full(int(numbers[-1]) - int(numbers[0]) + 1, -1, np.int64)
         inside = (snipes >= numbers[0]) & (snipes <= numbers[-1])
@@ -219,13 +221,13 @@ class AuctionHouse:
         ring = self._ring_bids(numbers)
         return np.where(ring[0] >= 0, ring[0], items)
 
-    def _snipes(self, items: Numbers) -> Numbers:
+    def _snipes(self, items: DrawnNumbers) -> DrawnNumbers:
         """The last event with a bid before the last moment."""
         last = self.closes(items) - 1 - self._chosen(_LAST_MOMENT, 50, items)
         rounds, place = np.divmod(last, ROUND)
         return np.where(place >= FIRST_BID, last, rounds * ROUND - 1)
 
-    def _ring_bids(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+    def _ring_bids(self, numbers: DrawnNumbers) -> tuple[DrawnNumbers, DrawnNumbers]:
         """What a ring bids on in these events, and who of it bids; -1 where no ring does."""
         rounds, place = np.divmod(numbers, ROUND)
         periods, at = np.divmod(rounds, RING_ROUNDS)
@@ -240,7 +242,7 @@ class AuctionHouse:
         items = (begun + _RING_SELLS_FROM + seller) * ITEMS + ITEMS - 1
         return np.where(bidding, items, -1), np.where(bidding, OLD_HANDS + begun + bidder, -1)
 
-    def _bidders(self, numbers: Numbers, items: Numbers) -> Numbers:
+    def _bidders(self, numbers: DrawnNumbers, items: DrawnNumbers) -> DrawnNumbers:
         sellers = self.sellers(items)
         rounds = numbers // ROUND
         known = OLD_HANDS + rounds + 1
@@ -263,7 +265,7 @@ class AuctionHouse:
         ring = self._ring_bids(numbers)[1]
         return np.where(ring >= 0, ring, np.where(sniping, snipers, bidders))
 
-    def _rising(self, numbers: Numbers, items: Numbers) -> tuple[Numbers, Numbers]:
+    def _rising(self, numbers: DrawnNumbers, items: DrawnNumbers) -> tuple[DrawnNumbers, DrawnNumbers]:
         """The count and the price of each bid, of items whose bids are all there."""
         groups, of = np.unique(items, return_inverse=True)
         order = np.argsort(of, kind="stable")
@@ -289,5 +291,5 @@ class AuctionHouse:
             prices[rows] = standing[item]
         return counts, prices
 
-    def _chosen(self, among: int, purpose: int, *parts: Numbers) -> Numbers:
+    def _chosen(self, among: int, purpose: int, *parts: DrawnNumbers) -> DrawnNumbers:
         return chosen(among, self._seed, purpose, *parts)

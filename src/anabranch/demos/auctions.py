@@ -24,9 +24,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from anabranch.demos.auction_house import FIRST_BID, ITEMS, OLD_HANDS, ROUND, AuctionHouse, Bids, Settings
+from anabranch.demos.auction_house import FIRST_BID, ITEMS, OLD_HANDS, ROUND, AuctionHouse, Bids, HouseSettings
 from anabranch.demos.auction_words import TRADES
-from anabranch.demos.chance import Clock, Generator, Numbers, whole
+from anabranch.demos.chance import DrawnNumbers, EventClock, Generator, whole
 from anabranch.errors import StreamError
 from anabranch.model.event import Event
 from anabranch.model.instants import MICROS_PER_DAY, MICROS_PER_SECOND, format_instant
@@ -55,11 +55,11 @@ class Auctions(Generator):
     }
     step: ClassVar[str] = "PT0.1S"
 
-    def __init__(self, seed: int, clock: Clock, options: Mapping[str, str]) -> None:
+    def __init__(self, seed: int, clock: EventClock, options: Mapping[str, str]) -> None:
         model = options.get("model", "rdf")
         if model not in _MODELS:
             raise StreamError(f"model={model}: it is {' or '.join(_MODELS)}")
-        settings = Settings(
+        settings = HouseSettings(
             seed,
             whole(options, "open", 60, 12, 3000),
             whole(options, "hot", 3, 0, _MOST),
@@ -98,7 +98,7 @@ class Auctions(Generator):
 # --- what a block tells -----------------------------------------------------------------------------------------------
 
 
-class Item(NamedTuple):
+class AuctionItem(NamedTuple):
     """What an item says when it is put up; instants are microseconds, prices cents, 0 for none."""
 
     title: str
@@ -113,7 +113,7 @@ class Item(NamedTuple):
 class _Teller(ABC):
     """Writes the events of a block. What is said of its items and people is computed once for all of them."""
 
-    def __init__(self, house: AuctionHouse, clock: Clock, items: Numbers, people: Numbers) -> None:
+    def __init__(self, house: AuctionHouse, clock: EventClock, items: DrawnNumbers, people: DrawnNumbers) -> None:
         self._clock = clock
         columns = (
             house.trades(items),
@@ -123,7 +123,7 @@ class _Teller(ABC):
             clock.times(house.closes(items)),
         )
         rows = zip(house.titles(items), *(column.tolist() for column in columns), strict=True)
-        told = (Item(*words, *numbers) for words, *numbers in rows)
+        told = (AuctionItem(*words, *numbers) for words, *numbers in rows)
         self._items = dict(zip(items.tolist(), told, strict=True))
         self._names = dict(zip(people.tolist(), house.names(people), strict=True))
         self._cities = dict(zip(people.tolist(), house.cities(people), strict=True))

@@ -17,7 +17,7 @@ import numpy as np
 from anabranch.errors import StreamError
 from anabranch.model.event import Event
 
-Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+DrawnNumbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 class Generator(ABC):
@@ -33,23 +33,23 @@ class Generator(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class EventClock:
     """When event number i happens."""
 
     start: int
     step: int
 
-    def times(self, numbers: Numbers) -> Numbers:
+    def times(self, numbers: DrawnNumbers) -> DrawnNumbers:
         return self.start + numbers * self.step
 
 
-def chosen(among: int, seed: int, purpose: int, *parts: Numbers) -> Numbers:
+def chosen(among: int, seed: int, purpose: int, *parts: DrawnNumbers) -> DrawnNumbers:
     """A number below `among` for each row of parts: a hash, which needs no state and is alike on every machine."""
     with np.errstate(over="ignore"):
         mixed = _mix(np.full(len(parts[0]), seed & (2**64 - 1), np.uint64) + np.uint64(purpose))
         for part in parts:
             mixed = _mix(mixed ^ part.astype(np.uint64))
-    numbers: Numbers = (mixed >> np.uint64(1)).astype(np.int64) % among
+    numbers: DrawnNumbers = (mixed >> np.uint64(1)).astype(np.int64) % among
     return numbers
 
 

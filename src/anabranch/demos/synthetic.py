@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from anabranch.demos.auctions import Auctions
-from anabranch.demos.chance import Clock, Generator, Numbers, chosen, whole
+from anabranch.demos.chance import DrawnNumbers, EventClock, Generator, chosen, whole
 from anabranch.model.event import Event
 from anabranch.model.instants import MICROS_PER_SECOND
 from anabranch.model.values import Node, Relationship
@@ -38,7 +38,7 @@ class Bikes(Generator):
         "students": "one user in so many returns a bike and takes the next one right away; 0 for none (20)",
     }
 
-    def __init__(self, seed: int, clock: Clock, options: Mapping[str, str]) -> None:
+    def __init__(self, seed: int, clock: EventClock, options: Mapping[str, str]) -> None:
         self._seed = seed
         self._clock = clock
         self._users = whole(options, "users", min(max(2, _RIDE // clock.step), 1_000_000), 1, _MOST)
@@ -66,12 +66,12 @@ class Bikes(Generator):
             one = Relationship(f"r{number + 1}", kind, bike_node.id, station_node.id, properties)
             yield Event(at, (bike_node, station_node), (one,))
 
-    def _returned_to(self, users: Numbers, rides: Numbers) -> Numbers:
+    def _returned_to(self, users: DrawnNumbers, rides: DrawnNumbers) -> DrawnNumbers:
         """Even rides end in one half of the stations and odd ones in the other: two in a row never end at the same."""
         half = self._stations // 2
         return chosen(half, self._seed, 1, users, rides) * 2 + rides % 2
 
-    def _rented_at(self, users: Numbers, rides: Numbers) -> Numbers:
+    def _rented_at(self, users: DrawnNumbers, rides: DrawnNumbers) -> DrawnNumbers:
         last, going_to = self._returned_to(users, rides - 1), self._returned_to(users, rides)
         place = chosen(self._stations, self._seed, 2, users, rides)
         for _ in range(2):  # two stations are out of the question
@@ -82,17 +82,17 @@ class Bikes(Generator):
         return np.where(student & (rides % 2 == 1), last, place)
 
     @cached_property
-    def _multipliers(self) -> tuple[Numbers, Numbers]:
+    def _multipliers(self) -> tuple[DrawnNumbers, DrawnNumbers]:
         """Numbers without a common divisor with that of the users, and their inverses: they make permutations."""
         found = list(islice((one for one in range(1, self._users + 1) if gcd(one, self._users) == 1), 1 << 10))
         return np.array(found), np.array([pow(one, -1, self._users) for one in found])
 
-    def _shuffled(self, rounds: Numbers, places: Numbers) -> Numbers:
+    def _shuffled(self, rounds: DrawnNumbers, places: DrawnNumbers) -> DrawnNumbers:
         multipliers, _ = self._multipliers
         which = chosen(len(multipliers), self._seed, 4, rounds)
         return (multipliers[which] * places + chosen(self._users, self._seed, 5, rounds)) % self._users
 
-    def _slot_of(self, rounds: Numbers, users: Numbers) -> Numbers:
+    def _slot_of(self, rounds: DrawnNumbers, users: DrawnNumbers) -> DrawnNumbers:
         multipliers, inverses = self._multipliers
         which = chosen(len(multipliers), self._seed, 4, rounds)
         return (inverses[which] * (users - chosen(self._users, self._seed, 5, rounds))) % self._users
@@ -105,7 +105,7 @@ class Bikes(Generator):
         return Node(bike_id, ("Bike", "EBike") if bike % 3 == 0 else ("Bike",), {"id": bike_id})
 
 
-class Graph(Generator):
+class RandomGraph(Generator):
     """A random graph that grows: each event is a vertex with some relationships to others. Few vertices have many."""
 
     options: ClassVar[Mapping[str, str]] = {
@@ -116,7 +116,7 @@ class Graph(Generator):
         "skew": "1 chooses all vertices alike; 2, 3, ... makes the first ones more and more popular (2)",
     }
 
-    def __init__(self, seed: int, clock: Clock, options: Mapping[str, str]) -> None:
+    def __init__(self, seed: int, clock: EventClock, options: Mapping[str, str]) -> None:
         self._seed = seed
         self._clock = clock
         self._nodes = whole(options, "nodes", 1000, 2, 1 << 40)
@@ -148,19 +148,19 @@ class Graph(Generator):
                 relationships.append(Relationship(name, f"T{kind}", source, target, {"weight": weight}))
             yield Event(at, tuple(nodes.values()), tuple(relationships))
 
-    def _popular(self, purpose: int, *parts: Numbers) -> Numbers:
+    def _popular(self, purpose: int, *parts: DrawnNumbers) -> DrawnNumbers:
         uniform = chosen(1 << 53, self._seed, purpose, *parts) / float(1 << 53)
         skewed = uniform
         for _ in range(self._skew - 1):  # a product is rounded alike on every machine, a power need not be
             skewed = skewed * uniform
         return np.minimum((skewed * self._nodes).astype(np.int64), self._nodes - 1)
 
-    def _label(self, nodes: Numbers) -> Numbers:
+    def _label(self, nodes: DrawnNumbers) -> DrawnNumbers:
         return chosen(self._labels, self._seed, 10, nodes)
 
 
-GENERATORS: Mapping[str, type[Auctions] | type[Bikes] | type[Graph]] = {
+GENERATORS: Mapping[str, type[Auctions] | type[Bikes] | type[RandomGraph]] = {
     "auctions": Auctions,
     "bikes": Bikes,
-    "graph": Graph,
+    "graph": RandomGraph,
 }

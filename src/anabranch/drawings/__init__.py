@@ -15,21 +15,23 @@ from anabranch.drawings.mermaid import mermaid
 from anabranch.drawings.picture import Drawing, Panel
 from anabranch.drawings.svg import svg
 
-__all__ = ["Form", "View", "draw", "picture"]
+__all__ = ["DrawingForm", "DrawingSubject", "draw", "picture"]
 
-Form = Literal["mermaid", "dot", "svg"]
-View = Literal["ograph", "dgraph"]
+DrawingForm = Literal["mermaid", "dot", "svg"]
+DrawingSubject = Literal["ograph", "dgraph"]
 
 _FORMS = {"mermaid": mermaid, "dot": dot, "svg": svg}
 _NAMES = {"ograph": "O-Graph", "dgraph": "D-Graph"}
 
 
-def draw(explained: Sequence[Explanation], form: Form, view: View = "ograph", stage: Stage = "both") -> str:
+def draw(
+    explained: Sequence[Explanation], form: DrawingForm, view: DrawingSubject = "ograph", stage: Stage = "both"
+) -> str:
     """The explanations as one drawing. A LOAD STREAM has no D-Graph; its steps are drawn instead."""
     return _FORMS[form](picture(explained, view, stage))
 
 
-def picture(explained: Sequence[Explanation], view: View = "ograph", stage: Stage = "both") -> Drawing:
+def picture(explained: Sequence[Explanation], view: DrawingSubject = "ograph", stage: Stage = "both") -> Drawing:
     rows = tuple(_row(one, f"q{number}", view, stage) for number, one in enumerate(explained, 1))
     title = f"{_NAMES[view]}: {', '.join(one.title for one in explained)}"
     parts = {box.part for row in rows for panel in row for box in panel.boxes}
@@ -38,14 +40,14 @@ def picture(explained: Sequence[Explanation], view: View = "ograph", stage: Stag
     return Drawing(title, rows, legend)
 
 
-def _row(one: Explanation, row_id: str, view: View, stage: Stage) -> tuple[Panel, ...]:
+def _row(one: Explanation, row_id: str, view: DrawingSubject, stage: Stage) -> tuple[Panel, ...]:
     stages = ("before", "after") if stage == "both" and one.before is not None else ("after",)
     if stage == "before" and one.before is not None:
         stages = ("before",)
     return tuple(_panel(one, f"{row_id}_{name}", view, name, len(stages) > 1) for name in stages)
 
 
-def _panel(one: Explanation, panel_id: str, view: View, stage: str, named: bool) -> Panel:
+def _panel(one: Explanation, panel_id: str, view: DrawingSubject, stage: str, named: bool) -> Panel:
     title = f"{one.title}, {stage} the rules" if named else one.title
     if view == "dgraph" and one.queries:
         plan = one.queries[0 if stage == "before" else 1]

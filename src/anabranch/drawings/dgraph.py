@@ -24,7 +24,7 @@ from anabranch.algebra import triples as t
 from anabranch.algebra.expressions import And, Constant, Expression, Variable
 from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import parts_of, reads_triples, walk
-from anabranch.drawings.picture import Box, Edge, Frame, Panel, Shape, wrapped
+from anabranch.drawings.picture import Box, BoxShape, Panel, PictureEdge, PictureFrame, wrapped
 from anabranch.model.terms import Literal
 
 _WIDTH = 36
@@ -46,11 +46,11 @@ def dgraph(plan: o.Operator, panel_id: str, title: str, prefixes: tuple[tuple[st
 @dataclass(slots=True)
 class _Vertex:
     title: str
-    shape: Shape
+    shape: BoxShape
     notes: dict[str, None] = field(default_factory=dict)
 
 
-Asked = dict[tuple[str, str], str]
+SourcePatterns = dict[tuple[str, str], str]
 """Where something is asked, as (context, source), and which part of the query that belongs to."""
 
 
@@ -60,7 +60,7 @@ class _Builder:
         self._top = top  # the projection that makes the answer
         self._speller = speller
         self._vertices: dict[str, _Vertex] = {}
-        self._links: dict[tuple[str, ...], Asked] = {}  # subject, predicate and object; or a vertex alone
+        self._links: dict[tuple[str, ...], SourcePatterns] = {}  # subject, predicate and object; or a vertex alone
         self._aggregates: dict[tuple[tuple[str, ...], str, tuple[str, ...], str], None] = {}
 
     # --- collecting -------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class _Builder:
                 self._aggregated(grouped, aggregates)
             case o.Aggregate(keys=keys, aggregates=aggregates):
                 self._aggregated(tuple(name for name, _ in keys), aggregates)
-            case t.Delegated(text=text, default=source):
+            case t.PluginQuery(text=text, default=source):
                 step = self._vertex("plug-in", "SPARQL plug-in", "box")
                 self._note(step, " ".join(text.split()))
                 self._link((step,), context, source)
@@ -166,7 +166,7 @@ class _Builder:
         asked = self._links.setdefault(ends, {})
         asked[context, _source_words(source)] = "static" if static else "streaming"
 
-    def _place(self, place: t.Place) -> str:
+    def _place(self, place: t.TermPlace) -> str:
         if isinstance(place, t.Var):
             return self._variable(place.name)
         text = self._speller.place(place)
@@ -175,7 +175,7 @@ class _Builder:
     def _variable(self, name: str) -> str:
         return self._vertex(f"var {name}", self._speller.name(name), "round")
 
-    def _vertex(self, key: str, title: str, shape: Shape) -> str:
+    def _vertex(self, key: str, title: str, shape: BoxShape) -> str:
         self._vertices.setdefault(key, _Vertex(title, shape))
         return key
 
@@ -190,31 +190,31 @@ class _Builder:
         boxes = [self._box(key, ids[key], answer, asked[key]) for key in self._vertices]
         triples = [ends for ends in self._links if len(ends) == 3]
         uses = Counter(predicate for _, predicate, _ in triples)
-        edges: dict[Edge, None] = {}
+        edges: dict[PictureEdge, None] = {}
         for number, (subject, predicate, object_) in enumerate(triples, 1):
             label = str(number) if uses[predicate] > 1 else ""
-            edges[Edge(ids[subject], ids[predicate], label)] = None
-            edges[Edge(ids[predicate], ids[object_], label)] = None
+            edges[PictureEdge(ids[subject], ids[predicate], label)] = None
+            edges[PictureEdge(ids[predicate], ids[object_], label)] = None
         frames = self._frames(ids, asked)
         for number, (keys, function, arguments, variable) in enumerate(self._aggregates, 1):
             group, call = f"{self._id}_g{number}", f"{self._id}_f{number}"
             named = tuple(self._speller.name(name) for name in keys) or ("all rows",)
             boxes += [Box(group, "G", named), Box(call, function, shape="round")]
-            frames.append(Frame(f"{self._id}_a{number}", "aggregation", (group, call), dashed=False))
-            edges[Edge(group, call)] = None
-            edges |= {Edge(ids[f"var {name}"], group, faint=True): None for name in keys}
-            edges |= {Edge(call, ids[key], upward=True): None for key in arguments}
-            edges[Edge(call, ids[variable])] = None
+            frames.append(PictureFrame(f"{self._id}_a{number}", "aggregation", (group, call), dashed=False))
+            edges[PictureEdge(group, call)] = None
+            edges |= {PictureEdge(ids[f"var {name}"], group, faint=True): None for name in keys}
+            edges |= {PictureEdge(call, ids[key], upward=True): None for key in arguments}
+            edges[PictureEdge(call, ids[variable])] = None
         return Panel(self._id, title, tuple(boxes), tuple(edges), tuple(frames), tree=False)
 
-    def _box(self, key: str, box_id: str, answer: frozenset[str], asked: list[Asked]) -> Box:
+    def _box(self, key: str, box_id: str, answer: frozenset[str], asked: list[SourcePatterns]) -> Box:
         vertex = self._vertices[key]
         notes = tuple(part for note in vertex.notes for part in wrapped(note, _WIDTH))
         parts = {part for where in asked for part in where.values()}
         part = parts.pop() if len(parts) == 1 else ""
         return Box(box_id, vertex.title, notes, part, vertex.shape, key.removeprefix("var ") in answer)
 
-    def _frames(self, ids: dict[str, str], asked: dict[str, list[Asked]]) -> list[Frame]:
+    def _frames(self, ids: dict[str, str], asked: dict[str, list[SourcePatterns]]) -> list[PictureFrame]:
         """A frame for each source, around the vertices that it alone knows."""
         members: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for key, places in asked.items():
@@ -222,7 +222,7 @@ class _Builder:
             if len(where) == 1:
                 members.setdefault(where.pop(), []).append(ids[key])
         return [
-            Frame(
+            PictureFrame(
                 f"{self._id}_s{number}",
                 " / ".join(f"{context}: {of}" if context else of for context, of in where),
                 held,

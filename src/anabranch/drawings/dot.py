@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.drawings.picture import Box, Drawing, Edge, Panel, printable
+from anabranch.drawings.picture import Box, Drawing, Panel, PictureEdge, printable
 
 _FILLS = {"static": ("#dbeafe", "#2563eb"), "streaming": ("#ffedd5", "#ea580c"), "": ("#f1f5f9", "#64748b")}
 _SHAPES = {"box": "box", "round": "box", "plain": "plaintext"}
@@ -51,7 +51,7 @@ def _box(box: Box) -> str:
     return f"{box.id} [label={text}, shape={_SHAPES[box.shape]}, style={style}, {colors}];"
 
 
-def _edge(edge: Edge) -> str:
+def _edge(edge: PictureEdge) -> str:
     tail, head = edge.tail, edge.head
     wanted = [f"label={_quoted(edge.label)}"] if edge.label else []
     wanted += ["style=dashed", 'color="#94a3b8"'] if edge.faint else []

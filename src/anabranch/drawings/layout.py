@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.drawings.picture import Box, Edge, Panel
+from anabranch.drawings.picture import Box, Panel, PictureEdge
 
 TITLE_HEIGHT, LINE_HEIGHT = 24.0, 16.0
 LETTER = 7.0  # the width of a letter of the fixed-width font at 11.5 px, a little more than it needs
@@ -20,7 +20,7 @@ _PADDING, _GAP, _LEVEL, _BAND, _TITLE, _TITLE_LETTER = 12.0, 22.0, 40.0, 46.0, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Rectangle:
     """A rectangle: its left upper corner and its size."""
 
     x: float
@@ -32,17 +32,17 @@ class Place:
     def middle(self) -> tuple[float, float]:
         return self.x + self.width / 2, self.y + self.height / 2
 
-    def moved(self, x: float, y: float) -> Place:
-        return Place(self.x + x, self.y + y, self.width, self.height)
+    def moved(self, x: float, y: float) -> Rectangle:
+        return Rectangle(self.x + x, self.y + y, self.width, self.height)
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class PanelLayout:
     """A panel with the places of its boxes and frames, in a coordinate system of its own."""
 
     panel: Panel
-    boxes: dict[str, Place]
-    frames: dict[str, Place]
+    boxes: dict[str, Rectangle]
+    frames: dict[str, Rectangle]
     width: float
     height: float
 
@@ -53,7 +53,7 @@ def size_of(box: Box) -> tuple[float, float]:
     return letters * LETTER + 2 * _PADDING, height
 
 
-def arranged(panel: Panel) -> Arranged:
+def arranged(panel: Panel) -> PanelLayout:
     boxes = _tree(panel) if panel.tree else _layers(panel)
     frames = {}
     for frame in panel.frames:
@@ -61,10 +61,10 @@ def arranged(panel: Panel) -> Arranged:
         left, right = min(p.x for p in held), max(p.x + p.width for p in held)
         width = max(right - left + 24, len(frame.title) * _TITLE_LETTER + 20)
         top, bottom = min(p.y for p in held) - _TITLE, max(p.y + p.height for p in held) + 12
-        frames[frame.id] = Place((left + right - width) / 2, top, width, bottom - top)
+        frames[frame.id] = Rectangle((left + right - width) / 2, top, width, bottom - top)
     places = [*boxes.values(), *frames.values()]
     left, top = min(p.x for p in places), min(p.y for p in places)
-    return Arranged(
+    return PanelLayout(
         panel,
         {key: place.moved(-left, -top) for key, place in boxes.items()},
         {key: place.moved(-left, -top) for key, place in frames.items()},
@@ -76,7 +76,7 @@ def arranged(panel: Panel) -> Arranged:
 # --- trees ------------------------------------------------------------------------------------------------------------
 
 
-def _tree(panel: Panel) -> dict[str, Place]:
+def _tree(panel: Panel) -> dict[str, Rectangle]:
     sizes = {box.id: size_of(box) for box in panel.boxes}
     children: dict[str, list[str]] = {box.id: [] for box in panel.boxes}
     for edge in panel.edges:
@@ -92,13 +92,13 @@ def _tree(panel: Panel) -> dict[str, Place]:
     for box in reversed(panel.boxes):
         below = sum(room[one] for one in children[box.id]) + _GAP * max(0, len(children[box.id]) - 1)
         room[box.id] = max(sizes[box.id][0], below)
-    places: dict[str, Place] = {}
+    places: dict[str, Rectangle] = {}
     lefts = {panel.boxes[0].id: 0.0}
     for box in panel.boxes:
         left, (width, height) = lefts[box.id], sizes[box.id]
         level = depth[box.id]
         y = tops[level] + (heights[level] - height) / 2
-        places[box.id] = Place(left + (room[box.id] - width) / 2, y, width, height)
+        places[box.id] = Rectangle(left + (room[box.id] - width) / 2, y, width, height)
         below = sum(room[one] for one in children[box.id]) + _GAP * max(0, len(children[box.id]) - 1)
         left += (room[box.id] - below) / 2
         for one in children[box.id]:
@@ -110,7 +110,7 @@ def _tree(panel: Panel) -> dict[str, Place]:
 # --- layers -----------------------------------------------------------------------------------------------------------
 
 
-def _layers(panel: Panel) -> dict[str, Place]:
+def _layers(panel: Panel) -> dict[str, Rectangle]:
     sizes = {box.id: size_of(box) for box in panel.boxes}
     order = [box.id for box in panel.boxes]
     layer = _ranks(order, panel.edges)
@@ -136,14 +136,14 @@ def _layers(panel: Panel) -> dict[str, Place]:
     for index in _band_order(panel, widths):
         lefts[index] = left
         left += widths[index] + _BAND
-    places: dict[str, Place] = {}
+    places: dict[str, Rectangle] = {}
     top = 0.0
     for level in sorted(grid):
         height = max(sizes[key][1] for keys in grid[level].values() for key in keys)
         for index, keys in grid[level].items():
             x = lefts[index] + (widths[index] - _row_width(keys, sizes)) / 2
             for key in keys:
-                places[key] = Place(x, top + (height - sizes[key][1]) / 2, *sizes[key])
+                places[key] = Rectangle(x, top + (height - sizes[key][1]) / 2, *sizes[key])
                 x += sizes[key][0] + _GAP
         top += height + _LEVEL
     return places
@@ -153,7 +153,7 @@ def _row_width(keys: Sequence[str], sizes: dict[str, tuple[float, float]]) -> fl
     return sum(sizes[key][0] for key in keys) + _GAP * max(0, len(keys) - 1)
 
 
-def _ranks(order: list[str], edges: Sequence[Edge]) -> dict[str, int]:
+def _ranks(order: list[str], edges: Sequence[PictureEdge]) -> dict[str, int]:
     """Layers by the longest way; an edge that would close a circle does not count."""
     after: dict[str, list[str]] = {key: [] for key in order}
     for edge in edges:
@@ -200,7 +200,7 @@ def _band_order(panel: Panel, widths: dict[int, float]) -> list[int]:
     return [index for index in [*frames[:1], free, *frames[1:]] if index in widths]
 
 
-def _neighbours(edges: Sequence[Edge]) -> dict[str, list[str]]:
+def _neighbours(edges: Sequence[PictureEdge]) -> dict[str, list[str]]:
     near: dict[str, list[str]] = {}
     for edge in edges:
         near.setdefault(edge.tail, []).append(edge.head)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anabranch.drawings.picture import Box, Drawing, Edge, Frame, Panel, printable
+from anabranch.drawings.picture import Box, Drawing, Panel, PictureEdge, PictureFrame, printable
 
 _SHAPES = {"box": ("[", "]"), "round": ("([", "])"), "plain": (">", "]")}
 _CLASSES = (
@@ -48,7 +48,7 @@ def _panel(panel: Panel) -> Iterator[str]:
     yield from (_edge(edge) for edge in panel.edges)
 
 
-def _frame(frame: Frame, panel: Panel) -> Iterator[str]:
+def _frame(frame: PictureFrame, panel: Panel) -> Iterator[str]:
     yield f'subgraph {frame.id}["{_escaped(frame.title)}"]'
     yield from (f"  {_box(box)}" for box in panel.boxes if box.id in frame.boxes)
     yield "end"
@@ -65,7 +65,7 @@ def _box(box: Box) -> str:
     return f'{box.id}{opening}"{text}"{closing}'
 
 
-def _edge(edge: Edge) -> str:
+def _edge(edge: PictureEdge) -> str:
     arrow = "-.->" if edge.faint else "-->"
     label = f'|"{_escaped(edge.label)}"|' if edge.label else ""
     return f"{edge.tail} {arrow}{label} {edge.head}"

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Shape = Literal["box", "round", "plain"]
+BoxShape = Literal["box", "round", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class Box:
     title: str
     lines: tuple[str, ...] = ()
     part: str = ""
-    shape: Shape = "box"
+    shape: BoxShape = "box"
     filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class PictureEdge:
     """From one box to another. `faint` edges only remind of something; `upward` ones are drawn against the order of the
     boxes from top to bottom."""
 
@@ -37,7 +37,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PictureFrame:
     """A rectangle around boxes: dashed for a source, solid for what belongs together otherwise."""
 
     id: str
@@ -53,8 +53,8 @@ class Panel:
     id: str
     title: str
     boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
-    frames: tuple[Frame, ...] = ()
+    edges: tuple[PictureEdge, ...]
+    frames: tuple[PictureFrame, ...] = ()
     tree: bool = True
 
 

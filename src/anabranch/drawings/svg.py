@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from anabranch.drawings.layout import LINE_HEIGHT, TITLE_HEIGHT, Arranged, Place, arranged
-from anabranch.drawings.picture import Box, Drawing, Edge, printable
+from anabranch.drawings.layout import LINE_HEIGHT, TITLE_HEIGHT, PanelLayout, Rectangle, arranged
+from anabranch.drawings.picture import Box, Drawing, PictureEdge, printable
 
 _MARGIN, _BETWEEN, _HEAD = 28.0, 56.0, 34.0
 
@@ -50,7 +50,7 @@ def svg(drawing: Drawing) -> str:
         for one in row:
             width = max(one.width, 0 if alone else len(one.panel.title) * 7.5) + 2 * inset
             if not alone:
-                body.append(f'<rect class="panel" {_rectangle(Place(left, top, width, height))} rx="10"/>')
+                body.append(f'<rect class="panel" {_rectangle(Rectangle(left, top, width, height))} rx="10"/>')
                 body.append(_text(left + inset, top + 22, one.panel.title, "stage"))
             x = left + inset + (width - 2 * inset - one.width) / 2
             y = top + inset + (0 if alone else _HEAD - 6)
@@ -78,7 +78,7 @@ def svg(drawing: Drawing) -> str:
     )
 
 
-def _panel(one: Arranged) -> Iterator[str]:
+def _panel(one: PanelLayout) -> Iterator[str]:
     for frame in one.panel.frames:
         place = one.frames[frame.id]
         style = "frame dashed" if frame.dashed else "frame"
@@ -92,7 +92,7 @@ def _panel(one: Arranged) -> Iterator[str]:
         yield from _box(box, one.boxes[box.id])
 
 
-def _box(box: Box, place: Place) -> Iterator[str]:
+def _box(box: Box, place: Rectangle) -> Iterator[str]:
     style = "filled" if box.filled else box.part or "other"
     corner = {"box": 5.0, "plain": 0.0, "round": min(place.height / 2, 14.0)}[box.shape]
     ink = " on-filled" if box.filled else ""
@@ -107,7 +107,7 @@ def _box(box: Box, place: Place) -> Iterator[str]:
         yield _text(place.x + 12, y, line, ink.strip() or "line")
 
 
-def _edge(edge: Edge, one: Arranged) -> Iterator[str]:
+def _edge(edge: PictureEdge, one: PanelLayout) -> Iterator[str]:
     tail, head = one.boxes[edge.tail], one.boxes[edge.head]
     style = "edge faint" if edge.faint else "edge"
     if one.panel.tree:
@@ -123,7 +123,7 @@ def _edge(edge: Edge, one: Arranged) -> Iterator[str]:
         yield _text((x + u) / 2 + 5, (y + v) / 2, edge.label, "label")
 
 
-def _border(place: Place, toward: tuple[float, float]) -> tuple[float, float]:
+def _border(place: Rectangle, toward: tuple[float, float]) -> tuple[float, float]:
     """Where the straight line from a box's middle leaves the box."""
     x, y = place.middle
     dx, dy = toward[0] - x, toward[1] - y
@@ -144,7 +144,7 @@ def _legend(drawing: Drawing, left: float, top: float) -> Iterator[str]:
         left += 60 + len(text) * 6.6
 
 
-def _rectangle(place: Place) -> str:
+def _rectangle(place: Rectangle) -> str:
     return f'x="{place.x:.1f}" y="{place.y:.1f}" width="{place.width:.1f}" height="{place.height:.1f}"'
 
 

@@ -18,7 +18,7 @@ from anabranch.model.compare import content_key
 from anabranch.model.instants import Instant
 from anabranch.model.values import Value
 
-Row = tuple[Value, ...]
+AnswerRow = tuple[Value, ...]
 
 Correction = Literal["", "retracted", "corrected"]
 
@@ -37,7 +37,7 @@ class Answer:
     win_start: Instant
     win_end: Instant
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[AnswerRow]
     correction: Correction = ""
 
     @classmethod
@@ -48,7 +48,7 @@ class Answer:
         op: Output,
         window: tuple[int, int],
         columns: tuple[str, ...],
-        rows: list[Row],
+        rows: list[AnswerRow],
         correction: Correction = "",
     ) -> Answer:
         """An answer from plain microseconds."""
@@ -100,11 +100,11 @@ class Answer:
         }
 
 
-def row_key(row: Row) -> Hashable:
+def row_key(row: AnswerRow) -> Hashable:
     return tuple(content_key(value) for value in row)
 
 
-def bag_difference(rows: Sequence[Row], keys: Sequence[Hashable], others: Sequence[Hashable]) -> list[Row]:
+def bag_difference(rows: Sequence[AnswerRow], keys: Sequence[Hashable], others: Sequence[Hashable]) -> list[AnswerRow]:
     """The rows, in their order, that are left when each of the others has taken away one of its equals."""
     taken = Counter(others)
     left = []

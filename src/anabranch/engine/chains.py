@@ -111,7 +111,7 @@ def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBu
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """A query, the streams that it reads and the one that it makes, or announces though none can read it."""
 
     query: str
@@ -120,7 +120,7 @@ class Link:
     unreadable: str | None = None
 
     @classmethod
-    def of(cls, query: ContinuousQuery) -> Link:
+    def of(cls, query: ContinuousQuery) -> ChainLink:
         registration = query.registration
         return cls(query.name, query.cursor.stream_names(), registration.into, registration.unreadable)
 
@@ -142,16 +142,16 @@ def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterato
                 )
 
 
-def circle(links: Iterable[Link], begin: str) -> tuple[Link, ...] | None:
+def circle(links: Iterable[ChainLink], begin: str) -> tuple[ChainLink, ...] | None:
     """The queries of a circle through one of them, from it on, each making what the next one reads; None when there
     is none."""
     by_name = {link.query: link for link in links}
 
-    def onward(link: Link) -> Iterator[Link]:
+    def onward(link: ChainLink) -> Iterator[ChainLink]:
         return (other for other in by_name.values() if link.into is not None and link.into in other.reads)
 
     seen = {begin}
-    paths: list[tuple[Link, ...]] = [(by_name[begin],)]
+    paths: list[tuple[ChainLink, ...]] = [(by_name[begin],)]
     while paths:
         path = paths.pop()
         for link in onward(path[-1]):
@@ -163,7 +163,7 @@ def circle(links: Iterable[Link], begin: str) -> tuple[Link, ...] | None:
     return None
 
 
-def spell_circle(path: Sequence[Link]) -> str:
+def spell_circle(path: Sequence[ChainLink]) -> str:
     """`a` makes `s`, which `b` reads; `b` makes `t`, which `a` reads."""
     readers = (*path[1:], path[0])
     return "; ".join(

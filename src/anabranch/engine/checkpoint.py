@@ -13,9 +13,9 @@ from dataclasses import astuple, replace
 from typing import Any
 
 from anabranch.algebra.operators import Registration
-from anabranch.engine.answers import Answer, Row
+from anabranch.engine.answers import Answer, AnswerRow
 from anabranch.engine.arrivals import ArrivalInstants
-from anabranch.engine.progress import LatePolicy, Split
+from anabranch.engine.progress import LatePolicy, SplitProgress
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.stream import StreamState
@@ -109,7 +109,7 @@ def unpack_stream(data: Json) -> StreamState:
     return StreamState(
         data["name"],
         unpack_duration(data["lateness"]),
-        tuple(Split(*split) for split in data["splits"]),
+        tuple(SplitProgress(*split) for split in data["splits"]),
         tuple(data["marks"]),
         data["complete_from"],
         data["closed"],
@@ -298,11 +298,11 @@ def unpack_triples(data: Json) -> tuple[Triple, ...]:
     return tuple(Triple(terms[subject], terms[predicate], terms[object_]) for subject, predicate, object_ in packed)
 
 
-def pack_rows(rows: list[Row]) -> Json:
+def pack_rows(rows: list[AnswerRow]) -> Json:
     return [[to_typed_json(value) for value in row] for row in rows]
 
 
-def unpack_rows(data: Json) -> list[Row]:
+def unpack_rows(data: Json) -> list[AnswerRow]:
     return [tuple(from_typed_json(value) for value in row) for row in data]
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Registration, Source, Static, Window
 from anabranch.algebra.walk import asks_graph, read_by, walk, windows
-from anabranch.engine.chains import Link, circle, spell_circle, unreadable
+from anabranch.engine.chains import ChainLink, circle, spell_circle, unreadable
 from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
 from anabranch.engine.query_options import QueryOptions
@@ -35,7 +35,7 @@ from anabranch.model.windows import WINDOW_POLICIES, require_positive
 Refusal = tuple[Diagnostic, type[QueryError]]
 
 
-class Known(Protocol):
+class EngineNames(Protocol):
     """What registration must know of the engine, as it will be when the query is there."""
 
     @property
@@ -55,7 +55,7 @@ class Known(Protocol):
     def queries(self) -> tuple[str, ...]: ...
 
     @property
-    def links(self) -> tuple[Link, ...]:
+    def links(self) -> tuple[ChainLink, ...]:
         """Who reads whom, of all queries, this one included."""
         ...
 
@@ -65,7 +65,9 @@ class Known(Protocol):
     def stream(self, name: str) -> StreamBuffer: ...
 
 
-def check_registration(registration: Registration, options: QueryOptions, known: Known, fixed_streams: bool) -> None:
+def check_registration(
+    registration: Registration, options: QueryOptions, known: EngineNames, fixed_streams: bool
+) -> None:
     if options.windows not in WINDOW_POLICIES:
         raise EngineError(f"no window policy `{options.windows}`; there are {', '.join(WINDOW_POLICIES)}")
     if options.on_error not in (None, *ON_ERROR):
@@ -112,7 +114,7 @@ def _check_delegated(registration: Registration) -> Iterator[Refusal]:
 # --- what it reads ----------------------------------------------------------------------------------------------------
 
 
-def _check_sources(registration: Registration, known: Known, fixed_streams: bool) -> Iterator[Refusal]:
+def _check_sources(registration: Registration, known: EngineNames, fixed_streams: bool) -> Iterator[Refusal]:
     """Each source of triples is looked at once: the default graph stands behind every pattern of a query."""
     seen: set[Source] = set()
     for node in walk(registration.plan):
@@ -127,7 +129,7 @@ def _check_sources(registration: Registration, known: Known, fixed_streams: bool
 
 
 def _check_source(
-    source: Source, span: Span | None, known: Known, fixed_streams: bool, language: str
+    source: Source, span: Span | None, known: EngineNames, fixed_streams: bool, language: str
 ) -> Iterator[Refusal]:
     """The language is that of a query over triples, else empty."""
     if isinstance(source, Static):
@@ -158,7 +160,7 @@ def _check_duration(duration: Duration, what: str, span: Span | None, hint: str)
         yield Diagnostic("SER-214", str(error), span, hint=hint), QueryTypeError
 
 
-def _unknown_graph(name: str, span: Span | None, known: Known, of_triples: bool) -> Diagnostic:
+def _unknown_graph(name: str, span: Span | None, known: EngineNames, of_triples: bool) -> Diagnostic:
     if not of_triples:
         return _unknown("SER-212", "graph", name, span, known.static_graphs)
     names = [one for one in known.static_graphs if one != DEFAULT_GRAPH]
@@ -169,7 +171,7 @@ def _unknown_graph(name: str, span: Span | None, known: Known, of_triples: bool)
 
 
 def _check_stream(
-    window: Window, span: Span | None, known: Known, fixed_streams: bool, language: str
+    window: Window, span: Span | None, known: EngineNames, fixed_streams: bool, language: str
 ) -> Diagnostic | None:
     name = window.stream.name
     if name is None and len(known.sources) > 1:
@@ -191,7 +193,7 @@ def _check_stream(
 # --- what it makes ----------------------------------------------------------------------------------------------------
 
 
-def _check_into(registration: Registration, known: Known) -> Iterator[Refusal]:
+def _check_into(registration: Registration, known: EngineNames) -> Iterator[Refusal]:
     into = registration.into
     if into is None:
         return
@@ -216,7 +218,7 @@ def _check_into(registration: Registration, known: Known) -> Iterator[Refusal]:
         yield Diagnostic("SER-220", message, hint="let one of them read a source instead"), QueryNameError
 
 
-def _check_unreadable(registration: Registration, known: Known) -> Iterator[Refusal]:
+def _check_unreadable(registration: Registration, known: EngineNames) -> Iterator[Refusal]:
     """A stream of answers that are no triples would keep those who read it waiting for ever."""
 
     def is_given(name: str) -> bool:
@@ -251,7 +253,7 @@ def _check_corrections(registration: Registration) -> Iterator[Refusal]:
 # --- when it answers --------------------------------------------------------------------------------------------------
 
 
-def _check_return(registration: Registration, options: QueryOptions, known: Known) -> Diagnostic | None:
+def _check_return(registration: Registration, options: QueryOptions, known: EngineNames) -> Diagnostic | None:
     """One answer at an instant that the buffers have forgotten can never be given."""
     starting_at = options.now if registration.starting_at is None else registration.starting_at
     if registration.every is not None or registration.arrivals is not None or starting_at is None:

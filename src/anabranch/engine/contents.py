@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from anabranch.algebra.operators import Kept
+from anabranch.algebra.operators import TripleFilter
 from anabranch.engine.feeds import EncodedStreams
 from anabranch.engine.progress import END
-from anabranch.engine.views import View
+from anabranch.engine.views import WindowEvents
 from anabranch.errors import InternalError
 from anabranch.model.event import Event
 from anabranch.model.mapping import Mapping
@@ -45,7 +45,7 @@ class ContentKey(NamedTuple):
     step: tuple[Duration, int] | None
     windows: WindowPolicy
     conflicts: ConflictPolicy
-    keep: tuple[Kept, ...] | None
+    keep: tuple[TripleFilter, ...] | None
     alignment: tuple[int, Duration | None] | None
 
 
@@ -60,7 +60,7 @@ class SlidingGraph:
         self._first = 0
         self._stop = 0
 
-    def slide(self, view: View, mapping: Mapping) -> WindowContent:
+    def slide(self, view: WindowEvents, mapping: Mapping) -> WindowContent:
         first, stop = view.positions
         if self._track and self._stop <= first:
             self._content.evict(END)
@@ -82,7 +82,7 @@ class SlidingTriples:
     """One window's triples, and the range of positions that they come from. Arrivals leave one by one, so an event
     may be inside in part: the last triples of a stream begin anywhere."""
 
-    def __init__(self, keep: tuple[Kept, ...] | None) -> None:
+    def __init__(self, keep: tuple[TripleFilter, ...] | None) -> None:
         self._keep = keep
         self._window = TripleWindow(keep)
         self._sizes: deque[int] = deque()
@@ -90,7 +90,7 @@ class SlidingTriples:
         self._skip = 0  # how many triples of the first event are outside
         self._stop = 0
 
-    def slide(self, view: View, mapping: Mapping) -> TripleGraph:
+    def slide(self, view: WindowEvents, mapping: Mapping) -> TripleGraph:
         (first, stop), skip = view.positions, view.skip
         cut = 0
         if (first, skip) < (self._first, self._skip) or stop < self._stop or self._stop <= first:

@@ -24,16 +24,16 @@ from anabranch.engine.answers import Answer, row_key
 from anabranch.engine.contents import Contents
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
-from anabranch.engine.surroundings import Surroundings
+from anabranch.engine.surroundings import SharedState
 from anabranch.errors import QueryError
 from anabranch.model.event import Event
 
-Range = tuple[int, int]
+IndexRange = tuple[int, int]
 """Indices of instants, from the first up to and including the last."""
 
 
 def correct(
-    queries: Iterable[ContinuousQuery], around: Surroundings, stream: StreamBuffer, split: str, late: Sequence[Event]
+    queries: Iterable[ContinuousQuery], around: SharedState, stream: StreamBuffer, split: str, late: Sequence[Event]
 ) -> None:
     """Insert events that were admitted as corrections, and let every query emit again what they change. Queries that
     cannot be corrected have not answered early."""
@@ -104,7 +104,7 @@ def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]
     return min(query.cursor.next_index, max(first, entered - 1))
 
 
-def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[Range]:
+def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[IndexRange]:
     """The ranges of passed instants whose answers the events may change, apart from each other and in order."""
     last = query.cursor.next_index - 1
     if (
@@ -131,7 +131,7 @@ def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int
     yield from _joined(sorted(ranges))
 
 
-def _joined(ranges: Sequence[Range]) -> Iterator[Range]:
+def _joined(ranges: Sequence[IndexRange]) -> Iterator[IndexRange]:
     """Ranges that overlap or touch made one; they come sorted."""
     if not ranges:
         return
@@ -150,11 +150,11 @@ class _Retelling:
     """What a copy of a query tells over a range of instants that the query has passed."""
 
     copy: ContinuousQuery
-    range: Range
+    range: IndexRange
     answers: Mapping[int, Answer]
 
     @classmethod
-    def of(cls, query: ContinuousQuery, around: Surroundings, first: int, last: int) -> _Retelling:
+    def of(cls, query: ContinuousQuery, around: SharedState, first: int, last: int) -> _Retelling:
         assert query.cursor.instants is not None, "a query that has passed instants has begun"
         begin = first if query.registration.output == "snapshot" else max(query.cursor.first_index, first - 1)
         copy = query.rewound(begin)

@@ -14,8 +14,8 @@ from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.flows import whole
 from anabranch.engine.progress import BEGINNING, END
 from anabranch.engine.stream import StreamBuffer
-from anabranch.engine.surroundings import Surroundings
-from anabranch.engine.views import Frame, View, needed_from
+from anabranch.engine.surroundings import SharedState
+from anabranch.engine.views import WindowEvents, WindowFrame, needed_from
 from anabranch.errors import InternalError
 from anabranch.model.instants import add_duration
 from anabranch.model.windows import Bounds, EvaluationInstants, WindowPolicy
@@ -38,7 +38,7 @@ class QueryCursor:
         self.next_index = 0
         self.passed: int | None = None  # the last instant that was evaluated or passed over since it is here
         self.done = False
-        self._frame: Frame | None = None
+        self._frame: WindowFrame | None = None
         self._needs: tuple[int, list[Bounds]] | None = None
 
     # --- streams ----------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class QueryCursor:
 
     def _begin_frame(self) -> None:
         instants = self.started()
-        self._frame = Frame(
+        self._frame = WindowFrame(
             self._policy,
             self._registration.starting_at or 0,
             instants.starting_at,
@@ -174,14 +174,14 @@ class QueryCursor:
 
     # --- what the windows show ----------------------------------------------------------------------------------------
 
-    def views_at(self, at: int, around: Surroundings) -> dict[Window, View]:
+    def views_at(self, at: int, around: SharedState) -> dict[Window, WindowEvents]:
         """What each of its windows holds at an instant."""
         return {
-            window: View.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
+            window: WindowEvents.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
             for window in self.windows
         }
 
-    def next_change(self, window: Window, view: View, index: int) -> int:
+    def next_change(self, window: Window, view: WindowEvents, index: int) -> int:
         """The first later index at which an event may enter or leave the window; far away when there is none."""
         first, stop = view.positions
         entering = view.stream.time_at(stop)

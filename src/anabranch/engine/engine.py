@@ -17,7 +17,7 @@ from anabranch.algebra.operators import DEFAULT_GRAPH, Registration
 from anabranch.engine import checkpoint, corrections, reconcile
 from anabranch.engine.ahead import Judgement
 from anabranch.engine.answers import Answer
-from anabranch.engine.chains import Link
+from anabranch.engine.chains import ChainLink
 from anabranch.engine.checkpoint import Json, Recompile
 from anabranch.engine.checks import unknown_name
 from anabranch.engine.outbox import QueryWarning
@@ -25,11 +25,11 @@ from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.query_options import CompiledQuery, QueryOptions
-from anabranch.engine.reconcile import Reconciled
-from anabranch.engine.running import Running
+from anabranch.engine.reconcile import QueryChanges
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.schedule import Ending, Schedule, start
 from anabranch.engine.stream import Origin, StreamBuffer
-from anabranch.engine.surroundings import StaticGraph, Surroundings
+from anabranch.engine.surroundings import SharedState, StaticGraph
 from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.block import TripleBlock
@@ -39,16 +39,16 @@ from anabranch.model.mapping import Mapping
 from anabranch.model.temporal import Duration
 from anabranch.model.triples import TripleGraph
 from anabranch.model.windows import first_multiple
-from anabranch.planner.flow.flow import Clock
+from anabranch.planner.flow.flow import ClockReader
 from anabranch.snapshot.plugin import Plugin
 
-__all__ = ["Engine", "LatePolicy", "Pushed", "Reconciled"]
+__all__ = ["Engine", "LatePolicy", "PushResult", "QueryChanges"]
 
 ONLY_STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """What became of pushed events: how many were accepted, those that came too late, how many of the accepted came
     after their instants had been answered and have been taken in as corrections; and where among the pushed those
     stood that came too late. `ahead` are those whose clock is not believed; where some were, or wait to be confirmed,
@@ -100,11 +100,11 @@ class _Intake:
         if admission == "corrects":
             self.corrects.append(held)
 
-    def pushed(self) -> Pushed:
+    def pushed(self) -> PushResult:
         late = tuple(event for _, event in self.late)
         if self.is_as_given:
-            return Pushed(len(self.taken), late, len(self.corrects), tuple(place for place, _ in self.late))
-        return Pushed(len(self.taken), late, len(self.corrects), (), tuple(self.ahead), tuple(self.taken))
+            return PushResult(len(self.taken), late, len(self.corrects), tuple(place for place, _ in self.late))
+        return PushResult(len(self.taken), late, len(self.corrects), (), tuple(self.ahead), tuple(self.taken))
 
 
 @dataclass(slots=True)
@@ -122,8 +122,8 @@ class Engine:
     mapping: Mapping = field(default_factory=Mapping)
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ALL_RULES
-    running: Running = field(default_factory=Running)
-    clock: Clock | None = None
+    running: EvaluationOptions = field(default_factory=EvaluationOptions)
+    clock: ClockReader | None = None
     _schedule: Schedule = field(default_factory=Schedule)
     _registered: int = 0
 
@@ -135,7 +135,7 @@ class Engine:
         self._around.clock = self.clock
 
     @property
-    def _around(self) -> Surroundings:
+    def _around(self) -> SharedState:
         return self._schedule.around
 
     @property
@@ -273,7 +273,7 @@ class Engine:
         self._schedule.note_readers()
         self._schedule.let_go(self.late)
 
-    def reconcile(self, queries: Sequence[CompiledQuery]) -> Reconciled:
+    def reconcile(self, queries: Sequence[CompiledQuery]) -> QueryChanges:
         """Make the registered queries those of the list, in its order. One that is there with the same name, meaning,
         policies and parameters stays where it is; others are dropped; new and changed ones start from what the
         buffers hold. When one is refused, nothing changes."""
@@ -293,8 +293,8 @@ class Engine:
         self._changed()
         return change
 
-    def _links(self) -> tuple[Link, ...]:
-        return tuple(Link.of(query) for query in self._queries.values())
+    def _links(self) -> tuple[ChainLink, ...]:
+        return tuple(ChainLink.of(query) for query in self._queries.values())
 
     def _add(self, registration: Registration, options: QueryOptions) -> ContinuousQuery:
         query = ContinuousQuery(registration, options, self._registered)
@@ -356,20 +356,20 @@ class Engine:
 
     # --- input --------------------------------------------------------------------------------------------------------
 
-    def push(self, stream: str, events: Iterable[Event], split: str = ONLY_SPLIT) -> Pushed:
+    def push(self, stream: str, events: Iterable[Event], split: str = ONLY_SPLIT) -> PushResult:
         """Take in events of a split of a stream, in their order of arrival, and evaluate the instants that they
         complete. Late events are handed back or, under the policy `correct`, corrected all together. A block of triples
         means what its events mean, and costs less."""
         buffer = self._named_stream(stream)
         if isinstance(events, TripleBlock) and buffer.push_block(events, split):
             self._run()
-            return Pushed(len(events))
+            return PushResult(len(events))
         intake = _Intake(buffer, split)
         for place, event in enumerate(list(events)):
             intake.judge(event, place)
         return self._taken_in(intake)
 
-    def settle_doubts(self, stream: str, is_over: bool = False) -> dict[str, Pushed]:
+    def settle_doubts(self, stream: str, is_over: bool = False) -> dict[str, PushResult]:
         """Nothing follows on a stream for the time being, or at all: decide about events whose clock is in doubt, and
         say, by split, what became of them."""
         buffer = self._named_stream(stream)
@@ -380,7 +380,7 @@ class Engine:
             found[split] = self._taken_in(intake)
         return found
 
-    def _taken_in(self, intake: _Intake) -> Pushed:
+    def _taken_in(self, intake: _Intake) -> PushResult:
         if intake.corrects:
             queries = self._queries.values()
             corrections.correct(queries, self._around, intake.buffer, intake.split, intake.corrects)
@@ -592,9 +592,9 @@ class Engine:
         recompile: Recompile,
         plugin: Plugin | None = None,
         rules: tuple[str, ...] = ALL_RULES,
-        running: Running | None = None,
+        running: EvaluationOptions | None = None,
     ) -> Engine:
-        engine = cls(plugin=plugin, rules=rules, running=running or Running())
+        engine = cls(plugin=plugin, rules=rules, running=running or EvaluationOptions())
         engine.load(state, recompile)
         return engine
 

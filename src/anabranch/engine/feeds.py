@@ -15,7 +15,7 @@ import numpy as np
 from anabranch.delta.batch import Ids
 from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.stream import StreamBuffer
-from anabranch.engine.views import View
+from anabranch.engine.views import WindowEvents
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.mapping import Mapping
@@ -218,7 +218,7 @@ class WindowFeed:
         self._delivered = 0  # how many triples were given out
         self._kept = 0  # how many of them are still inside
 
-    def slide(self, view: View, encoded: EncodedStream) -> TripleSlide:
+    def slide(self, view: WindowEvents, encoded: EncodedStream) -> TripleSlide:
         (first, stop), skip = view.positions, view.skip
         if first >= self._stop:
             arrived, sizes = encoded.between(view.stream, first, stop)
@@ -248,7 +248,7 @@ class RelationshipFeed:
         self._delivered = 0
         self._kept = 0
 
-    def slide(self, view: View, mapping: Mapping) -> RelationshipSlide:
+    def slide(self, view: WindowEvents, mapping: Mapping) -> RelationshipSlide:
         first, stop = view.positions
         if first >= self._stop:
             self._sizes.clear()

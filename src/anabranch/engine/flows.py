@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from anabranch.algebra.operators import Source, Static, Window
 from anabranch.engine.contents import SlidingGraph
 from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
-from anabranch.engine.maintained import Maintained
-from anabranch.engine.views import View
+from anabranch.engine.maintained import IncrementalAnswer
+from anabranch.engine.views import WindowEvents
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
 from anabranch.planner.flow.feeds import RelationshipSlide, Tick, TripleSlide
-from anabranch.planner.flow.flow import Clock
+from anabranch.planner.flow.flow import ClockReader
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan
 from anabranch.snapshot import Context
@@ -37,7 +37,7 @@ def whole(window: Window) -> Window:
 class WindowViews:
     """What a query's windows hold at an instant."""
 
-    views: Mapping[Window, View]
+    views: Mapping[Window, WindowEvents]
     encoded: EncodedStreams
     mapping: ModelMapping
     static_version: Callable[[str], int]
@@ -50,7 +50,7 @@ class WindowViews:
 
 
 @dataclass(slots=True)
-class Passed:
+class ShownEvents:
     """The events that a window has shown to operators so far: how many came, how many left, and where the rest is."""
 
     first: int = 0
@@ -74,7 +74,7 @@ class QueryFlow:
         options: QueryOptions,
         encoded: EncodedStreams,
         listed: bool,
-        clock: Clock | None = None,
+        clock: ClockReader | None = None,
         skipped: SkippedRows | None = None,
     ) -> None:
         self._planned = planned
@@ -84,8 +84,8 @@ class QueryFlow:
         self._graphs: dict[Window, SlidingGraph] = {}
         self._relationships: dict[Window, RelationshipFeed] = {}
         runtime = Runtime(encoded.dictionary, options.parameters, skipped)
-        self.maintained = Maintained(planned, runtime, listed, clock)
-        self.passed: dict[Window, Passed] = {}
+        self.maintained = IncrementalAnswer(planned, runtime, listed, clock)
+        self.passed: dict[Window, ShownEvents] = {}
         self.ticks = 0
 
     def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
@@ -133,7 +133,7 @@ class QueryFlow:
 
         self.ticks += 1
         for window, view in views.views.items():
-            self.passed.setdefault(window, Passed()).follow(*view.positions)
+            self.passed.setdefault(window, ShownEvents()).follow(*view.positions)
         strict = self._conflicts == "strict"
         self.maintained.advance(Tick(context, triples, elements, relationships, views.signature, strict, settled))
         return conflicts[0] if conflicts else None

@@ -25,8 +25,8 @@ from anabranch.snapshot import Context, compile_expression, compile_plan
 
 _TIME_FIELDS = ("at", "time", "timestamp", "event_time")
 
-Rows = list[tuple[Value, ...]]
-_StepRun = Callable[["_Draft", Rows], Rows]
+RecordRows = list[tuple[Value, ...]]
+_StepRun = Callable[["_Draft", RecordRows], RecordRows]
 
 
 class _Draft:
@@ -94,7 +94,7 @@ class RecordMapping:
     def event_of(self, value: Value, event_time: int, sequence: int | str) -> Event | None:
         """The same for a record that is a value already and whose instant is known."""
         draft = _Draft(sequence, Context(lambda _source: EMPTY_GRAPH, clock=event_time))
-        rows: Rows = [(value,)]
+        rows: RecordRows = [(value,)]
         try:
             for step in self._steps:
                 rows = step(draft, rows)
@@ -125,8 +125,8 @@ class RecordMapping:
 # --- steps ---
 
 
-def _reshape(run: Callable[..., Rows]) -> _StepRun:
-    def step(draft: _Draft, rows: Rows) -> Rows:
+def _reshape(run: Callable[..., RecordRows]) -> _StepRun:
+    def step(draft: _Draft, rows: RecordRows) -> RecordRows:
         table = [[draft.current(value) for value in row] for row in rows]
         return run(draft.context, (table,))
 
@@ -145,8 +145,8 @@ def _write(write: Write, columns: tuple[str, ...]) -> _StepRun:
     after = (*columns, *(template.variable for template in (*write.nodes, *write.relationships) if not template.bound))
     on_create, on_match = (_assign(part, after) for part in (write.on_create, write.on_match))
 
-    def step(draft: _Draft, rows: Rows) -> Rows:
-        written: Rows = []
+    def step(draft: _Draft, rows: RecordRows) -> RecordRows:
+        written: RecordRows = []
         for row in rows:
             values = tuple(draft.current(value) for value in row)
             chain: list[Node] = []
@@ -220,7 +220,7 @@ def _assign(assignments: tuple[Assignment, ...], columns: tuple[str, ...]) -> _S
         for one in assignments
     ]
 
-    def step(draft: _Draft, rows: Rows) -> Rows:
+    def step(draft: _Draft, rows: RecordRows) -> RecordRows:
         for row in rows:
             for assignment, index, evaluate in compiled:
                 values = tuple(draft.current(value) for value in row)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from anabranch.engine.answers import Row, bag_difference, row_key
-from anabranch.engine.maintained import Maintained
+from anabranch.engine.answers import AnswerRow, bag_difference, row_key
+from anabranch.engine.maintained import IncrementalAnswer
 from anabranch.formats.values import to_json
 
 _SHOWN = 3  # rows of a disagreement
@@ -20,8 +20,8 @@ _SHOWN = 3  # rows of a disagreement
 class Disagreement:
     """Operators on changes and the plain evaluator have said different things."""
 
-    missing: Sequence[Row]  # rows that the plain evaluator has and the operators lack
-    surplus: Sequence[Row]
+    missing: Sequence[AnswerRow]  # rows that the plain evaluator has and the operators lack
+    surplus: Sequence[AnswerRow]
 
     def __str__(self) -> str:
         parts = [
@@ -30,7 +30,7 @@ class Disagreement:
         return f"VERIFY FAILED: the incremental answer is not what the plain query says; {'; '.join(parts) or 'order'}"
 
 
-def _few(rows: Sequence[Row]) -> str:
+def _few(rows: Sequence[AnswerRow]) -> str:
     shown = ", ".join(str(tuple(map(to_json, row))) for row in rows[:_SHOWN])
     return shown if len(rows) <= _SHOWN else f"{shown} and {len(rows) - _SHOWN:,} more"
 
@@ -40,7 +40,7 @@ class _Rows:
 
     __slots__ = ("_keys", "rows")
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[AnswerRow]) -> None:
         self.rows = rows
         self._keys: list[Hashable] | None = None
 
@@ -50,15 +50,15 @@ class _Rows:
         return self._keys
 
 
-class KeptRows:
+class AnswerRows:
     """Either the rows themselves, or operators that know them."""
 
     __slots__ = ("_before", "_maintained", "_moved", "_now")
 
-    def __init__(self, rows: list[Row] | None = None) -> None:
+    def __init__(self, rows: list[AnswerRow] | None = None) -> None:
         self._now: _Rows | None = _Rows(rows or [])
         self._before: _Rows | None = None  # where the difference is to be found by comparing
-        self._maintained: Maintained | None = None
+        self._maintained: IncrementalAnswer | None = None
         self._moved = False
 
     def stay(self) -> None:
@@ -66,14 +66,14 @@ class KeptRows:
         self._moved = False
         self._before = None
 
-    def replace(self, rows: list[Row]) -> None:
+    def replace(self, rows: list[AnswerRow]) -> None:
         """These are the rows now."""
         self._before = self._present()
         self._now = _Rows(rows)
         self._maintained = None
         self._moved = True
 
-    def follow(self, maintained: Maintained, began: bool) -> None:
+    def follow(self, maintained: IncrementalAnswer, began: bool) -> None:
         """The operators know the rows now; those that have just begun do not know what was before."""
         self._before = self._present() if began else None
         self._now = None
@@ -83,10 +83,10 @@ class KeptRows:
     def __len__(self) -> int:
         return len(self._maintained) if self._maintained is not None else len(self._present().rows)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[AnswerRow]:
         return list(self._present().rows)
 
-    def entered(self) -> list[Row]:
+    def entered(self) -> list[AnswerRow]:
         if not self._moved:
             return []
         if self._before is None and self._maintained is not None:
@@ -94,7 +94,7 @@ class KeptRows:
         now, before = self._present(), self._before or _Rows([])
         return bag_difference(now.rows, now.keys(), before.keys())
 
-    def left(self) -> list[Row]:
+    def left(self) -> list[AnswerRow]:
         if not self._moved:
             return []
         if self._before is None and self._maintained is not None:

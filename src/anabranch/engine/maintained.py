@@ -17,20 +17,20 @@ from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import Size
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.delta.trace import Trace
-from anabranch.engine.answers import Row
+from anabranch.engine.answers import AnswerRow
 from anabranch.model.compare import row_order_key
 from anabranch.planner.flow.feeds import Tick
-from anabranch.planner.flow.flow import Clock, Flow
+from anabranch.planner.flow.flow import ClockReader, Flow
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Spec
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.specs.values import canonical_order
 
 
-class Maintained:
+class IncrementalAnswer:
     """One query's operators at work. `listed`: its answers are all rows, so these are kept in order."""
 
-    def __init__(self, plan: QueryPlan, runtime: Runtime, listed: bool, clock: Clock | None = None) -> None:
+    def __init__(self, plan: QueryPlan, runtime: Runtime, listed: bool, clock: ClockReader | None = None) -> None:
         assert plan.root is not None, "a plan without operators is evaluated anew"
         self.plan = plan
         self._dictionary = runtime.dictionary
@@ -43,7 +43,7 @@ class Maintained:
         self._canonical: OrderedSlice | None = None
         if listed and plan.listing is None:
             self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
-        self._shown: dict[tuple[int, ...], Row] = {}  # the rows as they were decoded, as long as they are there
+        self._shown: dict[tuple[int, ...], AnswerRow] = {}  # the rows as they were decoded, as long as they are there
 
     def advance(self, tick: Tick) -> None:
         batch = self.flow.advance(tick).consolidated()
@@ -55,13 +55,13 @@ class Maintained:
 
     # --- what the last advance changed ---
 
-    def entered(self) -> list[Row]:
+    def entered(self) -> list[AnswerRow]:
         return self._difference(1)
 
-    def left(self) -> list[Row]:
+    def left(self) -> list[AnswerRow]:
         return self._difference(-1)
 
-    def _difference(self, sign: int) -> list[Row]:
+    def _difference(self, sign: int) -> list[AnswerRow]:
         batch = self._changed if self._terms else self._by_looks(self._changed)
         wanted = batch.weights * sign > 0
         rows = self._dictionary.rows(batch.rows[wanted])
@@ -98,7 +98,7 @@ class Maintained:
     def __len__(self) -> int:
         return self._count
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[AnswerRow]:
         """All rows, in the order that was asked for, else in the order of their values."""
         listing = self.plan.listing
         if listing is not None:
@@ -116,11 +116,11 @@ class Maintained:
         found.sort(key=row_order_key)
         return found
 
-    def _listed(self, keys: list[tuple[int, ...]]) -> list[Row]:
+    def _listed(self, keys: list[tuple[int, ...]]) -> list[AnswerRow]:
         before = self._shown
-        shown: dict[tuple[int, ...], Row] = {}
+        shown: dict[tuple[int, ...], AnswerRow] = {}
         decode = self._dictionary.decode
-        rows: list[Row] = []
+        rows: list[AnswerRow] = []
         for key in keys:
             row = shown.get(key)
             if row is None:

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Literal, get_args
 from anabranch.algebra.operators import Operator, Registration, Window
 from anabranch.algebra.walk import asks_graph, read_by, reads_triples, walk
 from anabranch.engine.contents import Model
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.errors import EngineError, closest
 from anabranch.model.terms import Iri
 from anabranch.model.values import Value
-from anabranch.optimizer import RULES, Knowledge, Optimized, optimize
+from anabranch.optimizer import RULES, Knowledge, OptimizedPlan, optimize
 from anabranch.planner.choices import Choices
 from anabranch.planner.queries import QueryPlan, plan_query, recomputed
 from anabranch.snapshot import CompiledPlan, compile_plan
 
 if TYPE_CHECKING:
-    from anabranch.engine.surroundings import Surroundings
+    from anabranch.engine.surroundings import SharedState
 
 Evaluator = Literal["own", "plugin"]
 """Who answers at an instant: our algebra, or the SPARQL plug-in over the windows' content."""
 EVALUATORS: tuple[Evaluator, ...] = get_args(Evaluator)
 
-Parts = Literal["apart", "together", "anew"]
+StaticPartsMode = Literal["apart", "together", "anew"]
 """How parts over static graphs are answered: each by itself, with the rest of the query, or again at each instant."""
 
 PARTING = frozenset({"narrow_sources", "evaluate_static_parts"})
@@ -57,8 +57,8 @@ def rule_names(rules: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def optimized(
-    registration: Registration, static_names: Iterable[str], around: Surroundings, apart: bool = True
-) -> Optimized:
+    registration: Registration, static_names: Iterable[str], around: SharedState, apart: bool = True
+) -> OptimizedPlan:
     """A query's plan after the rules, by what its static graphs hold now. `apart`: parts may be set apart."""
     graphs = {name: around.static(name) for name in (static_names if reads_triples(registration.plan) else ())}
     known = {
@@ -109,10 +109,10 @@ class Plans:
         self._planned: QueryPlan | None = None
         self._plain: CompiledPlan | None = None
         self._trails = True
-        self._parts: Parts = "apart"
+        self._parts: StaticPartsMode = "apart"
         self.models = models_of(registration.plan)
 
-    def plan(self, around: Surroundings) -> Operator:
+    def plan(self, around: SharedState) -> Operator:
         versions = tuple(around.static(name).version for name in self._static_names)
         if self._plan is None or versions != self._versions:
             plan = optimized(self._registration, self._static_names, around, self._parts == "apart").plan
@@ -123,7 +123,7 @@ class Plans:
         assert self._plan is not None
         return self._plan
 
-    def compiled(self, around: Surroundings) -> CompiledPlan:
+    def compiled(self, around: SharedState) -> CompiledPlan:
         plan = self.plan(around)
         if self._compiled is None:
             self._compiled = compile_plan(plan)
@@ -135,7 +135,7 @@ class Plans:
             self._plain = compile_plan(self._registration.plan)
         return self._plain
 
-    def planned(self, around: Surroundings, parameters: Mapping[str, Value]) -> QueryPlan:
+    def planned(self, around: SharedState, parameters: Mapping[str, Value]) -> QueryPlan:
         plan = self.plan(around)
         if self._planned is None:
             if self._parts == "anew":
@@ -144,7 +144,7 @@ class Plans:
                 self._planned = planned(plan, self._registration, around.running, parameters, self._trails)
         return self._planned
 
-    def without_parts(self, around: Surroundings) -> None:
+    def without_parts(self, around: SharedState) -> None:
         """A part over static graphs is too large to be kept: from now on patterns are matched together with the rest
         of the query and, where they still have too many rows, found again at each instant."""
         before, self._plan = self._plan, None
@@ -162,7 +162,7 @@ class Plans:
 def planned(
     plan: Operator,
     registration: Registration,
-    running: Running,
+    running: EvaluationOptions,
     parameters: Mapping[str, Value],
     trails: bool = True,
 ) -> QueryPlan:

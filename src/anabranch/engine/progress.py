@@ -68,7 +68,7 @@ class LatePolicy:
 
 
 @dataclass(slots=True)
-class Split:
+class SplitProgress:
     """Where one split stands. One that was removed no longer counts, and keeps its place should it come back."""
 
     name: str
@@ -86,7 +86,7 @@ def rank(split: str) -> tuple[int, int, str]:
     return (0, int(split), split) if split.isascii() and split.isdecimal() else (1, 0, split)
 
 
-class Progress:
+class Watermarks:
     def __init__(
         self, stream: str, lateness: Duration | None, late: LatePolicy, idle: IdlePolicy | None = None
     ) -> None:
@@ -95,7 +95,7 @@ class Progress:
         self.late = late
         self.idle = idle or IdlePolicy("wait")
         self.closed = False
-        self.splits: dict[str, Split] = {ONLY_SPLIT: Split(ONLY_SPLIT)}
+        self.splits: dict[str, SplitProgress] = {ONLY_SPLIT: SplitProgress(ONLY_SPLIT)}
         self._open_from = BEGINNING
         self._reach = BEGINNING
         self._early = BEGINNING  # where silence has moved the answers
@@ -138,7 +138,7 @@ class Progress:
             self._reach = max(self._reach, min((one.reach for one in counting), default=BEGINNING))
             self._settled = True
 
-    def _pass_silent(self, counting: list[Split]) -> None:
+    def _pass_silent(self, counting: list[SplitProgress]) -> None:
         """Let the answers go on as far as the splits that are not silent."""
         awake = [split.watermark for split in counting if not split.silent]
         if not awake or len(awake) == len(counting):
@@ -149,7 +149,7 @@ class Progress:
             self.pass_unheard(self._early)
         self._keep_horizon()
 
-    def _unheard(self) -> list[Split]:
+    def _unheard(self) -> list[SplitProgress]:
         return [one for one in self.splits.values() if one.counts and one.silent and one.newest is None]
 
     @property
@@ -172,7 +172,7 @@ class Progress:
 
     # --- what moves it ------------------------------------------------------------------------------------------------
 
-    def split(self, name: str) -> Split:
+    def split(self, name: str) -> SplitProgress:
         found = self.splits.get(name)
         if found is None or not found.counts:
             names = ", ".join(repr(one.name) for one in self.splits.values() if one.counts) or "none"
@@ -182,7 +182,7 @@ class Progress:
             )
         return found
 
-    def admit(self, split: Split, event_time: int) -> Admission:
+    def admit(self, split: SplitProgress, event_time: int) -> Admission:
         """Say what becomes of an event, and let it move its split."""
         if event_time < split.watermark:
             return "corrects" if self.late.corrects and event_time >= split.reach else "late"
@@ -211,7 +211,7 @@ class Progress:
         for split in self.splits.values():
             split.counts = split.counts and split.name in wanted
         for name in wanted:
-            split = self.splits.setdefault(name, Split(name))
+            split = self.splits.setdefault(name, SplitProgress(name))
             split.silent = name in asleep and self.idle.corrects
             if not split.counts or split.newest is None:
                 split.counts = True
@@ -259,7 +259,7 @@ class Progress:
 
     # --- checkpoint ---------------------------------------------------------------------------------------------------
 
-    def copies(self) -> tuple[Split, ...]:
+    def copies(self) -> tuple[SplitProgress, ...]:
         return tuple(replace(split) for split in self.splits.values())
 
     @property
@@ -269,7 +269,7 @@ class Progress:
         self._settle()
         return self._open_from, self._reach, self._early, self._alone
 
-    def load(self, splits: Iterable[Split], marks: tuple[int, int, int, int], closed: bool) -> None:
+    def load(self, splits: Iterable[SplitProgress], marks: tuple[int, int, int, int], closed: bool) -> None:
         self.splits = {split.name: replace(split) for split in splits}
         self._open_from, self._reach, self._early, self._alone = marks
         self.closed = closed

@@ -14,14 +14,14 @@ from copy import copy
 
 from anabranch.algebra.operators import Order, Registration, Window
 from anabranch.algebra.walk import is_empty_without_events, is_volatile, walk
-from anabranch.engine.answers import Answer, Row
+from anabranch.engine.answers import Answer, AnswerRow
 from anabranch.engine.cursor import QueryCursor
 from anabranch.engine.outbox import QueryOutbox
 from anabranch.engine.progress import END
 from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.query_run import QueryRun
-from anabranch.engine.surroundings import StaticGraphs, Surroundings, static_graph
-from anabranch.engine.views import View, widest_bounds
+from anabranch.engine.surroundings import SharedState, StaticGraphs, static_graph
+from anabranch.engine.views import WindowEvents, widest_bounds
 from anabranch.engine.works import OperatorWork, operator_works
 from anabranch.errors import Cancelled, EvaluationError, QueryError
 from anabranch.model.instants import format_instant
@@ -85,7 +85,7 @@ class ContinuousQuery:
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
-    def step(self, around: Surroundings, last_index: int) -> Answer | None:
+    def step(self, around: SharedState, last_index: int) -> Answer | None:
         """Evaluate the next instant, and pass over those up to `last_index` that cannot tell anything new. What it
         tells is pending, and given back."""
         instants = self.cursor.started()
@@ -149,7 +149,7 @@ class ContinuousQuery:
                 "is the time of an event wrong? Else tell what changes (ON ENTERING), or evaluate less often",
             )
 
-    def _tell(self, at: int, views: Mapping[Window, View]) -> Answer | None:
+    def _tell(self, at: int, views: Mapping[Window, WindowEvents]) -> Answer | None:
         output = self.registration.output
         told = {"snapshot": self.run.kept.rows, "entering": self.run.kept.entered, "exiting": self.run.kept.left}[
             output
@@ -174,7 +174,7 @@ class ContinuousQuery:
         return len(self.run.kept)
 
     @property
-    def previous(self) -> list[Row]:
+    def previous(self) -> list[AnswerRow]:
         """The rows of the last instant that was evaluated."""
         return self.run.kept.rows()
 
@@ -192,7 +192,7 @@ class ContinuousQuery:
 
     # --- going back -------------------------------------------------------------------------------------------------
 
-    def resume(self, next_index: int, previous: list[Row]) -> None:
+    def resume(self, next_index: int, previous: list[AnswerRow]) -> None:
         """Stand before an instant, with the rows of the one before; whatever was seen is looked at again."""
         self.cursor.resume(next_index)
         self.run.resume(previous)

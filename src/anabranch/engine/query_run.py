@@ -15,17 +15,17 @@ from random import Random
 
 from anabranch.algebra.operators import Registration, Source, Static, Window
 from anabranch.algebra.walk import reads_chance, root_order, static_graphs
-from anabranch.engine.answers import Row, bag_difference, row_key
+from anabranch.engine.answers import AnswerRow, bag_difference, row_key
 from anabranch.engine.contents import ContentKey, Model
 from anabranch.engine.cursor import QueryCursor
 from anabranch.engine.flows import QueryFlow, WindowViews, whole
-from anabranch.engine.kept import Disagreement, KeptRows
+from anabranch.engine.kept import AnswerRows, Disagreement
 from anabranch.engine.outbox import QueryOutbox, QueryWarning
 from anabranch.engine.plans import Plans
 from anabranch.engine.query_options import QueryOptions
-from anabranch.engine.surroundings import Surroundings
+from anabranch.engine.surroundings import SharedState
 from anabranch.engine.turned import turned_around
-from anabranch.engine.views import View, widest_bounds
+from anabranch.engine.views import WindowEvents, widest_bounds
 from anabranch.model.compare import row_order_key
 from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.triples import TripleGraph, Triples
@@ -51,7 +51,7 @@ class QueryRun:
         self._outbox = outbox
         self.static_names: tuple[str, ...] = tuple(dict.fromkeys(one.name for one in static_graphs(registration.plan)))
         self.plans = Plans(registration, self.static_names, options.evaluator)
-        self.kept = KeptRows()
+        self.kept = AnswerRows()
         self.flow: QueryFlow | None = None
         self.signature: Hashable = None  # of what the windows and static graphs held at the last evaluation
         self._is_verified = options.evaluator == "own" and not reads_chance(registration.plan)
@@ -60,9 +60,9 @@ class QueryRun:
         self._last_conflict: Conflict | None = None
         self._keys: list[ContentKey] = []
 
-    def resume(self, previous: list[Row]) -> None:
+    def resume(self, previous: list[AnswerRow]) -> None:
         """Go on from the rows of the instant before; whatever was seen is looked at again."""
-        self.kept = KeptRows(previous)
+        self.kept = AnswerRows(previous)
         self.flow = None
         self.signature = None
         self._keys = []
@@ -98,11 +98,11 @@ class QueryRun:
             (instants.starting_at, instants.every) if formal else None,
         )
 
-    def planned(self, around: Surroundings) -> QueryPlan:
+    def planned(self, around: SharedState) -> QueryPlan:
         """How it runs: which parts on changes, and which anew."""
         return self.plans.planned(around, self._options.parameters)
 
-    def evaluate(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+    def evaluate(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
         """Find the rows of this instant: by operators on changes where the plan has some, else anew."""
         self._keys = []
         self._outbox.evaluations += 1
@@ -114,7 +114,7 @@ class QueryRun:
                 self.flow = None
                 self.plans.without_parts(around)
 
-    def _find_rows(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+    def _find_rows(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
         planned = self.planned(around) if self._on_changes else None
         if planned is None or planned.root is None:
             self.flow = None
@@ -137,13 +137,13 @@ class QueryRun:
         self.kept.follow(flow.maintained, began=flow.ticks == 1)
         self._verify(at, index, views, around)
 
-    def _anew(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> list[Row]:
+    def _anew(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> list[AnswerRow]:
         return self._listed(self.plans.compiled(around).run(self.context(at, index, views, around)))
 
-    def _listed(self, rows: Iterable[Row]) -> list[Row]:
+    def _listed(self, rows: Iterable[AnswerRow]) -> list[AnswerRow]:
         return list(rows) if self._is_listed_in_order else sorted(rows, key=row_order_key)
 
-    def context(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> Context:
+    def context(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> Context:
         """What the plain evaluator is given at an instant."""
 
         def graph(source: Source) -> PropertyGraph:
@@ -183,11 +183,11 @@ class QueryRun:
             random=Random(f"{self._registration.name}/{index}"),
         )
 
-    def _skipped(self, around: Surroundings) -> SkippedRows | None:
+    def _skipped(self, around: SharedState) -> SkippedRows | None:
         """Where failing rows are counted; None where they end the query."""
         return self._outbox.skipped if (self._options.on_error or around.running.on_error) == "skip" else None
 
-    def _window_views(self, views: Mapping[Window, View], around: Surroundings) -> WindowViews:
+    def _window_views(self, views: Mapping[Window, WindowEvents], around: SharedState) -> WindowViews:
         return WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
 
     def _warn(self, at: int, conflict: Conflict | None) -> None:
@@ -195,7 +195,7 @@ class QueryRun:
             self._outbox.warnings.append(QueryWarning(self._registration.name, at, conflict))
         self._last_conflict = conflict
 
-    def _verify(self, at: int, index: int, views: Mapping[Window, View], around: Surroundings) -> None:
+    def _verify(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
         """Compare what is kept with what the plain evaluator says of the plan as the text has it, over the same
         elements found in another order: no answer depends on that order, and none on how it was computed."""
         every = around.running.verify

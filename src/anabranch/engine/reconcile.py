@@ -11,7 +11,7 @@ from typing import Protocol
 
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows
-from anabranch.engine.chains import Link
+from anabranch.engine.chains import ChainLink
 from anabranch.engine.checkpoint import identity
 from anabranch.engine.checks import check_registration
 from anabranch.engine.progress import LatePolicy
@@ -21,7 +21,7 @@ from anabranch.engine.stream import StreamBuffer
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class QueryChanges:
     """The names of queries that stayed, came and went; one that was changed both went and came."""
 
     kept: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Reconciled:
     dropped: tuple[str, ...] = ()
 
 
-class Living(Protocol):
+class EngineView(Protocol):
     """What must be known of the engine as it is."""
 
     @property
@@ -49,9 +49,9 @@ class _Soon:
     """The engine as it will be when a query of a list comes to be registered: `queries` are there then, and `links`
     are those of all that will be there in the end. A query may read what one behind it in the list makes."""
 
-    engine: Living
+    engine: EngineView
     queries: tuple[str, ...]
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class _Soon:
 
 
 def check_additions(
-    links: Iterable[Link], wanted: Sequence[CompiledQuery], engine: Living, fixed_streams: bool
+    links: Iterable[ChainLink], wanted: Sequence[CompiledQuery], engine: EngineView, fixed_streams: bool
 ) -> None:
     """Refuse queries that cannot be added to those that are there. Refusals are QueryErrors."""
     present = tuple(links)
@@ -91,8 +91,8 @@ def check_additions(
 
 
 def compare(
-    queries: Mapping[str, ContinuousQuery], wanted: Sequence[CompiledQuery], engine: Living, fixed_streams: bool
-) -> Reconciled:
+    queries: Mapping[str, ContinuousQuery], wanted: Sequence[CompiledQuery], engine: EngineView, fixed_streams: bool
+) -> QueryChanges:
     """What must happen so that the wanted queries are there. Refusals are QueryErrors, before anything happens."""
     kept: list[str] = []
     new: list[str] = []
@@ -103,15 +103,15 @@ def compare(
         else:
             check_registration(registration, options, _Soon(engine, (*kept, *new), links), fixed_streams)
             new.append(registration.name)
-    return Reconciled(tuple(kept), tuple(new), tuple(name for name in queries if name not in kept))
+    return QueryChanges(tuple(kept), tuple(new), tuple(name for name in queries if name not in kept))
 
 
-def _link(registration: Registration, engine: Living) -> Link:
+def _link(registration: Registration, engine: EngineView) -> ChainLink:
     """What a query will read; a stream without a name is the first source."""
     sources = [name for name in engine.streams if engine.stream(name).origin != "query"]
     named = (window.stream.name or next(iter(sources), None) for window in windows(registration.plan))
     reads = tuple(name for name in named if name is not None)
-    return Link(registration.name, reads, registration.into, registration.unreadable)
+    return ChainLink(registration.name, reads, registration.into, registration.unreadable)
 
 
 def _same(query: ContinuousQuery | None, registration: Registration, options: QueryOptions) -> bool:

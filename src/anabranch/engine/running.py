@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from anabranch.planner.choices import Index, Matcher
+from anabranch.planner.choices import IndexName, MatcherName
 from anabranch.snapshot.context import MAX_STEPS
 
 Force = Literal["auto", "recompute"]
 OnError = Literal["skip", "fail"]
 """What becomes of a row on which an expression fails: it is skipped and counted, or it ends the query."""
 ON_ERROR: tuple[OnError, ...] = get_args(OnError)
-MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
-INDEXES: tuple[Index, ...] = get_args(Index)
+MATCHERS: tuple[MatcherName, ...] = get_args(MatcherName)
+INDEXES: tuple[IndexName, ...] = get_args(IndexName)
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class EvaluationOptions:
     """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
 
     `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one pattern,
@@ -30,10 +30,10 @@ class Running:
     """
 
     force: Force = "auto"
-    matcher: Matcher = "auto"
+    matcher: MatcherName = "auto"
     max_matches: int | None = None
     max_state: int | None = None
     verify: int = 0
-    index: Index = "recency"
+    index: IndexName = "recency"
     on_error: OnError = "skip"
     max_steps: int = MAX_STEPS

@@ -18,7 +18,7 @@ from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.progress import BEGINNING, END, LatePolicy
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
-from anabranch.engine.surroundings import Surroundings
+from anabranch.engine.surroundings import SharedState
 from anabranch.model.instants import add_duration
 from anabranch.model.windows import first_multiple
 
@@ -36,7 +36,7 @@ class Ending:
 class Schedule:
     """The queries of an engine and the streams that move them."""
 
-    around: Surroundings = field(default_factory=Surroundings)
+    around: SharedState = field(default_factory=SharedState)
     queries: dict[str, ContinuousQuery] = field(default_factory=dict)
     advanced_to: int = BEGINNING
     ending: Ending = field(default_factory=Ending)

@@ -21,12 +21,12 @@ from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.compiled import compile_queries, recompile
-from anabranch.engine.engine import Engine, Pushed
+from anabranch.engine.engine import Engine, PushResult
 from anabranch.engine.outbox import QueryWarning
 from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query_options import CompiledQuery, QueryOptions
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.timing import AheadBound
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
@@ -172,7 +172,7 @@ class Session:
         mapping: ModelMapping | None = None,
         rules: str | Iterable[str] = "all",
         evaluator: Evaluator = "own",
-        running: Running | None = None,
+        running: EvaluationOptions | None = None,
         ahead: AheadBound | None = None,
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
@@ -190,7 +190,7 @@ class Session:
             mapping=mapping or ModelMapping(),
             plugin=Oxigraph(),
             rules=rule_names(rules),
-            running=running or Running(),
+            running=running or EvaluationOptions(),
         )
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
@@ -295,7 +295,7 @@ class Session:
         """
         self._engine.add_static_graph(name, any_graph_from(graph))
 
-    def push(self, stream: str, events: EventLike | Iterable[EventLike], split: str = ONLY_SPLIT) -> Pushed:
+    def push(self, stream: str, events: EventLike | Iterable[EventLike], split: str = ONLY_SPLIT) -> PushResult:
         """Give events to a stream: Event objects or their JSON objects, many or one. Late ones are handed back.
 
         A malformed event raises MalformedEventError before any event of the call is taken in.
@@ -312,7 +312,7 @@ class Session:
         at: str = "at",
         split: str = ONLY_SPLIT,
         document: str | None = None,
-    ) -> Pushed:
+    ) -> PushResult:
         """Give a stream the rows of a table, each an event of one triple: a table or batch of pyarrow, or a data frame
         of polars or pandas. This is the fast way in: only distinct terms are looked at one by one.
 
@@ -321,19 +321,19 @@ class Session:
         Blank nodes belong to this call, unless tables say that they share a `document`. A malformed row raises
         MalformedEventError before any row is taken in.
         """
-        from anabranch.formats.rdf.tables import Header, as_table, blocks_of_table
+        from anabranch.formats.rdf.tables import TableHeader, as_table, blocks_of_table
         from anabranch.formats.rdf.terms import document_of
 
         if document is None:
             known = self._engine.stream(stream).sequences if stream in self._engine.streams else {}
             document = document_of(stream, f"t{split}.{known.get(split, 0)}")
-        parts = blocks_of_table(as_table(table), Header(subject, predicate, object, at), document)
+        parts = blocks_of_table(as_table(table), TableHeader(subject, predicate, object, at), document)
         if self._engine.late.corrects or not parts:  # what is corrected is told once
             return self._engine.push(stream, TripleBlock.joined([part.block() for part in parts]), split)
         # What was evaluated is forgotten before the next part becomes terms.
         pushed = [self._engine.push(stream, part.block(), split) for part in parts]
         starts = accumulate((len(part.times) for part in parts), initial=0)
-        return Pushed(
+        return PushResult(
             sum(one.accepted for one in pushed),
             tuple(event for one in pushed for event in one.late),
             late_places=tuple(
@@ -341,7 +341,7 @@ class Session:
             ),
         )
 
-    def settle_doubts(self, stream: str, is_over: bool = False) -> list[Pushed]:
+    def settle_doubts(self, stream: str, is_over: bool = False) -> list[PushResult]:
         """Decide about events whose clock is in doubt, since nothing follows for the time being, or at all."""
         return list(self._engine.settle_doubts(stream, is_over).values())
 

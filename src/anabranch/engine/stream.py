@@ -27,7 +27,7 @@ import numpy as np
 
 from anabranch.engine.ahead import Doubts, Judgement
 from anabranch.engine.held import HeldEvents, Run
-from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, Progress, Split, rank
+from anabranch.engine.progress import BEGINNING, END, ONLY_SPLIT, Admission, LatePolicy, SplitProgress, Watermarks, rank
 from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError
 from anabranch.model.block import Times, TripleBlock
@@ -54,7 +54,7 @@ class StreamState:
 
     name: str
     lateness: Duration | None
-    splits: tuple[Split, ...]
+    splits: tuple[SplitProgress, ...]
     marks: tuple[int, int, int, int]  # of its progress
     complete_from: int
     closed: bool
@@ -91,7 +91,7 @@ class StreamBuffer:
         self.corrected = 0
         self.first_event_time: int | None = None
         self.last_event_time: int | None = None
-        self._progress = Progress(name, lateness, late_policy or LatePolicy(), idle)
+        self._progress = Watermarks(name, lateness, late_policy or LatePolicy(), idle)
         self.ahead = ahead
         self.now: int | None = None  # the wall clock, where input is live
         self.set_aside = 0  # events that were too far ahead
@@ -282,7 +282,7 @@ class StreamBuffer:
         reached = np.maximum(np.maximum.accumulate(times), first)
         return bool((np.diff(reached, prepend=first) > self.ahead.jump).any())
 
-    def _all_in_time(self, block: TripleBlock, source: Split) -> bool:
+    def _all_in_time(self, block: TripleBlock, source: SplitProgress) -> bool:
         times = block.times
         floor = max(source.watermark, self._progress.answered_early)
         if block.is_ordered:
@@ -340,7 +340,7 @@ class StreamBuffer:
                 for sequence, event in enumerate(events, first_sequence)
                 if event.event_time >= self.complete_from
             )
-        source = self._progress.splits.setdefault(split, Split(split, counts=False))
+        source = self._progress.splits.setdefault(split, SplitProgress(split, counts=False))
         source.sequence = max(source.sequence, first_sequence + len(events))
 
     def _settle(self) -> None:
@@ -554,7 +554,7 @@ class StreamBuffer:
             self.require_behind(state)
             self.forget_before(state.complete_from)
         widest = self._progress.widest
-        self._progress = Progress(self.name, state.lateness, late_policy, self.idle)
+        self._progress = Watermarks(self.name, state.lateness, late_policy, self.idle)
         self._progress.widest = widest
         self._progress.jumps, self._progress.last_jump = state.jumps
         self._progress.load(state.splits, state.marks, state.closed)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import DEFAULT_GRAPH
 from anabranch.engine.contents import Contents
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import InternalError
 from anabranch.model.event import Event
@@ -20,7 +20,7 @@ from anabranch.model.graph import EMPTY_GRAPH, PropertyGraph
 from anabranch.model.mapping import Mapping
 from anabranch.model.triples import TripleGraph
 from anabranch.optimizer.support.sizes import GraphSizes
-from anabranch.planner.flow.flow import Clock
+from anabranch.planner.flow.flow import ClockReader
 from anabranch.snapshot.plugin import Plugin
 
 
@@ -73,15 +73,15 @@ def static_graph(graphs: Names[str, StaticGraph], name: str) -> StaticGraph:
 
 
 @dataclass(slots=True)
-class Surroundings:
+class SharedState:
     streams: dict[str, StreamBuffer] = field(default_factory=dict)
     static_graphs: StaticGraphs = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
     mapping: Mapping = field(default_factory=Mapping)
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ()
-    running: Running = field(default_factory=Running)
-    clock: Clock | None = None  # for timing operators
+    running: EvaluationOptions = field(default_factory=EvaluationOptions)
+    clock: ClockReader | None = None  # for timing operators
     check: Callable[[], None] | None = None  # asked before and during evaluations; may raise, to end them
 
     def static(self, name: str) -> StaticGraph:

@@ -11,7 +11,7 @@ from collections.abc import Mapping as Views
 from anabranch.algebra.operators import Source, Static, Window
 from anabranch.engine.contents import SlidingGraph, SlidingTriples
 from anabranch.engine.flows import whole
-from anabranch.engine.views import View
+from anabranch.engine.views import WindowEvents
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.mapping import Mapping
 from anabranch.model.terms import Triple
@@ -21,7 +21,9 @@ from anabranch.snapshot import Context
 from anabranch.snapshot.context import SkippedRows
 
 
-def turned_around(context: Context, views: Views[Window, View], conflicts: ConflictPolicy, mapping: Mapping) -> Context:
+def turned_around(
+    context: Context, views: Views[Window, WindowEvents], conflicts: ConflictPolicy, mapping: Mapping
+) -> Context:
     """The same evaluation over the same elements in another order."""
 
     def graph(source: Source) -> PropertyGraph:

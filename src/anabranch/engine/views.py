@@ -20,7 +20,7 @@ from anabranch.model.windows import Bounds, WindowPolicy, bounds, bounds_without
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WindowFrame:
     """How the windows of one query lie in time. `starting_at` and `every` are those of its instants."""
 
     policy: WindowPolicy
@@ -43,7 +43,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class View:
+class WindowEvents:
     """One window of a query at one instant: the events at `positions`, the first of them without its first `skip`
     triples."""
 
@@ -54,7 +54,7 @@ class View:
     win_start: int
 
     @classmethod
-    def of(cls, window: Window, ends: Bounds, stream: StreamBuffer) -> View:
+    def of(cls, window: Window, ends: Bounds, stream: StreamBuffer) -> WindowEvents:
         first, stop = stream.positions(ends)
         skip = 0
         if window.count is not None:
@@ -80,7 +80,7 @@ class View:
         return None if self.is_empty else (*self.positions, self.skip)
 
 
-def widest_bounds(views: Iterable[View], at: int) -> tuple[int, int]:
+def widest_bounds(views: Iterable[WindowEvents], at: int) -> tuple[int, int]:
     """What an answer reports: the bounds of its widest window; without any, the instant twice."""
     return min((view.reported for view in views), key=lambda ends: (ends[0], -ends[1]), default=(at, at))
 

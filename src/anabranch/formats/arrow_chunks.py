@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import MalformedEventError
 from anabranch.formats.arrow_arrays import numbers
-from anabranch.formats.chunks import Array, Dictionary, Ids, assemble, properties_text
+from anabranch.formats.chunks import Array, IdCodes, JsonCodes, assemble, properties_text
 from anabranch.formats.events import properties_from_json
 
 _NODE_FIELDS = frozenset(("id", "labels", "properties"))
@@ -42,7 +42,7 @@ def _pack(batch: pa.RecordBatch) -> bytes:
     names = set(batch.schema.names)
     if "at" not in names or {"edges", "relationships"} <= names:
         raise _Irregular
-    ids, labels, types, properties = Ids(), Dictionary(), Dictionary(), Dictionary()
+    ids, labels, types, properties = IdCodes(), JsonCodes(), JsonCodes(), JsonCodes()
     nodes_per_event, node_values = _lists(batch, "nodes")
     name = "edges" if "edges" in names else "relationships"
     relationships_per_event, relationship_values = _lists(batch, name)
@@ -97,7 +97,7 @@ def _fields(values: pa.Array, known: frozenset[str], needed: tuple[str, ...]) ->
     return fields
 
 
-def _nodes(values: pa.Array, ids: Ids, labels: Dictionary, properties: Dictionary) -> Array:
+def _nodes(values: pa.Array, ids: IdCodes, labels: JsonCodes, properties: JsonCodes) -> Array:
     fields = _fields(values, _NODE_FIELDS, ("id",))
     if not fields:
         return np.zeros((3, 0), dtype=np.uint32)
@@ -110,7 +110,7 @@ def _nodes(values: pa.Array, ids: Ids, labels: Dictionary, properties: Dictionar
     )
 
 
-def _relationships(values: pa.Array, ids: Ids, types: Dictionary, properties: Dictionary) -> Array:
+def _relationships(values: pa.Array, ids: IdCodes, types: JsonCodes, properties: JsonCodes) -> Array:
     fields = _fields(values, _RELATIONSHIP_FIELDS, ("type", "from", "to"))
     if not fields:
         return np.zeros((5, 0), dtype=np.uint32)
@@ -138,7 +138,7 @@ def _translated(values: pa.Array, code_of: Any) -> Array:
     return table[codes]
 
 
-def _id_codes(values: pa.Array, ids: Ids) -> Array:
+def _id_codes(values: pa.Array, ids: IdCodes) -> Array:
     if not (pa.types.is_integer(values.type) or _is_text(values.type) or pa.types.is_null(values.type)):
         raise _Irregular
     if pa.types.is_uint64(values.type):
@@ -146,7 +146,7 @@ def _id_codes(values: pa.Array, ids: Ids) -> Array:
     return _translated(values, ids.code)
 
 
-def _type_codes(values: pa.Array, types: Dictionary) -> Array:
+def _type_codes(values: pa.Array, types: JsonCodes) -> Array:
     if not _is_text(values.type):
         raise _Irregular
 
@@ -158,7 +158,7 @@ def _type_codes(values: pa.Array, types: Dictionary) -> Array:
     return _translated(values, code)
 
 
-def _label_codes(values: pa.Array | None, labels: Dictionary, count: int) -> Array:
+def _label_codes(values: pa.Array | None, labels: JsonCodes, count: int) -> Array:
     if values is None:
         return np.full(count, labels.code("[]"), np.uint32)
     if not (pa.types.is_list(values.type) and _is_text(values.type.value_type)):
@@ -174,7 +174,7 @@ def _label_codes(values: pa.Array | None, labels: Dictionary, count: int) -> Arr
     return _translated(pc.binary_join(values, _SEPARATOR), code)
 
 
-def _property_codes(values: pa.Array | None, properties: Dictionary, count: int) -> Array:
+def _property_codes(values: pa.Array | None, properties: JsonCodes, count: int) -> Array:
     if values is None:
         return np.full(count, properties.code("{}"), np.uint32)
     if _is_text(values.type):
@@ -193,7 +193,7 @@ def _loaded(text: str) -> Any:
         raise _Irregular from None
 
 
-def _property_code(said: Any, properties: Dictionary) -> int:
+def _property_code(said: Any, properties: JsonCodes) -> int:
     return properties.code(properties_text(properties_from_json(said, "properties") if said else {}))
 
 

@@ -63,7 +63,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, TypeError, struct
 _PLAIN = frozenset((str, int, bool, float))
 
 
-class Layout(IntEnum):
+class ChunkLayout(IntEnum):
     EVENTS = 0
     BLOCK = 1
 
@@ -77,7 +77,7 @@ class Codec(IntEnum):
 class Head:
     """What a chunk says about itself before it is opened."""
 
-    layout: Layout
+    layout: ChunkLayout
     codec: Codec
     events: int
     nodes: int
@@ -92,7 +92,7 @@ class Head:
         return self.nodes + self.relationships + self.triples
 
 
-class Dictionary:
+class JsonCodes:
     """Texts of JSON in the order in which they first came, and their codes."""
 
     __slots__ = ("codes",)
@@ -107,7 +107,7 @@ class Dictionary:
         return f"[{','.join(self.codes)}]"
 
 
-class Ids:
+class IdCodes:
     """Ids in the order in which they first came, and their codes."""
 
     __slots__ = ("codes",)
@@ -122,7 +122,7 @@ class Ids:
         return json.dumps(list(self.codes), ensure_ascii=False, separators=(",", ":"))
 
 
-class Terms:
+class TermCodes:
     """RDF terms in the order in which they first came, and their codes."""
 
     __slots__ = ("codes",)
@@ -151,11 +151,11 @@ class ChunkWriter:
         self._nodes: list[int] = []
         self._relationships: list[int] = []
         self._triples: list[int] = []
-        self._ids = Ids()
-        self._labels = Dictionary()
-        self._types = Dictionary()
-        self._properties = Dictionary()
-        self._terms = Terms()
+        self._ids = IdCodes()
+        self._labels = JsonCodes()
+        self._types = JsonCodes()
+        self._properties = JsonCodes()
+        self._terms = TermCodes()
 
     def __len__(self) -> int:
         return len(self._times)
@@ -216,7 +216,7 @@ def assemble(
     triples: Array | None = None,
     terms: str = "[]",
 ) -> bytes:
-    """A chunk of its arrays (see `Columns`) and the JSON lists of ids, label sets, types and property maps, of terms.
+    """A chunk of its arrays (see `ChunkColumns`) and the JSON lists of ids, label sets, types, property maps and terms.
 
     Without triples none of its events has any.
     """
@@ -234,7 +234,7 @@ def assemble(
             f"[{','.join((*dictionaries, terms))}]".encode("utf-8", "surrogatepass"),
         )
     )
-    return _closed(Layout.EVENTS, (nodes.shape[1], relationships.shape[1], triples.shape[1]), times, body)
+    return _closed(ChunkLayout.EVENTS, (nodes.shape[1], relationships.shape[1], triples.shape[1]), times, body)
 
 
 def pack_block(block: TripleBlock) -> bytes:
@@ -258,10 +258,10 @@ def pack_columns(times: Array, subjects: Array, predicates: Array, objects: Arra
             terms.to_bytes(),
         )
     )
-    return _closed(Layout.BLOCK, (0, 0, len(times)), times, body)
+    return _closed(ChunkLayout.BLOCK, (0, 0, len(times)), times, body)
 
 
-def _closed(layout: Layout, counts: tuple[int, int, int], times: Array, body: bytes) -> bytes:
+def _closed(layout: ChunkLayout, counts: tuple[int, int, int], times: Array, body: bytes) -> bytes:
     first, last = (int(times.min()), int(times.max())) if len(times) else (0, 0)
     packed = pa.compress(body, codec=_CODEC, asbytes=True)
     codec = Codec.ZSTD if len(packed) < len(body) else Codec.NONE
@@ -298,14 +298,14 @@ def head(data: bytes) -> Head:
     if version != FORMAT:
         raise StreamError(f"the chunk has format {version}; this version of Anabranch reads format {FORMAT}")
     try:
-        return Head(Layout(layout), Codec(codec), *counts)
+        return Head(ChunkLayout(layout), Codec(codec), *counts)
     except ValueError as error:
         raise StreamError(f"the chunk is damaged: {error}") from None
 
 
 def opened(data: bytes) -> TripleBlock | list[Event]:
     """The events of a chunk: as a block where each is one triple, else one by one."""
-    return _block(data) if head(data).layout is Layout.BLOCK else _events(columns(data))
+    return _block(data) if head(data).layout is ChunkLayout.BLOCK else _events(columns(data))
 
 
 def unpack(data: bytes) -> list[Event]:
@@ -343,7 +343,7 @@ def _block(data: bytes) -> TripleBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ChunkColumns:
     """A chunk's arrays and dictionaries. `nodes` has the rows id, labels, properties; `relationships` id, type, source,
     target, properties; `triples` subject, predicate, object."""
 
@@ -361,10 +361,10 @@ class Columns:
     terms: list[Term]
 
 
-def columns(data: bytes) -> Columns:
+def columns(data: bytes) -> ChunkColumns:
     """The chunk without one event made."""
     found = head(data)
-    if found.layout is Layout.BLOCK:
+    if found.layout is ChunkLayout.BLOCK:
         return _columns_of_block(_block(data))
     try:
         body = _body(found, data)
@@ -386,7 +386,7 @@ def columns(data: bytes) -> Columns:
     relationships = take(5 * found.relationships, _CODE).reshape(5, -1)
     triples = take(3 * found.triples, _CODE).reshape(3, -1)
     ids, labels, types, properties, terms = json.loads(body[place:].decode("utf-8", "surrogatepass"))
-    return Columns(
+    return ChunkColumns(
         event_times,
         nodes_per_event,
         relationships_per_event,
@@ -402,15 +402,15 @@ def columns(data: bytes) -> Columns:
     )
 
 
-def _columns_of_block(block: TripleBlock) -> Columns:
+def _columns_of_block(block: TripleBlock) -> ChunkColumns:
     ones, nothing = np.ones(len(block), _CODE), np.zeros(len(block), _CODE)
     triples = np.stack((block.subjects, block.predicates, block.objects)).astype(_CODE)
     no_nodes, no_relationships = np.zeros((3, 0), _CODE), np.zeros((5, 0), _CODE)
     terms = list(block.terms)
-    return Columns(block.times, nothing, nothing, no_nodes, no_relationships, [], [], [], [], ones, triples, terms)
+    return ChunkColumns(block.times, nothing, nothing, no_nodes, no_relationships, [], [], [], [], ones, triples, terms)
 
 
-def _events(chunk: Columns) -> list[Event]:
+def _events(chunk: ChunkColumns) -> list[Event]:
     ids, labels, types, properties = chunk.ids, chunk.labels, chunk.types, chunk.properties
     nodes = [
         Node(ids[one], labels[two], properties[three]) for one, two, three in zip(*chunk.nodes.tolist(), strict=True)
@@ -439,7 +439,7 @@ def _events(chunk: Columns) -> list[Event]:
     return events
 
 
-def _triples_of(chunk: Columns) -> list[Triple]:
+def _triples_of(chunk: ChunkColumns) -> list[Triple]:
     terms = chunk.terms
     subjects, predicates, objects = chunk.triples.tolist()
     return [

@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from anabranch.model.block import Codes
-from anabranch.model.term_texts import IRI_FORM, PADDING, Form, Kind, TermTexts, form_of
+from anabranch.model.term_texts import IRI_FORM, PADDING, TermForm, TermKind, TermTexts, form_of
 from anabranch.model.terms import Iri, Term
 
-__all__ = ["Form", "Kind", "TermColumns", "Texts", "form_of"]
+__all__ = ["TermColumns", "TermForm", "TermKind", "Texts", "form_of"]
 
 _SIZES = struct.Struct("<III")
 _LENGTH = np.dtype("<u4")
@@ -70,7 +70,7 @@ class Texts:
 class TermColumns:
     """Terms in the order of their forms, and how many each form has."""
 
-    forms: tuple[tuple[Form, int], ...]
+    forms: tuple[tuple[TermForm, int], ...]
     texts: Texts
 
     @classmethod
@@ -141,7 +141,7 @@ class TermColumns:
         place += forms_size
         lengths = np.frombuffer(data, _LENGTH, count, place)
         place += lengths.nbytes
-        forms = tuple((Form(Kind(kind), shared), number) for kind, shared, number in said)
+        forms = tuple((TermForm(TermKind(kind), shared), number) for kind, shared, number in said)
         if sum(number for _, number in forms) != count or place + size > len(data):
             raise ValueError("terms are missing")
         return cls(forms, Texts(data[place : place + size], lengths))

@@ -23,7 +23,7 @@ from anabranch.insight.shapes import (
     WhyNot,
     to_json,
 )
-from anabranch.insight.steps import Steps
+from anabranch.insight.steps import RecordedSteps
 from anabranch.insight.why import why, why_left
 from anabranch.insight.why_not import why_not
 
@@ -37,11 +37,11 @@ __all__ = [
     "OperatorGraph",
     "OperatorLoad",
     "PatternPart",
+    "RecordedSteps",
     "Recording",
     "Scene",
     "Scenes",
     "StepState",
-    "Steps",
     "Why",
     "WhyNot",
     "graph_of",

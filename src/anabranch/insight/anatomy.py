@@ -16,9 +16,9 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.walk import parts_of, read_by, walk
-from anabranch.engine.answers import Row, row_key
+from anabranch.engine.answers import AnswerRow, row_key
 from anabranch.errors import QueryError
-from anabranch.insight.elements import Unit
+from anabranch.insight.elements import ElementUnit
 from anabranch.insight.minimal import Budget, smallest
 from anabranch.insight.replay import Replay
 from anabranch.model.compare import identity_key, row_order_key
@@ -30,7 +30,17 @@ from anabranch.snapshot.expressions import compile_expression
 NUMBER = "  row"
 """The column that numbers a core's rows on their way up."""
 
-_CORE = (op.Pattern, op.Join, op.LeftJoin, op.Union, op.Unit, tr.GraphPattern, tr.Path, tr.Minus, tr.Values)
+_CORE = (
+    op.Pattern,
+    op.Join,
+    op.LeftJoin,
+    op.Union,
+    op.Unit,
+    tr.GraphPattern,
+    tr.Path,
+    tr.Minus,
+    tr.Values,
+)
 _LINKS = (ex.Connected, ex.Component)
 _PICKING = frozenset(("min", "max", "sample"))  # aggregates that are the value of one row
 
@@ -57,14 +67,14 @@ class Anatomy:
                 return place
         return None
 
-    def over(self, rows: Sequence[Row]) -> op.Operator:
+    def over(self, rows: Sequence[AnswerRow]) -> op.Operator:
         """The plan with these rows instead of its core's."""
         plan: op.Operator = tr.Values(self.core.columns, tuple(rows))  # type: ignore[arg-type]
         for one in self.chain:
             plan = _on(one, plan)
         return plan
 
-    def numbered(self, rows: Sequence[Row], until: int) -> op.Operator:
+    def numbered(self, rows: Sequence[AnswerRow], until: int) -> op.Operator:
         """The lower part of the chain over these rows, each with its number all the way."""
         numbered = tuple((*row, number) for number, row in enumerate(rows))
         plan: op.Operator = tr.Values((*self.core.columns, NUMBER), numbered)  # type: ignore[arg-type]
@@ -107,16 +117,16 @@ class Lineage:
     """The elements of a row. `counted`: all of its `rows` of the core count in an aggregate, and any of them left out
     would be another sum, though perhaps an equal one."""
 
-    units: frozenset[Unit]
+    units: frozenset[ElementUnit]
     counted: bool
     rows: int
 
 
-class Finding:
+class RowFinder:
     """Which elements rows are made of, at one instant of a replay."""
 
     def __init__(
-        self, replay: Replay, context: Context, windows: Mapping[op.Window, frozenset[Unit]], budget: Budget
+        self, replay: Replay, context: Context, windows: Mapping[op.Window, frozenset[ElementUnit]], budget: Budget
     ) -> None:
         self._replay = replay
         self._context = context
@@ -125,12 +135,12 @@ class Finding:
 
     # --- rows of cores ---
 
-    def core_rows(self, found: Anatomy) -> list[Row]:
+    def core_rows(self, found: Anatomy) -> list[AnswerRow]:
         rows = self._replay.rows_of(found.core, self._context)
         rows.sort(key=row_order_key)
         return rows
 
-    def surviving(self, found: Anatomy, rows: Sequence[Row]) -> list[Row]:
+    def surviving(self, found: Anatomy, rows: Sequence[AnswerRow]) -> list[AnswerRow]:
         """The rows of a core that pass what is tested of them one by one, before anything looks at several."""
         until = 0
         while until < len(found.chain) and isinstance(found.chain[until], op.Project | op.Extend | op.Filter):
@@ -142,7 +152,7 @@ class Finding:
         passed = {cast(int, row[place]) for row in self._replay.rows_of(plan, self._context)}
         return [row for number, row in enumerate(rows) if number in passed]
 
-    def groups(self, found: Anatomy, rows: Sequence[Row]) -> list[list[Row]]:
+    def groups(self, found: Anatomy, rows: Sequence[AnswerRow]) -> list[list[AnswerRow]]:
         """The rows of a core by the groups that they fall into; each for itself where nothing groups them."""
         place = found.grouping
         if place is None:
@@ -165,9 +175,9 @@ class Finding:
 
     # --- elements of rows ---
 
-    def elements(self, plan: op.Operator, bindings: Mapping[str, Value]) -> frozenset[Unit] | None:
+    def elements(self, plan: op.Operator, bindings: Mapping[str, Value]) -> frozenset[ElementUnit] | None:
         """The elements of a core's row, and perhaps more; None where nobody can tell."""
-        found: set[Unit] = set()
+        found: set[ElementUnit] = set()
         for leaf in nested(plan):
             units = self.leaf(leaf, bindings)
             if units is None:
@@ -177,7 +187,7 @@ class Finding:
             found |= self.near(one)
         return frozenset(found)
 
-    def leaf(self, leaf: op.Operator, bindings: Mapping[str, Value]) -> Iterable[Unit] | None:
+    def leaf(self, leaf: op.Operator, bindings: Mapping[str, Value]) -> Iterable[ElementUnit] | None:
         """The elements of a row of one pattern, or of a plan inside of a core."""
         match leaf:
             case op.Pattern(source=source):
@@ -197,11 +207,11 @@ class Finding:
         found = self.lineage(leaf, tuple(bindings.get(name) for name in leaf.columns))
         return None if found is None else found.units
 
-    def matched(self, plan: op.Operator, most: int) -> set[Unit]:
+    def matched(self, plan: op.Operator, most: int) -> set[ElementUnit]:
         """The elements that take part in a match that passes what is asked of it alone; of many matches, the first.
         What lies on the way of a property path is not among them: its rows do not say."""
         found = anatomy(plan)
-        units: set[Unit] = set()
+        units: set[ElementUnit] = set()
         if not is_core(found.core):
             for below in found.core.inputs:
                 units |= self.matched(below, most)
@@ -221,7 +231,7 @@ class Finding:
                 units |= self.matched(one, most)
         return units
 
-    def lineage(self, plan: op.Operator, row: Row) -> Lineage | None:
+    def lineage(self, plan: op.Operator, row: AnswerRow) -> Lineage | None:
         """What a row of a plan was made of: the rows of the core that give it, and their elements. None where nobody
         can tell."""
         found = anatomy(plan)
@@ -229,7 +239,7 @@ class Finding:
             return None
         key = row_key(row)
 
-        def holds(groups: Sequence[Sequence[Row]]) -> bool:
+        def holds(groups: Sequence[Sequence[AnswerRow]]) -> bool:
             self._budget.spend()
             rows = [one for group in groups for one in group]
             try:
@@ -244,7 +254,7 @@ class Finding:
         counted = any(map(_counts_all, found.chain))
         if found.grouping is not None and not counted:
             groups = smallest([[one] for group in groups for one in group], holds)
-        units: set[Unit] = set()
+        units: set[ElementUnit] = set()
         for one in (one for group in groups for one in group):
             own = self.elements(found.core, dict(zip(found.core.columns, one, strict=True)))
             if own is None:
@@ -255,31 +265,31 @@ class Finding:
                 units |= self.near(asked)
         return Lineage(frozenset(units), counted, sum(map(len, groups)))
 
-    def _of_values(self, stream: str, values: Iterable[Value]) -> Iterator[Unit]:
+    def _of_values(self, stream: str, values: Iterable[Value]) -> Iterator[ElementUnit]:
         for value in values:
             match value:
                 case Node():
-                    yield Unit(stream, "node", value.id)
+                    yield ElementUnit(stream, "node", value.id)
                 case Relationship():
-                    yield Unit(stream, "relationship", value.id)
-                    yield Unit(stream, "node", value.source)
-                    yield Unit(stream, "node", value.target)
+                    yield ElementUnit(stream, "relationship", value.id)
+                    yield ElementUnit(stream, "node", value.source)
+                    yield ElementUnit(stream, "node", value.target)
                 case Path():
                     yield from self._of_values(stream, (*value.nodes, *value.relationships))
                 case list():
                     yield from self._of_values(stream, value)
 
-    def _of_triples(self, source: op.TripleSource, triples: Iterable[Triple]) -> Iterator[Unit]:
+    def _of_triples(self, source: op.TripleSource, triples: Iterable[Triple]) -> Iterator[ElementUnit]:
         for part in parts_of(source):
             if isinstance(part, op.Window):
                 window = replace(part, keep=None)
                 stream = self._replay.query.cursor.stream_name(window) or ""
                 held = self._windows[window]
-                yield from (unit for one in triples if (unit := Unit(stream, "triple", one)) in held)
+                yield from (unit for one in triples if (unit := ElementUnit(stream, "triple", one)) in held)
 
-    def near(self, node: op.Operator | ex.Expression) -> frozenset[Unit]:
+    def near(self, node: op.Operator | ex.Expression) -> frozenset[ElementUnit]:
         """All elements that a part of the plan may look at."""
-        found: set[Unit] = set()
+        found: set[ElementUnit] = set()
         for one in walk(node):
             for source in read_by(one):
                 if isinstance(source, op.Window):
@@ -335,7 +345,7 @@ def looking(expression: ex.Expression) -> Iterator[ex.Expression]:
             yield one
 
 
-def _fitting(node: tr.GraphPattern | tr.Path, held: frozenset[Unit]) -> set[Unit]:
+def _fitting(node: tr.GraphPattern | tr.Path, held: frozenset[ElementUnit]) -> set[ElementUnit]:
     """The triples that one of the patterns fits as far as its constants go."""
     if isinstance(node, tr.GraphPattern):
         wanted = [[None if isinstance(place, tr.Var) else place for place in one.places] for one in node.patterns]
@@ -357,7 +367,7 @@ def _fitting(node: tr.GraphPattern | tr.Path, held: frozenset[Unit]) -> set[Unit
 def _predicates(path: tr.PropertyPath) -> frozenset[Iri] | None:
     """The predicates along which a path may lead; None: all."""
     match path:
-        case tr.Link(iri):
+        case tr.PathLink(iri):
             return frozenset((iri,))
         case tr.Inverse(inner) | tr.Repeat(inner):
             return _predicates(inner)

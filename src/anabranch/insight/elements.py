@@ -24,7 +24,7 @@ Thing: TypeAlias = Triple | Node | Relationship
 _PLAIN = Terms()
 
 
-class Unit(NamedTuple):
+class ElementUnit(NamedTuple):
     stream: str
     kind: ElementKind
     key: ElementId | Triple | None
@@ -52,22 +52,23 @@ class Things:
         yield from event.nodes
         yield from event.relationships
 
-    def unit(self, stream: str, thing: Thing) -> Unit:
+    def unit(self, stream: str, thing: Thing) -> ElementUnit:
         match thing:
             case Node():
-                return Unit(stream, "node", thing.id)
+                return ElementUnit(stream, "node", thing.id)
             case Relationship():
-                return Unit(stream, "relationship", thing.id)
-        return Unit(stream, "triple", thing)
+                return ElementUnit(stream, "relationship", thing.id)
+        return ElementUnit(stream, "triple", thing)
 
-    def only(self, stream: str, event: Event, kept: Collection[Unit]) -> Event:
+    def only(self, stream: str, event: Event, kept: Collection[ElementUnit]) -> Event:
         """The event with those of its elements alone that are kept."""
         if event.triples:
             return Event(
-                event.event_time, triples=tuple(one for one in event.triples if Unit(stream, "triple", one) in kept)
+                event.event_time,
+                triples=tuple(one for one in event.triples if ElementUnit(stream, "triple", one) in kept),
             )
-        nodes = tuple(one for one in event.nodes if Unit(stream, "node", one.id) in kept)
-        relationships = tuple(one for one in event.relationships if Unit(stream, "relationship", one.id) in kept)
+        nodes = tuple(one for one in event.nodes if ElementUnit(stream, "node", one.id) in kept)
+        relationships = tuple(one for one in event.relationships if ElementUnit(stream, "relationship", one.id) in kept)
         return Event(event.event_time, nodes, relationships)
 
     # --- how they look ---
@@ -174,7 +175,7 @@ def triple_name(triple: Triple) -> str:
     return " ".join(map(term_name, triple))
 
 
-def unit_name(unit: Unit) -> str:
+def unit_name(unit: ElementUnit) -> str:
     """The id of a unit's elements."""
     match unit.key:
         case Triple():

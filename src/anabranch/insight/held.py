@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from anabranch.algebra.operators import Window
-from anabranch.insight.elements import Thing, Unit
-from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.elements import ElementUnit, Thing
+from anabranch.insight.replay import Replay, ReplayInstant
 from anabranch.insight.shapes import Element
 from anabranch.model.values import ElementId, Relationship
 
@@ -25,14 +25,14 @@ class _Arrivals:
 class Holding:
     """The elements in all windows of a query."""
 
-    def __init__(self, replay: Replay, moment: Moment) -> None:
+    def __init__(self, replay: Replay, moment: ReplayInstant) -> None:
         self._things = replay.things
-        self._arrivals: dict[Unit, _Arrivals] = {}
-        self.windows: dict[Window, frozenset[Unit]] = {}
-        self._ends: dict[Unit, tuple[Unit, Unit]] = {}
+        self._arrivals: dict[ElementUnit, _Arrivals] = {}
+        self.windows: dict[Window, frozenset[ElementUnit]] = {}
+        self._ends: dict[ElementUnit, tuple[ElementUnit, ElementUnit]] = {}
         for window, view in replay.views(moment).items():
             stream = view.stream.name
-            units: dict[Unit, None] = {}
+            units: dict[ElementUnit, None] = {}
             for event in replay.inside(view):
                 for thing in self._things.all_of(event):
                     unit = self._things.unit(stream, thing)
@@ -40,7 +40,7 @@ class Holding:
                     self._meet(unit, thing, event.event_time)
             self.windows[window] = frozenset(units)
 
-    def _meet(self, unit: Unit, thing: Thing, at: int) -> None:
+    def _meet(self, unit: ElementUnit, thing: Thing, at: int) -> None:
         known = self._arrivals.get(unit)
         if known is None:
             self._arrivals[unit] = _Arrivals(thing, at, at)
@@ -52,8 +52,8 @@ class Holding:
             self._ends[unit] = (self._node(unit, thing.source), self._node(unit, thing.target))
 
     @staticmethod
-    def _node(unit: Unit, node_id: ElementId) -> Unit:
-        return Unit(unit.stream, "node", node_id)
+    def _node(unit: ElementUnit, node_id: ElementId) -> ElementUnit:
+        return ElementUnit(unit.stream, "node", node_id)
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -62,16 +62,16 @@ class Holding:
         return unit in self._arrivals
 
     @property
-    def units(self) -> list[Unit]:
+    def units(self) -> list[ElementUnit]:
         """All elements, relationships before nodes, and what came last first."""
         return self.ordered(self._arrivals)
 
-    def ordered(self, units: Iterable[Unit]) -> list[Unit]:
+    def ordered(self, units: Iterable[ElementUnit]) -> list[ElementUnit]:
         known = [unit for unit in dict.fromkeys(units) if unit in self._arrivals]
         known.sort(key=lambda unit: (unit.kind == "node", -self._arrivals[unit].last, str(unit.key)))
         return known
 
-    def closed(self, units: Iterable[Unit]) -> list[Unit]:
+    def closed(self, units: Iterable[ElementUnit]) -> list[ElementUnit]:
         """The elements with the ends of their relationships, as far as events brought these."""
         found = dict.fromkeys(units)
         for unit in list(found):
@@ -80,14 +80,14 @@ class Holding:
                     found[end] = None
         return list(found)
 
-    def without(self, units: Collection[Unit], gone: Unit) -> list[Unit]:
+    def without(self, units: Collection[ElementUnit], gone: ElementUnit) -> list[ElementUnit]:
         """The elements without one of them, and without the relationships that hang on it."""
         return [one for one in units if one != gone and gone not in self._ends.get(one, ())]
 
-    def element(self, unit: Unit) -> Element:
+    def element(self, unit: ElementUnit) -> Element:
         """An element as its latest arrival brought it."""
         known = self._arrivals[unit]
         return self._things.element(unit.stream, known.thing, known.last)
 
-    def first_came(self, unit: Unit) -> int:
+    def first_came(self, unit: ElementUnit) -> int:
         return self._arrivals[unit].first

@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from anabranch.algebra.operators import Window
-from anabranch.engine.views import View
+from anabranch.engine.views import WindowEvents
 from anabranch.insight.elements import Thing, Things
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class WindowMove:
     """One window's change: what it shows then, and the elements that come with their times, or leave."""
 
     window: Window
-    view: View
+    view: WindowEvents
     comes: bool
     things: tuple[tuple[Thing, int], ...]
 
 
-def emptied(view: View) -> View:
+def emptied(view: WindowEvents) -> WindowEvents:
     """A window that stands where another begins, and shows nothing."""
     first = view.positions[0]
     return replace(view, positions=(first, first), skip=0)
@@ -36,21 +36,21 @@ def emptied(view: View) -> View:
 class Moving:
     """The windows of a query on their way."""
 
-    def __init__(self, views: Mapping[Window, View], things: Things) -> None:
+    def __init__(self, views: Mapping[Window, WindowEvents], things: Things) -> None:
         self.views = dict(views)
         self._things = things
 
-    def towards(self, targets: Mapping[Window, View]) -> Iterator[Move]:
+    def towards(self, targets: Mapping[Window, WindowEvents]) -> Iterator[WindowMove]:
         for window, target in targets.items():
             yield from self._leaving(window, target)
         yield from self._coming(targets)
 
-    def _settle(self, window: Window, target: View, first: int, stop: int, skip: int) -> View:
+    def _settle(self, window: Window, target: WindowEvents, first: int, stop: int, skip: int) -> WindowEvents:
         view = replace(target, positions=(first, stop), skip=skip)
         self.views[window] = view
         return view
 
-    def _leaving(self, window: Window, target: View) -> Iterator[Move]:
+    def _leaving(self, window: Window, target: WindowEvents) -> Iterator[WindowMove]:
         view = self.views[window]
         (first, stop), skip = view.positions, view.skip
         goal, goal_skip = target.positions[0], target.skip
@@ -62,7 +62,7 @@ class Moving:
                     until += 1
             gone = self._between(view, first, until, skip)
             first, skip = until, 0
-            yield Move(window, self._settle(window, target, first, stop, 0), False, gone)
+            yield WindowMove(window, self._settle(window, target, first, stop, 0), False, gone)
         if first >= stop:
             # What comes next may lie further ahead; between there and here nothing was shown.
             self._settle(window, target, max(first, goal), max(first, goal), 0)
@@ -70,9 +70,9 @@ class Moving:
             (event,) = view.stream.between(first, first + 1)
             triples = self._things.read(event).triples[skip:goal_skip]
             gone = tuple((one, event.event_time) for one in triples)
-            yield Move(window, self._settle(window, target, first, stop, goal_skip), False, gone)
+            yield WindowMove(window, self._settle(window, target, first, stop, goal_skip), False, gone)
 
-    def _coming(self, targets: Mapping[Window, View]) -> Iterator[Move]:
+    def _coming(self, targets: Mapping[Window, WindowEvents]) -> Iterator[WindowMove]:
         waiting: list[tuple[int, int, Window, int]] = []
         for order, (window, target) in enumerate(targets.items()):
             stream = target.stream
@@ -86,11 +86,11 @@ class Moving:
             skip = target.skip if first == target.positions[0] else 0
             cut = skip if position == first else 0
             came = self._between(target, position, position + 1, cut)
-            yield Move(window, self._settle(window, target, first, position + 1, skip), True, came)
+            yield WindowMove(window, self._settle(window, target, first, position + 1, skip), True, came)
         for window, target in targets.items():
             self.views[window] = target
 
-    def _between(self, view: View, first: int, stop: int, skip: int) -> tuple[tuple[Thing, int], ...]:
+    def _between(self, view: WindowEvents, first: int, stop: int, skip: int) -> tuple[tuple[Thing, int], ...]:
         found: list[tuple[Thing, int]] = []
         for event in view.stream.between(first, stop):
             found += [(thing, event.event_time) for thing in self._things.all_of(self._things.read(event, skip))]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from anabranch.engine.answers import Row
-from anabranch.insight.parts import Part
+from anabranch.engine.answers import AnswerRow
+from anabranch.insight.parts import PlanPart
 from anabranch.model.compare import identity_key
 from anabranch.model.values import Node, Relationship, Value
 
@@ -22,22 +22,22 @@ _MOST_VISITS = 20_000
 _MOST_IN_ALL = 200_000
 _OPEN = "rows that leave something open"
 
-Bindings = Mapping[str, Value]
-Test = Callable[[Bindings], bool]
+PartBindings = Mapping[str, Value]
+Test = Callable[[PartBindings], bool]
 """Whether bindings, as far as they go, are of those looked for."""
 
 
 @dataclass(slots=True)
-class Table:
+class MatchTable:
     """The matches of one part. `loose`: what a match leaves unbound goes with any value, as in SPARQL; else it is null,
     which goes with none."""
 
-    part: Part
-    rows: list[Row]
+    part: PlanPart
+    rows: list[AnswerRow]
     loose: bool
-    _indexes: dict[tuple[str, ...], dict[Hashable, list[Row]]] = field(default_factory=dict)
+    _indexes: dict[tuple[str, ...], dict[Hashable, list[AnswerRow]]] = field(default_factory=dict)
 
-    def fitting(self, bindings: Bindings) -> Sequence[Row]:
+    def fitting(self, bindings: PartBindings) -> Sequence[AnswerRow]:
         """The rows that agree with what is bound already."""
         shared = tuple(name for name in self.part.columns if name in bindings)
         if not shared:
@@ -69,12 +69,12 @@ def _agree(values: Sequence[Value], others: Sequence[Value]) -> bool:
 class Nearest:
     """The tables that match together, and how."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[MatchTable, ...]
     bindings: dict[str, Value]
     exact: bool  # whether no larger set was passed over
 
 
-def nearest(tables: Sequence[Table], test: Test, most_sets: int) -> Nearest:
+def nearest(tables: Sequence[MatchTable], test: Test, most_sets: int) -> Nearest:
     """The largest set of tables with a match that passes the test."""
     asked = spent = 0
     for left_out in range(len(tables) + 1):
@@ -90,7 +90,7 @@ def nearest(tables: Sequence[Table], test: Test, most_sets: int) -> Nearest:
     return Nearest((), {}, exact=True)
 
 
-def _greedy(tables: Sequence[Table], test: Test) -> Nearest:
+def _greedy(tables: Sequence[MatchTable], test: Test) -> Nearest:
     kept = sorted((table for table in tables if table.rows), key=lambda table: len(table.rows))
     while kept:
         for bindings in matches(kept, test):
@@ -99,7 +99,7 @@ def _greedy(tables: Sequence[Table], test: Test) -> Nearest:
     return Nearest((), {}, exact=False)
 
 
-def matches(tables: Sequence[Table], test: Test, visits: list[int] | None = None) -> Iterator[dict[str, Value]]:
+def matches(tables: Sequence[MatchTable], test: Test, visits: list[int] | None = None) -> Iterator[dict[str, Value]]:
     """The matches of some tables together, as far as the work goes. `visits` counts the rows that were looked at."""
     for bindings in _joined(list(tables), {}, {}, [0] if visits is None else visits):
         if test(bindings):
@@ -107,7 +107,7 @@ def matches(tables: Sequence[Table], test: Test, visits: list[int] | None = None
 
 
 def _joined(
-    waiting: list[Table], bindings: dict[str, Value], used: dict[int, frozenset[object]], visits: list[int]
+    waiting: list[MatchTable], bindings: dict[str, Value], used: dict[int, frozenset[object]], visits: list[int]
 ) -> Iterator[dict[str, Value]]:
     if not waiting:
         yield bindings

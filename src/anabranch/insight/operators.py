@@ -14,11 +14,11 @@ from dataclasses import replace
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.spell import Speller
-from anabranch.algebra.steps import Steps, stream_words, window_words
+from anabranch.algebra.steps import PlanSteps, stream_words, window_words
 from anabranch.algebra.walk import reads_triples, sources
 from anabranch.engine.flows import whole
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.surroundings import Surroundings
+from anabranch.engine.surroundings import SharedState
 from anabranch.insight.recording import Recording
 from anabranch.insight.replay import Replay
 from anabranch.insight.shapes import BoxKind, OperatorBox, OperatorGraph
@@ -35,7 +35,7 @@ def operator_graph(recording: Recording) -> OperatorGraph:
     return graph_of(replay.query, replay.around)
 
 
-def graph_of(query: ContinuousQuery, around: Surroundings) -> OperatorGraph:
+def graph_of(query: ContinuousQuery, around: SharedState) -> OperatorGraph:
     """The graph of a query among its streams and static graphs."""
     return _Drawing(query, query.run.planned(around)).graph()
 
@@ -50,7 +50,7 @@ class _Drawing:
         registration = query.registration
         self._query = query
         self._planned = planned
-        self._steps = Steps(
+        self._steps = PlanSteps(
             query.options.windows, registration.every, registration.prefixes, reads_triples(registration.plan)
         )
         self._speller = Speller(registration.prefixes, reads_triples(registration.plan))

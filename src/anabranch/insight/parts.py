@@ -26,7 +26,7 @@ _MOST_BRANCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlanPart:
     """`relationships` are the columns that must differ from those of the parts with the same `pattern`."""
 
     plan: op.Operator
@@ -44,7 +44,7 @@ class Part:
 class Branch:
     """`taken_away` are plans whose rows take compatible ones away (MINUS)."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PlanPart, ...] = ()
     conditions: tuple[ex.Expression, ...] = ()
     taken_away: tuple[op.Operator, ...] = ()
 
@@ -98,7 +98,7 @@ class Parting:
         return on_left, on_right
 
     def _whole(self, core: op.Operator) -> list[Branch]:
-        return [Branch((Part(core, self._said(core), core.span),))]
+        return [Branch((PlanPart(core, self._said(core), core.span),))]
 
     def said(self, node: op.Operator | ex.Expression) -> str:
         """What the query's text says there; else the algebra's words."""
@@ -115,12 +115,12 @@ class Parting:
                 return f"VALUES {', '.join(map(self._speller.name, names))}"
         return self.said(leaf) if is_core(leaf) else f"subquery {self.said(leaf)}"
 
-    def _of_triples(self, pattern: tr.GraphPattern) -> Iterator[Part]:
+    def _of_triples(self, pattern: tr.GraphPattern) -> Iterator[PlanPart]:
         for one in pattern.patterns:
-            yield Part(replace(pattern, patterns=(one,)), self._speller.triple(one), one.span or pattern.span)
+            yield PlanPart(replace(pattern, patterns=(one,)), self._speller.triple(one), one.span or pattern.span)
 
     def _of_paths(self, pattern: op.Pattern) -> Branch:
-        parts: list[Part] = []
+        parts: list[PlanPart] = []
         left = list(conjuncts(pattern.where))
         for path in pattern.paths:
             for piece in _pieces(path):
@@ -131,7 +131,7 @@ class Parting:
                 span = _span(piece) or pattern.span
                 text = self._speller.path(piece) if span is None else self._text[span.start : span.end]
                 names = tuple(one.variable for one in piece.relationships)
-                parts.append(Part(replace(own, where=where), " ".join(text.split()), span, id(pattern), names))
+                parts.append(PlanPart(replace(own, where=where), " ".join(text.split()), span, id(pattern), names))
         return Branch(tuple(parts), tuple(left))
 
 

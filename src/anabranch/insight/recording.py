@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.query_options import QueryOptions
-from anabranch.engine.running import OnError, Running
+from anabranch.engine.running import EvaluationOptions, OnError
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -43,7 +43,7 @@ class Recording:
     conflicts: ConflictPolicy = "latest"
     rules: tuple[str, ...] = ALL_RULES
     mapping: ModelMapping = field(default_factory=ModelMapping)
-    running: Running = field(default_factory=Running)
+    running: EvaluationOptions = field(default_factory=EvaluationOptions)
     starting_at: int | None = None
     now: int | None = None
     only_stream: str | None = None

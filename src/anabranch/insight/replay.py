@@ -16,7 +16,7 @@ from random import Random
 from anabranch.algebra.operators import Operator, Pattern, Registration, Source, Static, Window
 from anabranch.algebra.triples import Path
 from anabranch.algebra.walk import reads_triples, root_order, walk
-from anabranch.engine.answers import Row
+from anabranch.engine.answers import AnswerRow
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.flows import QueryFlow, WindowViews, whole
 from anabranch.engine.progress import END, LatePolicy
@@ -24,11 +24,11 @@ from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.schedule import start
 from anabranch.engine.stream import StreamBuffer
-from anabranch.engine.surroundings import StaticGraph, Surroundings
-from anabranch.engine.views import View, widest_bounds
+from anabranch.engine.surroundings import SharedState, StaticGraph
+from anabranch.engine.views import WindowEvents, widest_bounds
 from anabranch.errors import EngineError
 from anabranch.insight.chained import made_events, makers, recording_of
-from anabranch.insight.elements import Things, Unit
+from anabranch.insight.elements import ElementUnit, Things
 from anabranch.insight.recording import Recording
 from anabranch.model.compare import row_order_key
 from anabranch.model.event import Event
@@ -43,11 +43,11 @@ from anabranch.syntax import languages
 
 MOST_INSTANTS = 5_000
 
-Views = Mapping[Window, View]
+Views = Mapping[Window, WindowEvents]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReplayInstant:
     """An evaluation instant, and its number."""
 
     index: int
@@ -72,7 +72,7 @@ class Replay:
             on_error=recording.on_error,
         )
         self.query = ContinuousQuery(self.registration, options, 0)
-        self.around = Surroundings(
+        self.around = SharedState(
             mapping=recording.mapping, plugin=Oxigraph(), rules=recording.rules, running=recording.running
         )
         for name, graph in recording.graphs.items():
@@ -150,7 +150,7 @@ class Replay:
         return max((one.clock for one in self._read if one.clock is not None), default=None)
 
     @cached_property
-    def moments(self) -> tuple[Moment, ...]:
+    def moments(self) -> tuple[ReplayInstant, ...]:
         """The instants of the recording; of very many only those at which something changes, and not all of these."""
         query, instants = self.query, self.query.cursor.instants
         if instants is None:
@@ -160,11 +160,11 @@ class Replay:
             low = max(low, instants.index_at_or_after(self.recording.begins_at))
         high = self._last_index()
         if high - low < MOST_INSTANTS:
-            return tuple(Moment(index, instants.instant(index)) for index in range(low, high + 1))
-        found: list[Moment] = []
+            return tuple(ReplayInstant(index, instants.instant(index)) for index in range(low, high + 1))
+        found: list[ReplayInstant] = []
         index = low
         while index <= high and len(found) < MOST_INSTANTS:
-            moment = Moment(index, instants.instant(index))
+            moment = ReplayInstant(index, instants.instant(index))
             found.append(moment)
             views = self.views(moment)
             index = (
@@ -187,7 +187,7 @@ class Replay:
             return instants.end - 1
         return query.cursor.natural_end(self._clock) if self._clock is not None else query.cursor.first_index
 
-    def moment(self, at: int | None) -> Moment:
+    def moment(self, at: int | None) -> ReplayInstant:
         """The last instant at or before a time; without a time, the last of all."""
         moments = self.moments
         found = [one for one in moments if at is None or one.at <= at]
@@ -195,11 +195,11 @@ class Replay:
             raise EngineError("the recording has no evaluation instant at or before that time")
         return found[-1]
 
-    def position(self, moment: Moment) -> int:
+    def position(self, moment: ReplayInstant) -> int:
         """The place of an instant among those of the recording."""
         return self.moments.index(moment)
 
-    def views(self, moment: Moment) -> dict[Window, View]:
+    def views(self, moment: ReplayInstant) -> dict[Window, WindowEvents]:
         return self.query.cursor.views_at(moment.at, self.around)
 
     @property
@@ -233,7 +233,7 @@ class Replay:
         encoded = self.around.contents.encoded
         return QueryFlow(self.planned, self.query.options, encoded, listed=False, skipped=self._skipped)
 
-    def advance(self, flow: QueryFlow, moment: Moment, views: Views, settled: bool = True) -> None:
+    def advance(self, flow: QueryFlow, moment: ReplayInstant, views: Views, settled: bool = True) -> None:
         """Bring operators to what windows show, at an instant or on the way to it."""
         around = self.around
         context = self.query.run.context(moment.at, moment.index, views, around)
@@ -246,18 +246,18 @@ class Replay:
     def compiled(self) -> CompiledPlan:
         return compile_plan(self.registration.plan)
 
-    def rows(self, moment: Moment, kept: Collection[Unit] | None = None) -> list[Row]:
+    def rows(self, moment: ReplayInstant, kept: Collection[ElementUnit] | None = None) -> list[AnswerRow]:
         """The plain query's rows at an instant, over all elements of the windows or over some."""
         rows = list(self.compiled.run(self.context(moment, kept)))
         if root_order(self.registration.plan) is None:
             rows.sort(key=row_order_key)
         return rows
 
-    def rows_of(self, plan: Operator, context: Context) -> list[Row]:
+    def rows_of(self, plan: Operator, context: Context) -> list[AnswerRow]:
         """The rows of a part of the plan."""
         return list(compile_plan(plan).run(context))
 
-    def context(self, moment: Moment, kept: Collection[Unit] | None = None) -> Context:
+    def context(self, moment: ReplayInstant, kept: Collection[ElementUnit] | None = None) -> Context:
         """What the plain evaluator sees at an instant, of all elements or of some."""
         views = self.views(moment)
 
@@ -293,11 +293,11 @@ class Replay:
             random=Random(f"{self.query.name}/{moment.index}"),
         )
 
-    def _events(self, view: View, kept: Collection[Unit] | None) -> Iterator[Event]:
+    def _events(self, view: WindowEvents, kept: Collection[ElementUnit] | None) -> Iterator[Event]:
         for event in self.inside(view):
             yield event if kept is None else self.things.only(view.stream.name, event, kept)
 
-    def inside(self, view: View) -> Iterator[Event]:
+    def inside(self, view: WindowEvents) -> Iterator[Event]:
         """The events that a window shows, in the model in which the query reads them."""
         if view.is_empty:
             return

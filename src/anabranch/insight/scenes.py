@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 from anabranch.errors import QueryError
 from anabranch.formats.values import to_json
-from anabranch.insight.anatomy import Finding
-from anabranch.insight.elements import Unit, term_name, unit_name
+from anabranch.insight.anatomy import RowFinder
+from anabranch.insight.elements import ElementUnit, term_name, unit_name
 from anabranch.insight.held import Holding
 from anabranch.insight.minimal import Budget
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.replay import Replay, ReplayInstant
 from anabranch.insight.shapes import Element, Json, Scene
 from anabranch.model.terms import RDF_TYPE, Literal, Term, Triple
 
@@ -44,7 +44,7 @@ class _Drawn:
     """The elements of an instant by id, and what each element of the stream has become."""
 
     elements: dict[str, Element]
-    shown_as: dict[Unit, tuple[str, ...]]
+    shown_as: dict[ElementUnit, tuple[str, ...]]
 
 
 class Scenes:
@@ -78,8 +78,8 @@ class Scenes:
             len(chosen) < len(now.elements),
         )
 
-    def _matched(self, moment: Moment, holding: Holding, drawn: _Drawn) -> frozenset[str]:
-        finding = Finding(self._replay, self._replay.context(moment), holding.windows, Budget(0))
+    def _matched(self, moment: ReplayInstant, holding: Holding, drawn: _Drawn) -> frozenset[str]:
+        finding = RowFinder(self._replay, self._replay.context(moment), holding.windows, Budget(0))
         try:
             units = finding.matched(self._replay.registration.plan, _MOST_MATCHES)
         except QueryError as error:
@@ -94,7 +94,7 @@ class Scenes:
 
     def _of_elements(self, holding: Holding) -> _Drawn:
         elements: dict[str, Element] = {}
-        shown: dict[Unit, tuple[str, ...]] = {}
+        shown: dict[ElementUnit, tuple[str, ...]] = {}
         for unit in holding.units:
             element = holding.element(unit)
             elements[element.id] = element
@@ -109,7 +109,7 @@ class Scenes:
         things = self._replay.things
         resources: dict[str, _Resource] = {}
         links: dict[str, Element] = {}
-        shown: dict[Unit, tuple[str, ...]] = {}
+        shown: dict[ElementUnit, tuple[str, ...]] = {}
 
         def resource(term: Term, element: Element) -> str:
             name = term_name(term)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-Row: TypeAlias = tuple[Json, ...]
+JsonRow: TypeAlias = tuple[Json, ...]
 
 BoxKind: TypeAlias = Literal["window", "static", "streaming", "recomputed", "result"]
 ElementKind: TypeAlias = Literal["node", "relationship", "triple"]
@@ -85,7 +85,7 @@ class Message:
     kind: MessageKind
     operator: int
     text: str
-    row: Row | None = None
+    row: JsonRow | None = None
     element: Element | None = None
 
 
@@ -93,7 +93,7 @@ class Message:
 class Memory:
     """What an operator has given and not taken back: its first rows, and how many there are."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[JsonRow, ...] = ()
     total: int = 0
 
 
@@ -132,7 +132,7 @@ class Why:
     """
 
     columns: tuple[str, ...]
-    row: Row
+    row: JsonRow
     at: int
     elements: tuple[Element, ...]
     completed_by: Element | None
@@ -153,13 +153,13 @@ class Departure:
     """
 
     columns: tuple[str, ...]
-    row: Row
+    row: JsonRow
     at: int
     left_at: int | None
     gone: tuple[Element, ...]
     changed: tuple[tuple[Element, Element], ...]
     came: tuple[Element, ...]
-    instead: Row | None
+    instead: JsonRow | None
     note: str
 
 

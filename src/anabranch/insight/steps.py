@@ -24,19 +24,19 @@ from typing import TypeAlias, overload
 from anabranch.algebra.operators import Window
 from anabranch.delta.batch import Batch, concatenated
 from anabranch.delta.dictionary import Dictionary
-from anabranch.engine.answers import Row as Values
+from anabranch.engine.answers import AnswerRow as Values
 from anabranch.engine.answers import row_key
 from anabranch.engine.flows import QueryFlow
 from anabranch.engine.plans import PARTING
-from anabranch.engine.views import View
+from anabranch.engine.views import WindowEvents
 from anabranch.errors import QueryError
 from anabranch.formats.values import to_json
-from anabranch.insight.elements import Thing, Unit
-from anabranch.insight.moves import Move, Moving, emptied
+from anabranch.insight.elements import ElementUnit, Thing
+from anabranch.insight.moves import Moving, WindowMove, emptied
 from anabranch.insight.operators import operator_graph
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Moment, Replay
-from anabranch.insight.shapes import Memory, Message, MessageKind, OperatorGraph, Row, StepState
+from anabranch.insight.replay import Replay, ReplayInstant
+from anabranch.insight.shapes import JsonRow, Memory, Message, MessageKind, OperatorGraph, StepState
 from anabranch.model.instants import format_instant
 from anabranch.planner.flow.flow import placed
 from anabranch.planner.flow.spec import Spec
@@ -49,7 +49,7 @@ SHOWN_ROWS = 50
 _BETWEEN_KEYFRAMES = 200
 
 _Ids: TypeAlias = tuple[int, ...]
-_Key: TypeAlias = Unit | _Ids
+_Key: TypeAlias = ElementUnit | _Ids
 _Bag: TypeAlias = dict[_Key, int]
 _Held: TypeAlias = dict[int, _Bag]
 
@@ -65,7 +65,7 @@ class _Arrival:
 class _Result:
     """What an instant had to tell."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[JsonRow, ...]
     total: int
     entered: int
     left: int
@@ -82,7 +82,7 @@ class _FailedBetween(Exception):
     """The operators failed on the way to an instant, over what no instant has to hold."""
 
 
-class Steps:
+class RecordedSteps:
     """A recording's messages. `note` says what was left out, if anything was."""
 
     def __init__(
@@ -134,10 +134,10 @@ class Steps:
         begins = replay.query.cursor.first_index
         engine = _Anew(self) if replay.planned.root is None else _OnChanges(self)
         moving = Moving({key: emptied(view) for key, view in replay.views(moments[0]).items()}, replay.things)
-        before: Moment | None = None
+        before: ReplayInstant | None = None
         instants = replay.query.cursor.instants
         if moments[0].index > begins and instants is not None:
-            before = Moment(moments[0].index - 1, instants.instant(moments[0].index - 1))
+            before = ReplayInstant(moments[0].index - 1, instants.instant(moments[0].index - 1))
             moving = Moving(replay.views(before), replay.things)
         try:
             if before is not None:
@@ -155,7 +155,7 @@ class Steps:
         if replay.is_cut and not self.note:
             self.note = f"only the first {len(moments):,} instants at which something changes are shown"
 
-    def _go_through(self, moments: Sequence[Moment], moving: Moving, engine: _OnChanges | _Anew) -> None:
+    def _go_through(self, moments: Sequence[ReplayInstant], moving: Moving, engine: _OnChanges | _Anew) -> None:
         events = 0
         for place, moment in enumerate(moments):
             if place:
@@ -164,7 +164,7 @@ class Steps:
                 self.instants.pop()
                 self.note = f"cut off after {events:,} events"
                 return
-            last: Move | None = None
+            last: WindowMove | None = None
             for move in moving.towards(self._replay.views(moment)):
                 if last is not None and self._by_event:
                     self._on_the_way(partial(engine.move, moment, last))
@@ -181,7 +181,7 @@ class Steps:
         except QueryError as error:
             raise _FailedBetween from error
 
-    def _tell_elements(self, move: Move) -> None:
+    def _tell_elements(self, move: WindowMove) -> None:
         kind: MessageKind = "element added" if move.comes else "element deleted"
         stream = move.view.stream.name
         for thing, at in move.things:
@@ -271,7 +271,7 @@ class Steps:
         """All rows of the result right after a message, as a bag of keys by which rows are compared."""
         found: Counter[tuple[Hashable, ...]] = Counter()
         for key, count in self._held_after(number)[self._feeding].items():
-            assert not isinstance(key, Unit)
+            assert not isinstance(key, ElementUnit)
             values = self._values(key)
             found[row_key(tuple(values[one] for one in self._picked))] += count  # type: ignore[index]
         return found
@@ -290,9 +290,9 @@ class Steps:
 
     def _memory(self, operator: int, bag: _Bag) -> Memory:
         _, shown = self._shown(operator)
-        rows: list[Row] = []
+        rows: list[JsonRow] = []
         for key, count in bag.items():
-            if isinstance(key, Unit):  # held once for each event that brought it
+            if isinstance(key, ElementUnit):  # held once for each event that brought it
                 text = self._unit_text(key)
                 rows.append((text if count == 1 else f"{text}  × {count}",))
             else:
@@ -305,12 +305,12 @@ class Steps:
     def _result_memory(self, bag: _Bag) -> Memory:
         rows = []
         for key in islice(_each(bag), SHOWN_ROWS):
-            assert not isinstance(key, Unit)
+            assert not isinstance(key, ElementUnit)
             values = self._values(key)
             rows.append(tuple(to_json(values[one]) for one in self._picked))
         return Memory(tuple(rows), sum(bag.values()))
 
-    def _unit_text(self, unit: Unit) -> str:
+    def _unit_text(self, unit: ElementUnit) -> str:
         match unit.kind:
             case "triple":
                 return self._replay.things.triple_text(unit.key)  # type: ignore[arg-type]
@@ -351,7 +351,7 @@ class Steps:
 class _OnChanges:
     """The query's operators, told of every move."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: RecordedSteps) -> None:
         self._steps = steps
         replay = steps.replay
         self._flow: QueryFlow = replay.flow()
@@ -361,7 +361,7 @@ class _OnChanges:
         self._speaking = steps.set_operators(first, root)
         self._tell: Callable[[int, Batch], None] = steps.tell_bindings
         self._flow.maintained.flow.watch = self._watch
-        self._current: dict[Window, View] = {}
+        self._current: dict[Window, WindowEvents] = {}
         self._before: list[Values] = []
 
     def _watch(self, place: int, batch: Batch) -> None:
@@ -369,24 +369,24 @@ class _OnChanges:
         if number is not None and len(batch):
             self._tell(number, batch)
 
-    def begin(self, moment: Moment, moving: Moving) -> None:
+    def begin(self, moment: ReplayInstant, moving: Moving) -> None:
         """Stand where the query stood at an instant."""
         _keep_elements(self._steps, moving)
         self.begin_empty(moment, moving)
         self._before = self._rows()
 
-    def begin_empty(self, moment: Moment, moving: Moving) -> None:
+    def begin_empty(self, moment: ReplayInstant, moving: Moving) -> None:
         """See what there is before the first message, static graphs say."""
         self._current = dict(moving.views)
         self._tell = self._steps.keep_bindings
         self._steps.replay.advance(self._flow, moment, self._current)
         self._tell = self._steps.tell_bindings
 
-    def move(self, moment: Moment, move: Move) -> None:
+    def move(self, moment: ReplayInstant, move: WindowMove) -> None:
         self._current = {**self._current, move.window: move.view}
         self._steps.replay.advance(self._flow, moment, self._current, settled=False)
 
-    def settle(self, moment: Moment, moving: Moving) -> None:
+    def settle(self, moment: ReplayInstant, moving: Moving) -> None:
         self._current = dict(moving.views)
         self._steps.replay.advance(self._flow, moment, self._current)
 
@@ -402,24 +402,24 @@ class _OnChanges:
 class _Anew:
     """The plain evaluator, asked at instants alone."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: RecordedSteps) -> None:
         self._steps = steps
         self._operator = len(steps.replay.query.windows) + len(steps.replay.query.static_names)
         self._rows: list[Values] = []
         self._before: list[Values] = []
 
-    def begin(self, moment: Moment, moving: Moving) -> None:
+    def begin(self, moment: ReplayInstant, moving: Moving) -> None:
         _keep_elements(self._steps, moving)
         self._rows = self._steps.replay.rows(moment)
         self._steps.keep_bindings(self._operator, self._batch(self._rows, 1))
 
-    def begin_empty(self, moment: Moment, moving: Moving) -> None:
+    def begin_empty(self, moment: ReplayInstant, moving: Moving) -> None:
         pass
 
-    def move(self, moment: Moment, move: Move) -> None:
+    def move(self, moment: ReplayInstant, move: WindowMove) -> None:
         pass
 
-    def settle(self, moment: Moment, moving: Moving) -> None:
+    def settle(self, moment: ReplayInstant, moving: Moving) -> None:
         self._before, self._rows = self._rows, self._steps.replay.rows(moment)
         changes = [self._batch(self._before, -1), self._batch(self._rows, 1)]
         self._steps.tell_bindings(self._operator, concatenated(changes, changes[0].rows.shape[1]).consolidated())
@@ -433,7 +433,7 @@ class _Anew:
         return _result_of(self._rows, self._before)
 
 
-def _keep_elements(steps: Steps, moving: Moving) -> None:
+def _keep_elements(steps: RecordedSteps, moving: Moving) -> None:
     """What windows hold before the first message."""
     replay = steps.replay
     for window, view in moving.views.items():
@@ -468,7 +468,7 @@ def _each(bag: _Bag) -> Iterator[_Key]:
 class Messages(Sequence[Message]):
     """All messages of some steps, made when somebody looks."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: RecordedSteps) -> None:
         self._steps = steps
 
     def __len__(self) -> int:

@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from anabranch.engine.answers import Row, row_key
+from anabranch.engine.answers import AnswerRow, row_key
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.progress import END
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.values import to_json
-from anabranch.insight.anatomy import Finding, Lineage
-from anabranch.insight.elements import Unit
+from anabranch.insight.anatomy import Lineage, RowFinder
+from anabranch.insight.elements import ElementUnit
 from anabranch.insight.held import Holding
 from anabranch.insight.minimal import Budget, OutOfBudget, smallest, thinned
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.replay import Replay, ReplayInstant
 from anabranch.insight.shapes import Departure, Json, Why
 from anabranch.model.instants import format_instant
 from anabranch.snapshot.rdf.static import PartTooLarge
@@ -66,7 +66,9 @@ def why_left(
     return Departure(columns, tuple(map(to_json, found)), moment.at, None, (), (), (), None, note)
 
 
-def _find(replay: Replay, row: Mapping[str, Json] | Sequence[Json], at: int | None) -> tuple[Moment, Row, str]:
+def _find(
+    replay: Replay, row: Mapping[str, Json] | Sequence[Json], at: int | None
+) -> tuple[ReplayInstant, AnswerRow, str]:
     moment = replay.moment(at)
     columns = replay.registration.columns
     if not isinstance(row, Mapping) and len(row) != len(columns):
@@ -87,7 +89,7 @@ def _find(replay: Replay, row: Mapping[str, Json] | Sequence[Json], at: int | No
     raise EngineError(f"there is no such row at {format_instant(moment.at)}; ask why not")
 
 
-def _matching(replay: Replay, moment: Moment, wanted: Mapping[str, Json]) -> Row | None:
+def _matching(replay: Replay, moment: ReplayInstant, wanted: Mapping[str, Json]) -> AnswerRow | None:
     places = [(replay.registration.columns.index(name), value) for name, value in wanted.items()]
     for row in replay.rows(moment):
         if all(replay.things.means(row[place], value) for place, value in places):
@@ -96,7 +98,7 @@ def _matching(replay: Replay, moment: Moment, wanted: Mapping[str, Json]) -> Row
 
 
 class _Reason:
-    def __init__(self, replay: Replay, moment: Moment, row: Row, budget: Budget, notes: list[str]) -> None:
+    def __init__(self, replay: Replay, moment: ReplayInstant, row: AnswerRow, budget: Budget, notes: list[str]) -> None:
         self._replay = replay
         self._moment = moment
         self._row = row
@@ -124,7 +126,7 @@ class _Reason:
             "; ".join(self._notes),
         )
 
-    def departure(self, now: Moment) -> Departure:
+    def departure(self, now: ReplayInstant) -> Departure:
         """Why the row is no longer there at an instant, the first after its own."""
         before, after = self._holding, Holding(self._replay, now)
         units = sorted(
@@ -152,12 +154,12 @@ class _Reason:
             "; ".join(self._notes),
         )
 
-    def _keeping_out(self, now: Moment, after: Holding) -> list[Unit]:
+    def _keeping_out(self, now: ReplayInstant, after: Holding) -> list[ElementUnit]:
         """Elements that came and without which the row would still be there; none if that is not what it is."""
         fresh = [unit for unit in after.units if unit not in self._holding]
         ground = [unit for unit in after.units if unit in self._holding]
 
-        def keeps_out(some: Sequence[Unit]) -> bool:
+        def keeps_out(some: Sequence[ElementUnit]) -> bool:
             self._budget.spend()
             return not _has(self._replay, now, self._key, frozenset(after.closed([*ground, *some])))
 
@@ -169,11 +171,11 @@ class _Reason:
 
     # --- which elements ---
 
-    def _holds(self, units: Collection[Unit]) -> bool:
+    def _holds(self, units: Collection[ElementUnit]) -> bool:
         self._budget.spend()
         return _has(self._replay, self._moment, self._key, frozenset(self._holding.closed(units)))
 
-    def _elements(self, proven: bool = True) -> tuple[list[Unit], bool]:
+    def _elements(self, proven: bool = True) -> tuple[list[ElementUnit], bool]:
         """The elements that make the row, and whether none can be spared; of what an aggregate counts that is looked
         into only where it is to be `proven`."""
         lineage = self._lineage()
@@ -197,13 +199,13 @@ class _Reason:
 
     def _lineage(self) -> Lineage | None:
         context = self._replay.context(self._moment)
-        finding = Finding(self._replay, context, self._holding.windows, Budget(self._budget.left // 2))
+        finding = RowFinder(self._replay, context, self._holding.windows, Budget(self._budget.left // 2))
         try:
             return finding.lineage(self._replay.registration.plan, self._row)
         except (OutOfBudget, QueryError):
             return None
 
-    def _counted(self, units: list[Unit], lineage: Lineage) -> tuple[list[Unit], bool]:
+    def _counted(self, units: list[ElementUnit], lineage: Lineage) -> tuple[list[ElementUnit], bool]:
         """All that an aggregate counts; whether the row would be another without any one of them."""
         units = self._holding.closed(units)
         self._notes.append(
@@ -246,12 +248,12 @@ class _Reason:
         return None
 
 
-def _without_numbers(row: Row) -> tuple[object, ...]:
+def _without_numbers(row: AnswerRow) -> tuple[object, ...]:
     said = map(to_json, row)
     return tuple(None if isinstance(one, int | float) and not isinstance(one, bool) else repr(one) for one in said)
 
 
-def _later(replay: Replay, moment: Moment) -> Iterator[Moment]:
+def _later(replay: Replay, moment: ReplayInstant) -> Iterator[ReplayInstant]:
     """An instant, then those at which something leaves; of a query that reads the clock or chance, any that follow."""
     query, instants = replay.query, replay.query.cursor.instants
     assert instants is not None
@@ -261,10 +263,10 @@ def _later(replay: Replay, moment: Moment) -> Iterator[Moment]:
         index = moment.index + 1 if query.is_volatile else min(changes, default=END)
         if index >= END:
             return
-        moment = Moment(index, instants.instant(index))
+        moment = ReplayInstant(index, instants.instant(index))
 
 
-def _has(replay: Replay, moment: Moment, key: object, kept: Collection[Unit] | None = None) -> bool:
+def _has(replay: Replay, moment: ReplayInstant, key: object, kept: Collection[ElementUnit] | None = None) -> bool:
     """Whether the plain query has a row; where it fails, over too few elements say, it has none."""
     try:
         return any(row_key(row) == key for row in replay.rows(moment, kept))
@@ -273,8 +275,8 @@ def _has(replay: Replay, moment: Moment, key: object, kept: Collection[Unit] | N
 
 
 def _presence(
-    replay: Replay, moments: Sequence[Moment] | Iterator[Moment], key: object
-) -> Iterator[tuple[Moment, bool]]:
+    replay: Replay, moments: Sequence[ReplayInstant] | Iterator[ReplayInstant], key: object
+) -> Iterator[tuple[ReplayInstant, bool]]:
     """At each of some instants, in order, whether a row is there."""
     flow = None if replay.planned.root is None or replay.keeps_trails else replay.flow()
     count = 0

@@ -19,14 +19,14 @@ from anabranch.algebra import operators as op
 from anabranch.algebra.walk import conjuncts, sources
 from anabranch.errors import EngineError, EvaluationError, Span
 from anabranch.formats.values import to_json
-from anabranch.insight.anatomy import Anatomy, Finding, anatomy, is_core
-from anabranch.insight.elements import Unit
+from anabranch.insight.anatomy import Anatomy, RowFinder, anatomy, is_core
+from anabranch.insight.elements import ElementUnit
 from anabranch.insight.held import Holding
 from anabranch.insight.minimal import Budget, OutOfBudget
-from anabranch.insight.nearest import Bindings, Nearest, Table, matches, nearest
+from anabranch.insight.nearest import MatchTable, Nearest, PartBindings, matches, nearest
 from anabranch.insight.parts import Branch, Parting
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.replay import Replay, ReplayInstant
 from anabranch.insight.shapes import Element, FilterVerdict, Json, PatternPart, WhyNot
 from anabranch.model.compare import identity_key
 from anabranch.model.instants import format_instant
@@ -58,7 +58,7 @@ class _Asked:
     name: str
     value: Json
     reads: frozenset[str]
-    computed: Callable[[Bindings], Value]
+    computed: Callable[[PartBindings], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Found:
 
 
 class _Search:
-    def __init__(self, replay: Replay, moment: Moment, values: Mapping[str, Json]) -> None:
+    def __init__(self, replay: Replay, moment: ReplayInstant, values: Mapping[str, Json]) -> None:
         self._replay = replay
         self._moment = moment
         self._values = values
@@ -136,11 +136,11 @@ class _Search:
             else:
                 yield _Asked(name, value, traced[0], self._computed(traced[1]))
 
-    def _computed(self, plan: op.Operator) -> Callable[[Bindings], Value]:
+    def _computed(self, plan: op.Operator) -> Callable[[PartBindings], Value]:
         columns = self._anatomy.core.columns
         compiled = compile_plan(plan, columns)
 
-        def computed(bindings: Bindings) -> Value:
+        def computed(bindings: PartBindings) -> Value:
             try:
                 rows = compiled.run(self._context, tuple(bindings.get(one) for one in columns))
             except EvaluationError:
@@ -158,14 +158,14 @@ class _Search:
 
     def _try(self, branch: Branch, asked: Sequence[_Asked]) -> _Found:
         loose = self._replay.of_triples
-        tables = [Table(part, self._replay.rows_of(part.plan, self._context), loose) for part in branch.parts]
+        tables = [MatchTable(part, self._replay.rows_of(part.plan, self._context), loose) for part in branch.parts]
         lacking = _optional(self._anatomy.core, branch)
         # An element of a property graph is what all windows together know of it; a term is the same everywhere.
         if self._replay.of_triples or len(sources(self._replay.registration.plan)) < 2:
             for table in tables:
                 self._narrow(table, asked)
 
-        def test(bindings: Bindings) -> bool:
+        def test(bindings: PartBindings) -> bool:
             return all(self._fits(one, bindings) for one in asked if one.reads <= bindings.keys() | lacking)
 
         near = nearest(tables, test, MOST_SETS)
@@ -180,7 +180,7 @@ class _Search:
                     near, verdicts = Nearest(near.tables, bindings, near.exact), found
         return _Found(branch, near, verdicts, missing, _failing(verdicts))
 
-    def _narrow(self, table: Table, asked: Sequence[_Asked]) -> None:
+    def _narrow(self, table: MatchTable, asked: Sequence[_Asked]) -> None:
         """Keep the rows of a part that have the values, as far as the part alone decides."""
         columns = table.part.columns
         for one in asked:
@@ -193,10 +193,10 @@ class _Search:
                     or self._fits(one, dict(zip(columns, row, strict=True)))
                 ]
 
-    def _fits(self, asked: _Asked, bindings: Bindings) -> bool:
+    def _fits(self, asked: _Asked, bindings: PartBindings) -> bool:
         return self._replay.things.means(asked.computed(bindings), asked.value)
 
-    def _verdicts(self, branch: Branch, bindings: Bindings) -> tuple[FilterVerdict, ...]:
+    def _verdicts(self, branch: Branch, bindings: PartBindings) -> tuple[FilterVerdict, ...]:
         """Every condition that can be decided for a match."""
         found: list[FilterVerdict] = []
         for condition in branch.conditions:
@@ -218,7 +218,7 @@ class _Search:
         except EvaluationError as error:
             return FilterVerdict(text, str(error.diagnostic.message), False)
 
-    def _is_taken_away(self, plan: op.Operator, bindings: Bindings) -> bool:
+    def _is_taken_away(self, plan: op.Operator, bindings: PartBindings) -> bool:
         for row in self._replay.rows_of(plan, self._context):
             pairs = [
                 (value, bindings[name])
@@ -229,7 +229,7 @@ class _Search:
                 return True
         return False
 
-    def _verdicts_above(self, bindings: Bindings) -> Iterator[FilterVerdict]:
+    def _verdicts_above(self, bindings: PartBindings) -> Iterator[FilterVerdict]:
         """The conditions that stand above the pattern, as far up as a row is tested alone."""
         row = tuple(bindings.get(name) for name in self._anatomy.core.columns)
         for place, one in enumerate(self._anatomy.chain):
@@ -244,10 +244,10 @@ class _Search:
 
     # --- words ---
 
-    def _elements(self, plan: op.Operator, bindings: Bindings) -> tuple[Element, ...]:
-        finding = Finding(self._replay, self._context, self._holding.windows, Budget(50))
+    def _elements(self, plan: op.Operator, bindings: PartBindings) -> tuple[Element, ...]:
+        finding = RowFinder(self._replay, self._context, self._holding.windows, Budget(50))
         try:
-            units: Sequence[Unit] = self._holding.ordered(finding.leaf(plan, bindings) or ())
+            units: Sequence[ElementUnit] = self._holding.ordered(finding.leaf(plan, bindings) or ())
         except OutOfBudget:
             return ()
         return tuple(self._holding.element(unit) for unit in units[:50])

@@ -25,7 +25,7 @@ from anabranch.model.values import Node, Path, Relationship, Value
 _SCALARS = frozenset((str, int, float, bool))
 _NUMBERS = frozenset((int, float))
 
-Instant: TypeAlias = DateTime | LocalDateTime | Date | Time | LocalTime
+TemporalInstant: TypeAlias = DateTime | LocalDateTime | Date | Time | LocalTime
 _INSTANTS = (DateTime, LocalDateTime, Date, Time, LocalTime)
 
 

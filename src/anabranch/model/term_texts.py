@@ -20,23 +20,23 @@ import numpy.typing as npt
 
 from anabranch.model.terms import LANG_STRING, Blank, Iri, Literal, Term
 
-Ends = npt.NDArray[np.int64]
+TextEnds = npt.NDArray[np.int64]
 
 PADDING = 8
 """So many bytes stand behind the texts, so that whoever reads eight at a time reads nothing that is not there."""
 
 
-class Kind(IntEnum):
+class TermKind(IntEnum):
     IRI = 0
     LITERAL = 1
     TAGGED = 2
     BLANK = 3
 
 
-class Form(NamedTuple):
+class TermForm(NamedTuple):
     """What terms have in common: their kind, and their datatype, language or document."""
 
-    kind: Kind
+    kind: TermKind
     shared: str = ""
 
 
@@ -46,7 +46,7 @@ class TermTexts(Sequence[Term]):
 
     __slots__ = ("_made", "data", "ends", "forms")
 
-    def __init__(self, forms: tuple[tuple[Form, int], ...], data: npt.NDArray[np.uint8], ends: Ends) -> None:
+    def __init__(self, forms: tuple[tuple[TermForm, int], ...], data: npt.NDArray[np.uint8], ends: TextEnds) -> None:
         if sum(count for _, count in forms) != len(ends) - 1 or ends[-1] + PADDING > len(data):
             raise ValueError("terms are missing")
         self.forms = forms
@@ -91,33 +91,33 @@ class TermTexts(Sequence[Term]):
         return [data[first - begin : last - begin].decode("utf-8", "surrogatepass") for first, last in pairwise(ends)]
 
 
-def form_of(term: Term) -> Form:
+def form_of(term: Term) -> TermForm:
     match term:
         case Iri():
             return IRI_FORM
         case Literal(_, _, language) if language:
-            return Form(Kind.TAGGED, language)
+            return TermForm(TermKind.TAGGED, language)
         case Literal(_, datatype, _):
-            return Form(Kind.LITERAL, datatype)
+            return TermForm(TermKind.LITERAL, datatype)
         case Blank(_, document):
-            return Form(Kind.BLANK, document)
+            return TermForm(TermKind.BLANK, document)
 
 
-IRI_FORM = Form(Kind.IRI)
+IRI_FORM = TermForm(TermKind.IRI)
 
 
-def terms_of(form: Form, texts: list[str]) -> Iterator[Term]:
+def terms_of(form: TermForm, texts: list[str]) -> Iterator[Term]:
     """The terms of one form with these texts."""
     made: type[Term]
     fields: Any
     match form.kind:
-        case Kind.IRI:
+        case TermKind.IRI:
             made, fields = Iri, zip(texts)
-        case Kind.LITERAL:
+        case TermKind.LITERAL:
             made, fields = Literal, zip(texts, repeat(form.shared), repeat(""))
-        case Kind.TAGGED:
+        case TermKind.TAGGED:
             made, fields = Literal, zip(texts, repeat(LANG_STRING), repeat(form.shared))
-        case Kind.BLANK:
+        case TermKind.BLANK:
             made, fields = Blank, zip(texts, repeat(form.shared))
     # Half the time of calling the class, which would only do the same in Python.
     return cast(Iterator[Term], map(tuple.__new__, repeat(made), fields))

@@ -17,7 +17,7 @@ from anabranch.errors import InternalError
 from anabranch.model.terms import Term, Triple
 from anabranch.model.triples import TripleGraph
 
-Kept: TypeAlias = tuple[Term | None, Term | None, Term | None]
+KeptTriples: TypeAlias = tuple[Term | None, Term | None, Term | None]
 
 
 class TripleWindow:
@@ -26,7 +26,7 @@ class TripleWindow:
 
     __slots__ = ("_arrivals", "_dropped", "_fits", "_graph", "_latest", "_newest")
 
-    def __init__(self, keep: Sequence[Kept] | None = None) -> None:
+    def __init__(self, keep: Sequence[KeptTriples] | None = None) -> None:
         self._fits = None if keep is None else _Fitting(keep)
         self._graph = TripleGraph()
         self._arrivals: deque[Triple | None] = deque()  # None: an arrival that nobody asks for
@@ -75,7 +75,7 @@ class _Fitting:
 
     __slots__ = ("_any", "_by_predicate")
 
-    def __init__(self, keep: Sequence[Kept]) -> None:
+    def __init__(self, keep: Sequence[KeptTriples]) -> None:
         self._any: list[tuple[Term | None, Term | None]] = []
         self._by_predicate: dict[Term, list[tuple[Term | None, Term | None]]] = {}
         for subject, predicate, object_ in keep:

@@ -20,7 +20,7 @@ _SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|)")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CellOptions:
     """`seconds` is how long the cell runs by the wall clock, `until` the instant of the stream at which it ends."""
 
     streams: tuple[tuple[str, str], ...] = ()
@@ -40,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
         raise EngineError(f"{self.prog}: {message}\nhint: {self.format_usage().removeprefix('usage: ').strip()}")
 
 
-def parse_line(line: str, magic: str = "%%seraph") -> Line:
+def parse_line(line: str, magic: str = "%%seraph") -> CellOptions:
     parser = _Parser(prog=magic, add_help=False, allow_abbrev=False)
     parser.add_argument("--stream", "-s", action="append", default=[], metavar="NAME=ADDRESS")
     parser.add_argument("--graph", "-g", action="append", default=[], metavar="NAME=FILE")
@@ -58,7 +58,7 @@ def parse_line(line: str, magic: str = "%%seraph") -> Line:
         raise EngineError(f"{magic}: {error}: {line}") from None
     if found.into is not None and not found.into.isidentifier():
         raise EngineError(f"{magic}: --into {found.into}: a variable's name is wanted")
-    return Line(
+    return CellOptions(
         tuple(_pair(one, magic, "--stream") for one in found.stream),
         tuple(_pair(one, magic, "--graph") for one in found.graph),
         dict(_pair(one, magic, "--param") for one in found.param),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.algebra.operators import Registration
 from anabranch.api import run
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.answers import AnswerParts, answers_table
 from anabranch.formats.values import cypher_text, to_json
@@ -28,7 +28,7 @@ from anabranch.model.instants import format_instant
 from anabranch.model.spelling import Terms
 from anabranch.model.terms import Iri
 from anabranch.model.values import Value
-from anabranch.notebook.asking import Line
+from anabranch.notebook.asking import CellOptions
 from anabranch.runner.outlet import Observers, RunProgress
 from anabranch.sinks.memory import MemoryTable
 from anabranch.syntax import languages
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 _POLL = 0.05
 
 
-class LiveQuery:
+class CellQuery:
     """What a cell leaves behind: the query's answers so far, as tables of pandas, Arrow or Spark."""
 
-    def __init__(self, text: str, file_name: str, line: Line) -> None:
+    def __init__(self, text: str, file_name: str, line: CellOptions) -> None:
         found = languages.registrations(text, file_name)
         self._registration = _chosen(found, line.name, text, file_name)
         self._text = QueryText(text, file_name)
@@ -97,7 +97,7 @@ class LiveQuery:
                 sinks=[self._table],
                 graphs=dict(line.graphs),
                 parameters={name: _value(text) for name, text in line.parameters.items()},
-                running=Running(on_error="fail"),  # who tries a query out wants to see what is wrong
+                running=EvaluationOptions(on_error="fail"),  # who tries a query out wants to see what is wrong
                 until=line.until,
                 engine=line.engine,
                 spark=shared_spark() if line.engine == "spark" else None,
@@ -150,14 +150,14 @@ class LiveQuery:
 
     # --- the newest answer --------------------------------------------------------------------------------------------
 
-    def view(self) -> View:
+    def view(self) -> AnswerView:
         answers = self.answers()
-        return View(
+        return AnswerView(
             self.name, answers[-1] if answers else None, len(answers), self.events, self._line.rows, self._terms
         )
 
 
-class View:
+class AnswerView:
     """The newest answer as a table: HTML in a notebook, text elsewhere."""
 
     def __init__(

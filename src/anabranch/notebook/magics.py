@@ -18,7 +18,7 @@ from typing import Any
 
 from anabranch.errors import AnabranchError, QueryError
 from anabranch.notebook.asking import parse_line
-from anabranch.notebook.live import LiveQuery
+from anabranch.notebook.live import CellQuery
 
 LANGUAGES = ("seraph", "csparql", "lupos", "rspql")
 _BEAT = 0.2  # seconds between two looks of a table
@@ -33,7 +33,7 @@ class Screen:
         self._mark: object = None
         self._shown_at = 0.0
 
-    def show(self, query: LiveQuery, at_last: bool = False) -> None:
+    def show(self, query: CellQuery, at_last: bool = False) -> None:
         now = time.monotonic()
         if not at_last and (not self._in_place or now - self._shown_at < _BEAT):
             return
@@ -47,14 +47,14 @@ class Screen:
             self._handle.update(view)
 
 
-def cell_magic(shell: Any, language: str) -> Callable[[str, str], LiveQuery | None]:
+def cell_magic(shell: Any, language: str) -> Callable[[str, str], CellQuery | None]:
     """The magic of a language. It gives the query's handle, which becomes `_`; with `--into` that variable's value."""
 
-    def magic(line: str, cell: str) -> LiveQuery | None:
+    def magic(line: str, cell: str) -> CellQuery | None:
         screen = Screen(shell)
         try:
             asked = parse_line(line, f"%%{language}")
-            query = LiveQuery(cell, f"cell.{language}", asked)
+            query = CellQuery(cell, f"cell.{language}", asked)
             if asked.into is not None:
                 shell.user_ns[asked.into] = query
             try:

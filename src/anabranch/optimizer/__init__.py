@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from anabranch.algebra.expressions import Variable
 from anabranch.algebra.operators import Operator, Project
-from anabranch.algebra.optimized import Fired, Optimized
+from anabranch.algebra.optimized import FiredRule, OptimizedPlan
 from anabranch.algebra.walk import reads_triples
 from anabranch.optimizer.rules import GRAPH_RULES, RULES
 from anabranch.optimizer.support.knowledge import Knowledge, Rewrite, Rule
 
-__all__ = ["RULES", "Fired", "Knowledge", "Optimized", "Rewrite", "Rule", "optimize"]
+__all__ = ["RULES", "FiredRule", "Knowledge", "OptimizedPlan", "Rewrite", "Rule", "optimize"]
 
 NOTHING_KNOWN = Knowledge()
 
@@ -25,18 +25,18 @@ DEEPEST = 160
 """Operators above one another that a rule may end with: evaluators walk down a plan by recursion."""
 
 
-def optimize(plan: Operator, knowledge: Knowledge = NOTHING_KNOWN, rules: Sequence[Rule] = RULES) -> Optimized:
+def optimize(plan: Operator, knowledge: Knowledge = NOTHING_KNOWN, rules: Sequence[Rule] = RULES) -> OptimizedPlan:
     """The plan after the rules, each of them once, in order. Any tuple of rules will do, each alone included."""
     after, fired = plan, []
     for rule in rules if reads_triples(plan) else [rule for rule in rules if rule in GRAPH_RULES]:
         rewrite = rule(after, knowledge)
         if rewrite is None or _depth(rewrite.plan) > max(DEEPEST, _depth(after)):
             continue
-        fired.append(Fired(rule.__name__, rewrite.notes, rewrite.plan != after))
+        fired.append(FiredRule(rule.__name__, rewrite.notes, rewrite.plan != after))
         after = rewrite.plan
     if after.columns != plan.columns:
         after = Project(after, tuple((name, Variable(name)) for name in plan.columns), span=plan.span)
-    return Optimized(plan, after, tuple(fired))
+    return OptimizedPlan(plan, after, tuple(fired))
 
 
 def _depth(plan: Operator) -> int:

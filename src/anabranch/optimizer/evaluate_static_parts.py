@@ -30,7 +30,7 @@ from anabranch.algebra.operators import (
     Unit,
     Window,
 )
-from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, StaticPart, Values
+from anabranch.algebra.triples import Describe, GraphPattern, Path, PluginQuery, StaticPart, Values
 from anabranch.algebra.walk import conjuncts, is_volatile, only_picks, parts_of
 from anabranch.model.terms import Iri
 from anabranch.optimizer.merge_joined_patterns import is_plain_join
@@ -148,7 +148,7 @@ def static_form(plan: Operator, knowledge: Knowledge) -> StaticForm | None:
             return StaticForm(plan)
         case Argument() | StaticPart():
             return None
-        case Delegated(default=default, named=named):
+        case PluginQuery(default=default, named=named):
             read = (*parts_of(default), *(source for _, source in named))
             return None if _windows(read) else StaticForm(plan, _graphs(read))
         case _:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from anabranch.algebra.operators import Join, Merged, Operator, Source, Static, TripleSource, Window
+from anabranch.algebra.operators import Join, MergedSource, Operator, Source, Static, TripleSource, Window
 from anabranch.algebra.triples import GraphPattern, Path, TriplePattern, Var
 from anabranch.algebra.walk import parts_of
 from anabranch.model.terms import Term
@@ -32,9 +32,9 @@ def narrow_sources(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
 
     def change(operator: Operator) -> Operator:
         match operator:
-            case GraphPattern(source=Merged(parts)) if any(isinstance(part, Window) for part in parts):
+            case GraphPattern(source=MergedSource(parts)) if any(isinstance(part, Window) for part in parts):
                 return _split(operator, knowledge, notes)
-            case Path(source=Merged() as source):
+            case Path(source=MergedSource() as source):
                 steps = steps_needed(operator)
                 narrow = source if steps is None else _narrow(source, tuple(sorted(steps)), knowledge)
                 if narrow == source:
@@ -57,7 +57,7 @@ def is_static(pattern: TriplePattern, source: TripleSource, knowledge: Knowledge
     return len(graphs) == len(parts_of(source)) or any(knowledge.holds(one, pattern.predicate) for one in graphs)
 
 
-def _narrow(source: Merged, predicates: tuple[Term, ...], knowledge: Knowledge) -> TripleSource:
+def _narrow(source: MergedSource, predicates: tuple[Term, ...], knowledge: Knowledge) -> TripleSource:
     kept: tuple[Source, ...] = tuple(
         part
         for part in source.parts
@@ -68,7 +68,7 @@ def _narrow(source: Merged, predicates: tuple[Term, ...], knowledge: Knowledge) 
 
 def _split(operator: GraphPattern, knowledge: Knowledge, notes: list[str]) -> Operator:
     source = operator.source
-    assert isinstance(source, Merged)
+    assert isinstance(source, MergedSource)
     groups: dict[tuple[TripleSource, bool], list[TriplePattern]] = {}
     together = _held_together(operator, knowledge)
     for pattern in operator.patterns:
@@ -102,7 +102,7 @@ def _held_together(operator: GraphPattern, knowledge: Knowledge) -> frozenset[Tr
     return frozenset(one for piece in pieces if not large.isdisjoint(piece) for one in piece)
 
 
-def _lost(source: Merged, narrow: TripleSource) -> str:
+def _lost(source: MergedSource, narrow: TripleSource) -> str:
     gone = [part.name for part in source.parts if part not in parts_of(narrow) and isinstance(part, Static)]
     return f"in {'graph' if len(gone) == 1 else 'graphs'} {', '.join(gone)}"
 

@@ -25,8 +25,8 @@ from anabranch.optimizer.support.columns import reads
 from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.support.rebuild import bottom_up, everywhere
 
-Shape = Literal["node", "relationship", "nodes", "relationships", "path", "value"]
-_ITEMS: dict[str, Shape] = {"nodes": "node", "relationships": "relationship"}
+ValueShape = Literal["node", "relationship", "nodes", "relationships", "path", "value"]
+_ITEMS: dict[str, ValueShape] = {"nodes": "node", "relationships": "relationship"}
 
 
 def push_into_trails(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
@@ -131,8 +131,8 @@ def _binds(node: Operator | ex.Expression) -> bool:
 # --- what cannot fail -------------------------------------------------------------------------------------------------
 
 
-def _shapes(pattern: Pattern) -> dict[str, Shape]:
-    found: dict[str, Shape] = {}
+def _shapes(pattern: Pattern) -> dict[str, ValueShape]:
+    found: dict[str, ValueShape] = {}
     for path in pattern.paths:
         found |= {node.variable: "node" for node in path.nodes}
         for one in path.relationships:
@@ -144,7 +144,7 @@ def _shapes(pattern: Pattern) -> dict[str, Shape]:
 
 def _succeeds(pattern: Pattern, above: list[Filter | Project]) -> bool:
     """Whether everything between the pattern and the filter, the filter included, has a value for every row."""
-    shapes: Mapping[str, Shape] = _shapes(pattern)
+    shapes: Mapping[str, ValueShape] = _shapes(pattern)
     if pattern.where is not None and not _is_truth(pattern.where, shapes):
         return False
     for operator in reversed(above):
@@ -158,7 +158,7 @@ def _succeeds(pattern: Pattern, above: list[Filter | Project]) -> bool:
     return True
 
 
-def _shape(expression: ex.Expression, shapes: Mapping[str, Shape]) -> Shape:
+def _shape(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> ValueShape:
     match expression:
         case ex.Variable(name):
             return shapes.get(name, "value")
@@ -167,7 +167,7 @@ def _shape(expression: ex.Expression, shapes: Mapping[str, Shape]) -> Shape:
     return "value"
 
 
-def _is_truth(expression: ex.Expression, shapes: Mapping[str, Shape]) -> bool:
+def _is_truth(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> bool:
     """Whether its value is true, false or null for every row."""
     match expression:
         case ex.And(operands) | ex.Or(operands):
@@ -188,7 +188,7 @@ def _is_truth(expression: ex.Expression, shapes: Mapping[str, Shape]) -> bool:
     return False
 
 
-def _has_value(expression: ex.Expression, shapes: Mapping[str, Shape]) -> bool:
+def _has_value(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> bool:
     """Whether it has a value, perhaps null, for every row."""
     match expression:
         case ex.Constant():
@@ -215,7 +215,7 @@ def _has_value(expression: ex.Expression, shapes: Mapping[str, Shape]) -> bool:
     return _is_truth(expression, shapes)
 
 
-def _inside(variable: str, source: ex.Expression, shapes: Mapping[str, Shape]) -> dict[str, Shape] | None:
+def _inside(variable: str, source: ex.Expression, shapes: Mapping[str, ValueShape]) -> dict[str, ValueShape] | None:
     """What is known where a variable stands for the items of a list of elements; None of any other list."""
     shape = _shape(source, shapes)
     if shape not in _ITEMS or not _has_value(source, shapes):

@@ -36,7 +36,7 @@ from anabranch.optimizer.support.columns import reads
 from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.support.rebuild import picked, with_inputs
 
-Names = frozenset[str]
+VariableNames = frozenset[str]
 
 
 def push_projection(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
@@ -51,7 +51,7 @@ class _Pusher:
         self._speller = knowledge.speller()
         self.notes: list[str] = []
 
-    def narrow(self, plan: Operator, needed: Names) -> Operator:
+    def narrow(self, plan: Operator, needed: VariableNames) -> Operator:
         """The plan with at least the columns that are needed, and perhaps with others that it has anyway."""
         match plan:
             case Project(below, items):
@@ -101,14 +101,14 @@ class _Pusher:
             case _:
                 return with_inputs(plan, lambda below: self.narrow(below, frozenset(below.columns)))
 
-    def _union(self, plan: Union, needed: Names) -> Operator:
+    def _union(self, plan: Union, needed: VariableNames) -> Operator:
         """Both sides to the very same columns."""
         names = tuple(name for name in plan.columns if name in needed) or plan.columns
         sides = [self._cut(side, frozenset(names), "Union") for side in plan.inputs]
         sides = [side if set(side.columns) == set(names) else picked(side, names) for side in sides]
         return replace(plan, left=sides[0], right=sides[1])
 
-    def _aggregated(self, plan: Annotate | Aggregate, needed: Names) -> Operator:
+    def _aggregated(self, plan: Annotate | Aggregate, needed: VariableNames) -> Operator:
         ordered = any(name in needed and depends_on_order(call) for name, call in plan.aggregates)
         kept = tuple(
             (name, call)
@@ -125,12 +125,12 @@ class _Pusher:
         wanted = (needed - {name for name, _ in kept}) | arguments | frozenset(plan.keys)
         return replace(plan, input=self._cut(plan.input, wanted, "Annotate"), aggregates=kept)
 
-    def _side(self, plan: Operator, wanted: Names, above: str) -> Operator:
+    def _side(self, plan: Operator, wanted: VariableNames, above: str) -> Operator:
         if _is_conjunction(plan) and static_form(plan, self._knowledge) is None:
             return plan
         return self._cut(plan, wanted, above)
 
-    def _cut(self, plan: Operator, wanted: Names, above: str) -> Operator:
+    def _cut(self, plan: Operator, wanted: VariableNames, above: str) -> Operator:
         """The plan with exactly the columns that are wanted."""
         narrowed = self.narrow(plan, wanted)
         kept = tuple(name for name in narrowed.columns if name in wanted)

@@ -19,7 +19,17 @@ from dataclasses import replace
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Argument, Filter, Join, Operator, Pattern
 from anabranch.algebra.spell import Speller
-from anabranch.algebra.triples import Alternative, GraphPattern, Inverse, Link, Path, Place, PropertyPath, Repeat, Var
+from anabranch.algebra.triples import (
+    Alternative,
+    GraphPattern,
+    Inverse,
+    Path,
+    PathLink,
+    PropertyPath,
+    Repeat,
+    TermPlace,
+    Var,
+)
 from anabranch.algebra.walk import sources
 from anabranch.model.terms import Iri
 from anabranch.optimizer.merge_joined_patterns import is_plain_join
@@ -95,16 +105,16 @@ def _undirected(path: PropertyPath) -> frozenset[Iri] | None:
     back: set[Iri] = set()
     for step in steps:
         match step:
-            case Link(iri):
+            case PathLink(iri):
                 there.add(iri)
-            case Inverse(Link(iri)):
+            case Inverse(PathLink(iri)):
                 back.add(iri)
             case _:
                 return None
     return frozenset(there) if there == back else None
 
 
-def _value(place: Place) -> ex.Expression:
+def _value(place: TermPlace) -> ex.Expression:
     return ex.Variable(place.name) if isinstance(place, Var) else ex.Constant(place)
 
 

@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from anabranch.algebra.expressions import Component, Connected, Constant, Expression, TripleTime
-from anabranch.algebra.operators import Kept, Operator, Window
-from anabranch.algebra.triples import Delegated, Describe, GraphPattern, Path, Place, Var
+from anabranch.algebra.operators import Operator, TripleFilter, Window
+from anabranch.algebra.triples import Describe, GraphPattern, Path, PluginQuery, TermPlace, Var
 from anabranch.algebra.walk import parts_of, walk, windows
 from anabranch.model.terms import Blank, Iri, Literal, Term
 from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.support.property_paths import steps_needed
 from anabranch.optimizer.support.rebuild import everywhere
 
-_ALL: Kept = (None, None, None)
+_ALL: TripleFilter = (None, None, None)
 
 
 def summarise_windows(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
-    asked: dict[Window, list[Kept]] = {window: [] for window in windows(plan)}
+    asked: dict[Window, list[TripleFilter]] = {window: [] for window in windows(plan)}
     for node in walk(plan):
         for window, kept in _asked(node):
             asked[window].append(kept)
@@ -43,11 +43,11 @@ def summarise_windows(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
     return Rewrite(rewritten, tuple(dict.fromkeys(notes)))
 
 
-def _asked(node: Operator | Expression) -> Iterator[tuple[Window, Kept]]:
+def _asked(node: Operator | Expression) -> Iterator[tuple[Window, TripleFilter]]:
     """Which triples of which windows a node may look at."""
     match node:
         case GraphPattern(source=source, patterns=patterns):
-            fits: Iterable[Kept] = [tuple(map(_constant, one.places)) for one in patterns]  # type: ignore[misc]
+            fits: Iterable[TripleFilter] = [tuple(map(_constant, one.places)) for one in patterns]  # type: ignore[misc]
         case Path(source=source):
             steps = steps_needed(node)
             fits = [_ALL] if steps is None else [(None, step, None) for step in sorted(steps)]
@@ -59,7 +59,7 @@ def _asked(node: Operator | Expression) -> Iterator[tuple[Window, Kept]]:
             fits = [_ALL] if links.kinds is None else [(None, Iri(kind), None) for kind in links.kinds]
         case Describe(source=source):
             fits = [_ALL]
-        case Delegated(default=source, named=named):
+        case PluginQuery(default=source, named=named):
             fits = [_ALL]
             yield from ((one, _ALL) for _, one in named if isinstance(one, Window))
         case _:
@@ -69,7 +69,7 @@ def _asked(node: Operator | Expression) -> Iterator[tuple[Window, Kept]]:
             yield from ((part, kept) for kept in fits)
 
 
-def _constant(place: Place) -> Term | None:
+def _constant(place: TermPlace) -> Term | None:
     return None if isinstance(place, Var) else place
 
 
@@ -81,7 +81,7 @@ def _constant_value(expression: Expression) -> Term | None:
             return None
 
 
-def _least(kept: list[Kept]) -> tuple[Kept, ...] | None:
+def _least(kept: list[TripleFilter]) -> tuple[TripleFilter, ...] | None:
     """The same triples with as few patterns as can say it; None when that is all of them."""
     distinct = list(dict.fromkeys(kept))
     if _ALL in distinct:
@@ -90,5 +90,5 @@ def _least(kept: list[Kept]) -> tuple[Kept, ...] | None:
     return tuple(sorted(least, key=lambda kept: [(term is not None, repr(term)) for term in kept]))
 
 
-def _covers(wide: Kept, narrow: Kept) -> bool:
+def _covers(wide: TripleFilter, narrow: TripleFilter) -> bool:
     return all(a is None or a == b for a, b in zip(wide, narrow, strict=True))

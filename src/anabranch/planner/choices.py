@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 from anabranch.model.temporal import Duration
 from anabranch.model.values import Value
 
-Matcher: TypeAlias = Literal["auto", "log", "semijoin"]
-Index: TypeAlias = Literal["recency", "bic"]
+MatcherName: TypeAlias = Literal["auto", "log", "semijoin"]
+IndexName: TypeAlias = Literal["recency", "bic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class Choices:
     """What the planner is told. `slide` is how far the windows move from instant to instant, where that is known;
     `trails`: whether those of variable length may be kept, which there may be too many of."""
 
-    matcher: Matcher = "auto"
+    matcher: MatcherName = "auto"
     slide: Duration | None = None
     max_matches: int | None = None
     max_bytes: int | None = None
     prefixes: tuple[tuple[str, str], ...] = ()
     parameters: Mapping[str, Value] = field(default_factory=dict)
     trails: bool = True
-    index: Index = "recency"
+    index: IndexName = "recency"

@@ -30,7 +30,7 @@ _BYTES_OF_SORTED = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class OperatorForecast:
     """What one operator of the plan is expected to keep."""
 
     rows: float
@@ -47,23 +47,23 @@ class _Estimate:
     bytes: float = 0.0
 
 
-def forecast(query: QueryPlan, rate: Rate) -> dict[int, Kept]:
+def forecast(query: QueryPlan, rate: Rate) -> dict[int, OperatorForecast]:
     """By the id of each operator of the plan that keeps something, what it keeps."""
-    found: dict[int, Kept] = {}
+    found: dict[int, OperatorForecast] = {}
     known: dict[int, _Estimate] = {}
     if query.root is not None:
         _estimate(query.root, rate, known, found)
     return found
 
 
-def _estimate(spec: Spec, rate: Rate, known: dict[int, _Estimate], found: dict[int, Kept]) -> _Estimate:
+def _estimate(spec: Spec, rate: Rate, known: dict[int, _Estimate], found: dict[int, OperatorForecast]) -> _Estimate:
     if id(spec) in known:
         return known[id(spec)]
     inputs = [_estimate(one, rate, known, found) for one in spec.inputs]
     estimate = known[id(spec)] = _own(spec, inputs, rate)
     if spec.about is not None and estimate.kept:
-        before = found.get(id(spec.about), Kept(0.0, 0.0))
-        found[id(spec.about)] = Kept(before.rows + estimate.kept, before.bytes + estimate.bytes)
+        before = found.get(id(spec.about), OperatorForecast(0.0, 0.0))
+        found[id(spec.about)] = OperatorForecast(before.rows + estimate.kept, before.bytes + estimate.bytes)
     return estimate
 
 

@@ -18,10 +18,10 @@ from anabranch.algebra.walk import conjuncts, is_volatile, only_picks, walk
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
-from anabranch.planner.leaves.given import Given, Recomputed
+from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
 from anabranch.planner.leaves.property_paths import path_spec
 from anabranch.planner.patterns.graph_patterns import plan_pattern
-from anabranch.planner.patterns.parted_patterns import Parted, parted
+from anabranch.planner.patterns.parted_patterns import PatternHalves, parted
 from anabranch.planner.patterns.questions import (
     asks_for_shortest,
     binds_shortest,
@@ -58,7 +58,7 @@ from anabranch.planner.specs.joins import combined, hash_join, minus, union, wit
 from anabranch.planner.specs.matching import elements_spec, triples_spec
 from anabranch.planner.specs.results import ask_spec, construct_spec
 from anabranch.planner.specs.sorting import slice_spec
-from anabranch.planner.subqueries import Scope, Subqueries
+from anabranch.planner.subqueries import Subqueries, SubqueryScope
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.static import MOST_ROWS
 from anabranch.snapshot.variables import free_variables
@@ -87,7 +87,7 @@ class Planner:
     several: bool = False  # whether the whole plan reads several sources
     modes: dict[int, Mode] = field(default_factory=dict)
     streaming: dict[int, bool] = field(default_factory=dict)
-    parts: list[Parted] = field(default_factory=list)  # kept, for `needed` knows them by their ids
+    parts: list[PatternHalves] = field(default_factory=list)  # kept, for `needed` knows them by their ids
     apart: int = 0  # inside of how many parts that static knowledge was expected to answer
     asking: Spec | None = None  # the rows that say which shortest paths the next pattern is asked for
     subqueries: Subqueries = field(init=False)
@@ -95,7 +95,7 @@ class Planner:
     def __post_init__(self) -> None:
         self.subqueries = Subqueries(self.choices, self.terms, self.build)
 
-    def build(self, operator: op.Operator, scope: Scope) -> Spec:
+    def build(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
         """The operators for a part of the plan: on changes where there are any, else on the plain evaluator."""
         try:
             spec = self._built(operator, scope)
@@ -114,13 +114,13 @@ class Planner:
             self.streaming[id(operator)] = found
         return found
 
-    def _built(self, operator: op.Operator, scope: Scope) -> Spec:
+    def _built(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
         wanted = (*scope.over(operator), *operator.columns)
         match operator:
             case op.Unit():
-                return Spec("Given", partial(Given, [()], 0), (), about=operator)
+                return Spec("Given", partial(ConstantRows, [()], 0), (), about=operator)
             case tr.Values(names, rows):
-                return Spec("Given", partial(Given, rows, len(names)), names, about=operator)
+                return Spec("Given", partial(ConstantRows, rows, len(names)), names, about=operator)
             case op.Argument():
                 if scope.argument is None:
                     raise InternalError("an argument outside of a subquery")
@@ -138,9 +138,9 @@ class Planner:
             if isinstance(node, op.Operator):
                 self.modes[id(node)] = Mode(mode.execution) if node is not operator else mode
         most = MOST_ROWS if mode.detail == "static" and self.terms else None
-        return Spec("Recomputed", partial(Recomputed, operator, most), operator.columns, about=operator)
+        return Spec("Recomputed", partial(RecomputedRows, operator, most), operator.columns, about=operator)
 
-    def _streaming(self, operator: op.Operator, scope: Scope) -> Spec:
+    def _streaming(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
         match operator:
             case op.Filter():
                 return self._filter(operator, scope)
@@ -193,14 +193,14 @@ class Planner:
                 return ask_spec(operator, self.build(input_, scope))
             case tr.Path():
                 return path_spec(operator, self.choices)
-            case tr.Delegated():
+            case tr.PluginQuery():
                 raise NotIncremental("the SPARQL plug-in answers it")
             case tr.Describe():
                 raise NotIncremental("DESCRIBE follows blank nodes through the graph")
         raise NotIncremental(f"{type(operator).__name__} has no operator on changes")
 
     def _grouped(
-        self, operator: op.Aggregate, scope: Scope
+        self, operator: op.Aggregate, scope: SubqueryScope
     ) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
         """The rows to be grouped, with what keys and aggregates read of them."""
         keys, calls = [one for _, one in operator.keys], [one for _, one in operator.aggregates]
@@ -209,7 +209,7 @@ class Planner:
 
     # --- conditions ---
 
-    def _filter(self, operator: op.Filter, scope: Scope) -> Spec:
+    def _filter(self, operator: op.Filter, scope: SubqueryScope) -> Spec:
         """A chain of filters with what stands below it, which may use what they say."""
         conditions: list[ex.Expression] = []
         base: op.Operator = operator
@@ -235,7 +235,7 @@ class Planner:
         return spec
 
     def _below(
-        self, base: op.Operator, conditions: Sequence[ex.Expression], scope: Scope
+        self, base: op.Operator, conditions: Sequence[ex.Expression], scope: SubqueryScope
     ) -> tuple[Spec, Sequence[ex.Expression]]:
         """What filters stand on, and those conditions that are left to be tested."""
         if is_volatile_itself(base) or (not has_argument(base) and not self._streams(base)):
@@ -284,7 +284,7 @@ class Planner:
             spec = with_path(spec, path, operator)
         return arranged(filled(spec, operator.columns, operator), operator.columns, operator), match.kept
 
-    def _parted(self, operator: op.Pattern, parts: Parted) -> tuple[Spec, Sequence[ex.Expression]]:
+    def _parted(self, operator: op.Pattern, parts: PatternHalves) -> tuple[Spec, Sequence[ex.Expression]]:
         """Shortest paths joined with what stands beside them in a pattern, which asks for them."""
         self.parts.append(parts)
         self.needed = {**self.needed, **dict(zip((id(parts.others), id(parts.shortest)), parts.needed, strict=True))}
@@ -296,7 +296,7 @@ class Planner:
         spec = arranged(filled(joined, operator.columns, operator), operator.columns, operator)
         return spec, (*left, *more, *parts.conditions)
 
-    def _pair(self, operator: op.Join | op.LeftJoin, above: Sequence[ex.Expression], scope: Scope) -> Spec:
+    def _pair(self, operator: op.Join | op.LeftJoin, above: Sequence[ex.Expression], scope: SubqueryScope) -> Spec:
         outer = isinstance(operator, op.LeftJoin)
         parts = conjuncts(operator.condition)
         later = () if outer else tuple(one for one in parts if is_volatile(one))
@@ -339,7 +339,7 @@ class Planner:
         joined = arranged(hash_join(left, right, operator.lenient, tests, sure, operator, outer), names, operator)
         return self._tested(joined, later, operator)
 
-    def _right(self, operator: op.Join | op.LeftJoin, scope: Scope) -> tuple[Spec, tuple[ex.Expression, ...]]:
+    def _right(self, operator: op.Join | op.LeftJoin, scope: SubqueryScope) -> tuple[Spec, tuple[ex.Expression, ...]]:
         """The right side, and those of its conditions that read columns of the left: `(b {id: a.id})`. An element of
         another source is what both say of it, as soon as there is something to compare it with."""
         right = operator.right
@@ -362,7 +362,7 @@ class Planner:
         return self.build(right, scope), ()
 
     def project(
-        self, operator: op.Project, source: Spec, items: Sequence[tuple[str, ex.Expression]], scope: Scope
+        self, operator: op.Project, source: Spec, items: Sequence[tuple[str, ex.Expression]], scope: SubqueryScope
     ) -> Spec:
         hidden = [(name, ex.Variable(name)) for name in scope.over(operator) if name in source.columns]
         source, shown = self.subqueries.marked(source, [expression for _, expression in items])
@@ -380,7 +380,7 @@ class Planner:
         spec = replace(spec, about=operator or order)
         return spec if spec.columns == columns else netted(arranged(spec, columns, order), order)
 
-    def _slice(self, operator: op.Slice, scope: Scope) -> Spec:
+    def _slice(self, operator: op.Slice, scope: SubqueryScope) -> Spec:
         """LIMIT over ORDER BY, over a choice of columns on the way; what is between them keeps the rows' order."""
         for part in (operator.skip, operator.limit):
             if part is not None:

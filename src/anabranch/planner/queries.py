@@ -16,7 +16,7 @@ from anabranch.planner.flow.spec import NotIncremental, Spec
 from anabranch.planner.patterns.questions import links_of, needed_columns
 from anabranch.planner.plan import Mode, Planner, incremental
 from anabranch.planner.specs.building import distinct
-from anabranch.planner.subqueries import Scope
+from anabranch.planner.subqueries import SubqueryScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def recomputed(plan: op.Operator, reason: str) -> QueryPlan:
 
 
 def _root(planner: Planner, plan: op.Operator, listed: bool) -> tuple[Spec, Listing | None]:
-    scope = Scope()
+    scope = SubqueryScope()
     tops: list[op.Project | op.Distinct] = []
     below = plan
     while isinstance(below, op.Distinct) or (isinstance(below, op.Project) and only_picks(below)):

@@ -14,12 +14,12 @@ from functools import partial
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.delta.operators.mark import Arguments, MarkJoin
-from anabranch.delta.operators.rowwise import Picked
-from anabranch.delta.operators.watched import Watched
+from anabranch.delta.operators.rowwise import ColumnChoice
+from anabranch.delta.operators.watched import WatchedRows
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.runtime import CLOCK, Runtime
-from anabranch.planner.flow.spec import NotIncremental, Part, Spec
-from anabranch.planner.leaves.connections import Asked, linked_of, linked_spec
+from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
+from anabranch.planner.leaves.connections import ConnectivityQuestion, linked_of, linked_spec
 from anabranch.planner.leaves.given import ClockReadings
 from anabranch.planner.patterns.questions import bare
 from anabranch.planner.specs.building import arranged, extended, flattened
@@ -31,7 +31,7 @@ from anabranch.snapshot.variables import argument_names
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SubqueryScope:
     """Inside of a subquery: the rows that it is asked for, and the columns that say which of them a row belongs to."""
 
     argument: Spec | None = None
@@ -45,7 +45,7 @@ class Scope:
 class Subqueries:
     """The subqueries of one query. `build` plans a part of it; `links` are the indexes of connectivity, each once."""
 
-    def __init__(self, choices: Choices, terms: bool, build: Callable[[op.Operator, Scope], Spec]) -> None:
+    def __init__(self, choices: Choices, terms: bool, build: Callable[[op.Operator, SubqueryScope], Spec]) -> None:
         self._choices = choices
         self._terms = terms
         self._build = build
@@ -95,8 +95,10 @@ class Subqueries:
         hidden = tuple(f" asked {self._marks} {one}" for one in names)
         positions = [outer.index(one) for one in names]
         asked = Spec("Arguments", lambda _: Arguments(positions), names, (outer,))
-        twice = Spec("Picked", lambda _: Picked([*range(len(names)), *range(len(names))]), (*hidden, *names), (asked,))
-        inside = self._build(inner, Scope(twice, hidden))
+        twice = Spec(
+            "Picked", lambda _: ColumnChoice([*range(len(names)), *range(len(names))]), (*hidden, *names), (asked,)
+        )
+        inside = self._build(inner, SubqueryScope(twice, hidden))
         if inside.columns[: len(hidden)] != hidden:
             raise NotIncremental("a subquery loses the row that it is asked for")
         return positions, hidden, inside
@@ -120,7 +122,7 @@ class Subqueries:
         positions, hidden, inside = self._asked(outer, exists.plan, bare(exists.plan))
         found = arranged(inside, hidden, exists.plan)
 
-        def make(runtime: Runtime) -> Part:
+        def make(runtime: Runtime) -> FlowPart:
             yes, no = runtime.dictionary.encode(True), runtime.dictionary.encode(False)
             return MarkJoin(outer.width, positions, yes, no)
 
@@ -137,10 +139,10 @@ class Subqueries:
         names = tuple(f"{name} node {place}" for place in range(len(subjects)))
         asking = extended(outer, tuple(zip(names, subjects, strict=True)), None)
         arguments = [asking.index(one) for one in names]
-        what: Asked = "connected" if isinstance(asked, ex.Connected) else asked.asked
+        what: ConnectivityQuestion = "connected" if isinstance(asked, ex.Connected) else asked.asked
 
-        def make(runtime: Runtime) -> Part:
-            return Watched(asking.width, arguments, linked_of(links, runtime).answer(what))
+        def make(runtime: Runtime) -> FlowPart:
+            return WatchedRows(asking.width, arguments, linked_of(links, runtime).answer(what))
 
         watched = Spec("Watched", make, (*asking.columns, name), (asking, linked))
         return arranged(watched, (*outer.columns, name), None)

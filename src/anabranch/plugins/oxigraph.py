@@ -13,13 +13,13 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from anabranch.algebra.triples import Place, TriplePattern, Var
+from anabranch.algebra.triples import TermPlace, TriplePattern, Var
 from anabranch.errors import EngineError, EvaluationError
 from anabranch.formats.rdf.terms import from_oxigraph, legal_label, term_text, to_oxigraph
 from anabranch.model.terms import Blank, Iri, Literal, Term, Triple
 from anabranch.model.triples import Triples
 
-Rows = list[tuple[Term | None, ...]]
+TermRows = list[tuple[Term | None, ...]]
 
 
 class Oxigraph:
@@ -27,7 +27,7 @@ class Oxigraph:
 
     name = "pyoxigraph"
 
-    def evaluate(self, text: str, default: Triples, named: Mapping[Iri, Triples]) -> tuple[tuple[str, ...], Rows]:
+    def evaluate(self, text: str, default: Triples, named: Mapping[Iri, Triples]) -> tuple[tuple[str, ...], TermRows]:
         """The answer of a plain query: its columns and rows; of ASK a column `ask`, of a graph its triples."""
         store = ox.Store()
         blanks: dict[str, Blank] = {}
@@ -48,7 +48,7 @@ class Oxigraph:
         columns = tuple(variable.value for variable in found.variables)
         return columns, _rows(([solution[name] for name in columns] for solution in found), blanks)
 
-    def match(self, patterns: Sequence[TriplePattern], graph: Triples) -> Rows:
+    def match(self, patterns: Sequence[TriplePattern], graph: Triples) -> TermRows:
         """All matches of a basic graph pattern: the values of its variables in the order of their first appearance."""
         columns = tuple(dict.fromkeys(name for pattern in patterns for name in pattern.variables))
         names = {column: f"v{index}" for index, column in enumerate(columns)}
@@ -73,7 +73,7 @@ def _given(term: Term, blanks: dict[str, Blank]) -> Any:
     return to_oxigraph(term)
 
 
-def _rows(rows: Iterable[Iterable[Any]], blanks: Mapping[str, Blank]) -> Rows:
+def _rows(rows: Iterable[Iterable[Any]], blanks: Mapping[str, Blank]) -> TermRows:
     def term(value: Any) -> Term | None:
         if value is None:
             return None
@@ -84,7 +84,7 @@ def _rows(rows: Iterable[Iterable[Any]], blanks: Mapping[str, Blank]) -> Rows:
     return [tuple(map(term, row)) for row in rows]
 
 
-def _place(place: Place, names: Mapping[str, str]) -> str:
+def _place(place: TermPlace, names: Mapping[str, str]) -> str:
     if isinstance(place, Var):
         return f"?{names[place.name]}"
     if isinstance(place, Blank):

@@ -27,7 +27,7 @@ import numpy as np
 
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
-from anabranch.engine.engine import Engine, Pushed
+from anabranch.engine.engine import Engine, PushResult
 from anabranch.engine.progress import rank
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.query_options import QueryOptions
@@ -43,7 +43,7 @@ from anabranch.planner.link_streams import LinkStream
 from anabranch.runner.job import Job, has_wall_clock, is_live
 from anabranch.runner.linked import LinkedRows, unwrapped
 from anabranch.runner.refreshing import load_copy
-from anabranch.runner.rows import CellRow, Packed
+from anabranch.runner.rows import CellRow, PackedRow
 
 FORMAT = 4
 _SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
@@ -156,7 +156,7 @@ class Cell:
         self._is_new_beginning = False  # caches of before cannot catch up
         self.rebuilt = False  # whether the engine was built anew from the state
 
-    def process(self, rows: Sequence[Packed]) -> Iterator[CellRow]:
+    def process(self, rows: Sequence[PackedRow]) -> Iterator[CellRow]:
         """Take in a batch; the state is written when the first row comes out."""
         living = self._enliven()
         living.engine.ask_before_each(self._before_each)
@@ -265,7 +265,7 @@ class Cell:
         if began:
             yield _status({"new": found.new, "dropped": found.dropped, "kept": found.kept})
 
-    def _take_in(self, living: _Living, rows: Sequence[Packed]) -> Iterator[CellRow]:
+    def _take_in(self, living: _Living, rows: Sequence[PackedRow]) -> Iterator[CellRow]:
         engine = living.engine
         control = _control(rows)
         streams = {stream.name: place for place, stream in enumerate(self._job.streams)}
@@ -312,7 +312,7 @@ class Cell:
             living.tails = {key: tail for key, tail in living.tails.items() if key[0] not in again}
             self._is_new_beginning = self._is_new_beginning or bool(again)
 
-    def _push(self, living: _Living, row: Packed, chunk: _Chunk) -> Iterator[CellRow]:
+    def _push(self, living: _Living, row: PackedRow, chunk: _Chunk) -> Iterator[CellRow]:
         engine = living.engine
         buffer = engine.stream(row.stream)
         linked, data, events = chunk
@@ -336,7 +336,7 @@ class Cell:
             yield from self._store_taken(living, name, split, sequences[split], pushed.taken or (), pushed)
 
     def _store_taken(
-        self, living: _Living, stream: str, split: str, first: int, taken: Sequence[Event], pushed: Pushed
+        self, living: _Living, stream: str, split: str, first: int, taken: Sequence[Event], pushed: PushResult
     ) -> Iterator[CellRow]:
         """Put away what was taken in of a push, and give the letters of what was not."""
         for kind, events in (("late", pushed.late), ("ahead", pushed.ahead)):
@@ -516,14 +516,14 @@ def _is_plain(buffer: StreamBuffer, split: str, head: chunks.Head, events: Seque
     return not buffer.may_doubt(np.fromiter((event.event_time for event in events), np.int64, len(events)), split)
 
 
-def _opened_ahead(rows: Sequence[Packed]) -> Iterator[tuple[Packed, _Chunk | None]]:
+def _opened_ahead(rows: Sequence[PackedRow]) -> Iterator[tuple[PackedRow, _Chunk | None]]:
     """The rows with their chunks; None for rows of malformed records. While one is worked on, a thread opens the next:
     most of that is decompression, which needs no Python."""
     if sum(len(row.data) for row in rows) < _WORTH_A_THREAD:
         yield from ((row, _opened(row)) for row in rows)
         return
     with ThreadPoolExecutor(1, "opening") as thread:
-        coming: deque[tuple[Packed, Future[_Chunk | None]]] = deque()
+        coming: deque[tuple[PackedRow, Future[_Chunk | None]]] = deque()
         for row in rows:
             coming.append((row, thread.submit(_opened, row)))
             if len(coming) > _AHEAD:
@@ -533,7 +533,7 @@ def _opened_ahead(rows: Sequence[Packed]) -> Iterator[tuple[Packed, _Chunk | Non
             yield row, chunk.result()
 
 
-def _opened(row: Packed) -> _Chunk | None:
+def _opened(row: PackedRow) -> _Chunk | None:
     if row.kind == "malformed":
         return None
     linked, data = unwrapped(row.data) if row.kind == "links" else (None, row.data)
@@ -577,7 +577,7 @@ def _see(living: _Living, graphs: dict[str, str]) -> None:
     living.graphs = {**living.graphs, **graphs}
 
 
-def _control(rows: Sequence[Packed]) -> dict[str, Any]:
+def _control(rows: Sequence[PackedRow]) -> dict[str, Any]:
     """What the planner says about this batch."""
     found = [row for row in rows if row.kind == "control"]
     if len(found) != 1:

@@ -25,7 +25,7 @@ from anabranch.runner.letters import LetterFiles
 from anabranch.runner.local_state import LocalState
 from anabranch.runner.outlet import Observers
 from anabranch.runner.packing import pack_piece
-from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.run import Run
 from anabranch.runner.source_settings import SourceSettings
 from anabranch.sinks.base import Sink
@@ -94,7 +94,7 @@ class InProcessRun(Run):
         bounds: tuple[Offset, Offset],
         patience: _Patience,
     ) -> None:
-        rows = [Packed(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
+        rows = [PackedRow(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
         for piece in planner.pieces(*bounds):
             for row in pack_piece(settings, piece):
                 rows.append(row)

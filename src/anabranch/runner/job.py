@@ -28,7 +28,7 @@ from anabranch.model.temporal import Duration
 from anabranch.planner.link_streams import LinkStream, link_streams
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.runner.options import RunOptions, StreamOptions
-from anabranch.sinks.base import Form, Sink
+from anabranch.sinks.base import AnswerForm, Sink
 from anabranch.sources.base import OpenedStream
 from anabranch.sources.generators import GeneratorSource
 from anabranch.sources.spool import SpoolSource
@@ -43,7 +43,7 @@ class Job:
     stream_options: Mapping[str, StreamOptions] = field(default_factory=dict)  # of streams that have their own
     graphs: Mapping[str, AnyGraph] = field(default_factory=dict)
     graph_files: tuple[GraphFile, ...] = ()
-    forms: tuple[Form, ...] = ("json",)
+    forms: tuple[AnswerForm, ...] = ("json",)
     ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
     reduces_links: bool = True  # else all of a stream travels, though queries ask for links alone
     fingerprint: str = field(init=False)
@@ -131,7 +131,7 @@ class Job:
             engine.add_static_graph(name, graph)
 
 
-def forms_of(sinks: Sequence[Sink]) -> tuple[Form, ...]:
+def forms_of(sinks: Sequence[Sink]) -> tuple[AnswerForm, ...]:
     """The forms in which sinks want answers."""
     return tuple(dict.fromkeys(form for sink in sinks for form in sink.forms))
 

@@ -30,7 +30,7 @@ _TABLES = """
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunPosition:
     """Where a run stands: its next batch, the offset that is answered, and that of the next when it is planned."""
 
     number: int = 0
@@ -55,7 +55,7 @@ class LocalState:
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunPosition:
         with self._failing():
             return _standing(self._open)
 
@@ -157,9 +157,9 @@ def local_offsets(path: Path) -> tuple[Offset | None, Offset | None]:
     return standing.answered, standing.planned or standing.answered
 
 
-def _standing(opened: sqlite3.Connection) -> Standing:
+def _standing(opened: sqlite3.Connection) -> RunPosition:
     found = opened.execute("SELECT number, until, committed FROM batches ORDER BY number").fetchall()
     answered = [(number, json.loads(until)) for number, until, committed in found if committed]
     planned = [json.loads(until) for _, until, committed in found if not committed]
     number, until = answered[-1] if answered else (-1, None)
-    return Standing(number + 1, until, planned[-1] if planned else None)
+    return RunPosition(number + 1, until, planned[-1] if planned else None)

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from anabranch.formats import deadletter
 from anabranch.formats.chunks import ChunkWriter
 from anabranch.formats.chunks import head as head_of
-from anabranch.formats.rdf.tables import Reduced
+from anabranch.formats.rdf.tables import ReducedChunk
 from anabranch.model.event import Event
 from anabranch.runner.linked import LinkedRows
-from anabranch.runner.rows import CELL, Packed
+from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources.base import Piece
 
 _LETTERS_PER_ROW = 1000
 
 
-def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[Packed]:
+def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[PackedRow]:
     """A piece's events as chunks, and its malformed records as dead letters, in their order."""
     stream = next(one for one in settings.streams if one.name == piece.stream)
     decode = stream.decoding.decoder()
@@ -30,30 +30,30 @@ def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[Packed]:
     records = 0  # of the piece, so far
     links = settings.links.get(piece.stream)
 
-    def chunk(data: bytes) -> Packed:
-        return Packed(CELL, "chunk", data, piece.stream, piece.split, piece.order, number)
+    def chunk(data: bytes) -> PackedRow:
+        return PackedRow(CELL, "chunk", data, piece.stream, piece.split, piece.order, number)
 
-    def linked(kept: Reduced) -> Packed:
+    def linked(kept: ReducedChunk) -> PackedRow:
         assert links is not None
         data = LinkedRows(piece, records, kept.rows, links.name).wrapped(kept.data)
-        return Packed(CELL, "links", data, piece.stream, piece.split, piece.order, number)
+        return PackedRow(CELL, "links", data, piece.stream, piece.split, piece.order, number)
 
-    def malformed() -> Packed:
+    def malformed() -> PackedRow:
         data = b"".join(letters)
-        return Packed(CELL, "malformed", data, piece.stream, piece.split, piece.order, number, len(letters))
+        return PackedRow(CELL, "malformed", data, piece.stream, piece.split, piece.order, number, len(letters))
 
     for record in stream.source.read_packed(piece, decode, links):
         if isinstance(record, Event):
             writer.add(record)
             records += 1
-        elif isinstance(record, bytes | Reduced):
+        elif isinstance(record, bytes | ReducedChunk):
             if len(writer):
                 yield chunk(writer.pack())
                 number += 1
                 writer = ChunkWriter()
-            yield linked(record) if isinstance(record, Reduced) else chunk(record)
+            yield linked(record) if isinstance(record, ReducedChunk) else chunk(record)
             number += 1
-            records += record.rows if isinstance(record, Reduced) else head_of(record).events
+            records += record.rows if isinstance(record, ReducedChunk) else head_of(record).events
         else:
             records += 1
             letters.append(deadletter.letter(record))

@@ -23,7 +23,7 @@ from anabranch.sources.private import private_file, private_folder
 if TYPE_CHECKING:  # a planner is a process of its own, and needs neither engine nor grammar
     from anabranch.sources.static import AnyGraph, GraphFile
 
-Noted = dict[str, dict[str, Any]]
+GraphCopies = dict[str, dict[str, Any]]
 """By graph: the mark of the file's content, and where its copy lies. A graph that could not be read yet is missing."""
 
 
@@ -39,9 +39,9 @@ class Refresher:
         self._settings = settings
         self._clock = clock
         self._looked_at: float | None = None
-        self._ahead: Noted | None = None
+        self._ahead: GraphCopies | None = None
 
-    def ahead(self, noted: Noted | None) -> Noted:
+    def ahead(self, noted: GraphCopies | None) -> GraphCopies:
         """The graphs as they are now, or as they were noted when it is not yet time to look."""
         now = self._clock()
         known = noted or {}
@@ -51,7 +51,7 @@ class Refresher:
         self._ahead = known
         return known
 
-    def commit(self, noted: Noted) -> None:
+    def commit(self, noted: GraphCopies) -> None:
         """Remove the copies that no batch will ask for: those before the committed offset's."""
         if self._ahead is None:
             return  # which graphs the batch under way sees is not known yet
@@ -60,8 +60,8 @@ class Refresher:
             if str(path) not in kept:
                 path.unlink(missing_ok=True)
 
-    def _changed(self, noted: Noted) -> Noted:
-        found: Noted = {}
+    def _changed(self, noted: GraphCopies) -> GraphCopies:
+        found: GraphCopies = {}
         for file in self._settings.files:
             mark = _mark(file)
             if mark is None or mark == noted.get(file.name, {}).get("mark"):
@@ -102,7 +102,7 @@ def load_copy(path: str) -> AnyGraph:
         ) from None
 
 
-def copies(noted: Noted) -> dict[str, str]:
+def copies(noted: GraphCopies) -> dict[str, str]:
     """Where the graphs lie, by name."""
     return {name: said["copy"] for name, said in noted.items()}
 

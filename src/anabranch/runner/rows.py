@@ -28,7 +28,7 @@ ToldKind = Literal["answer", "malformed", "late", "ahead", "warning", "failure",
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedRow:
     """A row on its way to a cell: a chunk of events, one of links (see `linked`), dead letters of malformed records, or
     the planner's word.
 

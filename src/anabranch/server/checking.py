@@ -18,7 +18,7 @@ from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Registration
 from anabranch.drawings import draw
 from anabranch.engine.plans import planned
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.errors import AnabranchError, QueryError
 from anabranch.model.windows import WindowPolicy
 from anabranch.optimizer import Knowledge, optimize
@@ -113,7 +113,7 @@ def diagnostics_of(error: AnabranchError, text: str) -> list[dict[str, Any]]:
 def plan_all(found: Sequence[Registration], graphs: Mapping[str, AnyGraph]) -> None:
     """Plan queries for nothing, so that what the planner refuses is refused now."""
     for one in found:
-        planned(optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes)).plan, one, Running(), {})
+        planned(optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes)).plan, one, EvaluationOptions(), {})
 
 
 def explained(
@@ -127,7 +127,7 @@ def explained(
                 found.append(explain_query(one))
             case Registration():
                 optimized = optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes))
-                plan = planned(optimized.plan, one, Running(), {})
+                plan = planned(optimized.plan, one, EvaluationOptions(), {})
                 found.append(explain_query(one, windows, optimized, ways=plan.way))
     return {
         "text": "\n\n".join(one.text(100) for one in found),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.engine.ahead import Doubts
-from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy, Progress
+from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy, Watermarks
 from anabranch.engine.timing import AheadBound
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.ndjson import read_line_as
@@ -23,7 +23,7 @@ from anabranch.sources.base import Decode
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushReceipt:
     """What becomes of pushed records: events that are taken in (those of earlier pushes too that these confirm), that
     come too late, whose clock is too far ahead, that wait for others to confirm their clock; and records that are no
     events. `received` are records that only the run can read, so that it is not known yet."""
@@ -38,7 +38,7 @@ class Pushed:
 
 class Gate:
     def __init__(self, lateness: Duration | None, ahead: AheadBound | None, cursor: Any = None) -> None:
-        self._progress = Progress("", lateness, LatePolicy())
+        self._progress = Watermarks("", lateness, LatePolicy())
         self._split = self._progress.split(ONLY_SPLIT)
         self._ahead = ahead
         self._doubts = Doubts()
@@ -65,7 +65,7 @@ class Gate:
             self._split.newest = newest
             self._doubts.held = [event for event in self._doubts.held if event.event_time > newest]
 
-    def passing(self, events: Iterable[Event], now: int) -> Pushed:
+    def passing(self, events: Iterable[Event], now: int) -> PushReceipt:
         """What becomes of events; `now` is the wall clock."""
         accepted = late = ahead = 0
         before = {id(event) for event in self._doubts.held}
@@ -79,7 +79,7 @@ class Gate:
                 is_late = self._progress.admit(self._split, one.event_time) == "late"
                 late += is_late
                 accepted += not is_late
-        return Pushed(accepted, late, ahead, sum(id(event) not in before for event in self._doubts.held))
+        return PushReceipt(accepted, late, ahead, sum(id(event) not in before for event in self._doubts.held))
 
 
 def read_events(records: Sequence[bytes], decode: Decode) -> tuple[list[Event], int]:

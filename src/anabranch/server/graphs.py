@@ -23,7 +23,7 @@ from anabranch.sources.stream_specs import resolved_names
 from anabranch.syntax.languages import Script
 
 
-class Graphs:
+class SessionGraphs:
     """The empty name stands for the graph that SPARQL sees by default."""
 
     def __init__(self, session: str, folder: Path, catalogue: Catalogue, feeds: Feeds) -> None:

@@ -40,7 +40,7 @@ _REMEMBERED = 32
 _PARTING = 10.0  # seconds in which a client may read why it was cut off
 
 
-class Joined:
+class JoinedMessages:
     """Messages of several results, remembered while other clients are likely to need the same."""
 
     def __init__(self, join: Callable[[Sequence[Result]], Any]) -> None:
@@ -77,8 +77,8 @@ def results_message(batch: Sequence[Result]) -> str:
     return (b'{"type": "results", "results": [' + b", ".join(one.body for one in batch) + b"]}").decode()
 
 
-_FRAMES = Joined(event_frames)
-_MESSAGES = Joined(results_message)
+_FRAMES = JoinedMessages(event_frames)
+_MESSAGES = JoinedMessages(results_message)
 
 
 # --- server-sent events -----------------------------------------------------------------------------------------------

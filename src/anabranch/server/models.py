@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from anabranch.model.instants import format_instant
-from anabranch.server.queries import LiveQuery
+from anabranch.server.queries import QueryStatus
 from anabranch.server.session import LiveSession
 from anabranch.server.streams import StreamInfo
 
@@ -22,7 +22,7 @@ QUERY_EXAMPLE = (
 )
 
 
-class Taken(BaseModel):
+class RequestModel(BaseModel):
     """What is taken holds nothing that would be overlooked."""
 
     model_config = ConfigDict(extra="forbid")
@@ -62,7 +62,7 @@ class Health(BaseModel):
     engine: Literal["spark", "local"]
 
 
-class NewSession(Taken):
+class NewSession(RequestModel):
     name: str = Field(examples=["auctions"], description="Letters, digits, `.`, `-` and `_`, at most 64.")
     state: Literal["running", "paused", "stopped"] = "running"
 
@@ -80,7 +80,7 @@ class SessionModel(BaseModel):
     notes: list[str] = []
 
 
-class NewStream(Taken):
+class NewStream(RequestModel):
     name: str = Field(examples=["rides"], description="A name, or the IRI by which queries call it.")
     address: str | None = Field(
         None, examples=["gen:bikes?rate=20"], description="Where it comes from; none: events are pushed here."
@@ -132,7 +132,7 @@ class StreamModel(BaseModel):
     growing: bool = Field(False, description="Whether that was less some seconds ago.")
 
 
-class NewClock(Taken):
+class NewClock(RequestModel):
     at: str = Field(examples=["2022-10-14T14:45:00Z"], description="Events from this instant on follow.")
 
 
@@ -152,14 +152,14 @@ class GraphModel(BaseModel):
     media_type: str
 
 
-class QueryText(Taken):
+class QueryTextModel(RequestModel):
     text: str = Field(examples=[QUERY_EXAMPLE])
     language: Literal["seraph", "csparql", "lupos", "rspql"] | None = Field(
         None, description="Told by the text if left out."
     )
 
 
-class NewQuery(QueryText):
+class NewQuery(QueryTextModel):
     parameters: dict[str, Any] = Field({}, examples=[{}])
     replace: bool = Field(False, description="Whether it takes the place of a query that has its name.")
     windows: Literal["trailing", "formal", "right-open"] = "trailing"
@@ -194,12 +194,12 @@ class QueryModel(BaseModel):
     last_skipped: ErrorModel | None = Field(description="The error of the last of them.")
 
 
-class Checked(BaseModel):
+class CheckReport(BaseModel):
     ok: bool
     diagnostics: list[DiagnosticModel]
 
 
-class Explained(BaseModel):
+class ExplainReport(BaseModel):
     text: str
     json_: list[dict[str, Any]] = Field(alias="json")
     drawings: dict[str, str] = Field(description="SVG: `before` and `after` the rules, and the D-Graph.")
@@ -226,12 +226,12 @@ class Results(BaseModel):
     last_seq: int
 
 
-class Row(Taken):
+class RowModel(RequestModel):
     row: dict[str, Any] | list[Any] = Field(examples=[{"station": 3}], description="The row, or some of its columns.")
     at: str | None = Field(None, description="The instant of the answer; the newest that has the row if left out.")
 
 
-class Values(Taken):
+class ValuesModel(RequestModel):
     values: dict[str, Any] = Field(examples=[{"station": 3}])
     at: str | None = None
 
@@ -280,7 +280,7 @@ def stream_model(info: StreamInfo) -> StreamModel:
     )
 
 
-def query_model(query: LiveQuery) -> QueryModel:
+def query_model(query: QueryStatus) -> QueryModel:
     return QueryModel(
         name=query.name,
         text=query.text,

@@ -13,7 +13,7 @@ QueryState: TypeAlias = Literal["running", "paused", "failed", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
-class LiveQuery:
+class QueryStatus:
     """`last_seq` is the number of its newest result, -1 while there is none. `state` is `waiting` while the session is
     not running, or has no stream. `evaluated_at` is the last instant that was evaluated since the run began, and
     `rows_now` how many rows the plain query has there: an answer without rows is no result, but is known by them.

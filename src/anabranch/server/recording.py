@@ -95,18 +95,18 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class RecordedEvents:
     """Events of a stream in their order of arrival; `is_whole` says that nothing came before them."""
 
     events: tuple[Event, ...]
     is_whole: bool
 
 
-def read_back(stream: OpenedStream, marks: Marks, most: int) -> Slice:
+def read_back(stream: OpenedStream, marks: Marks, most: int) -> RecordedEvents:
     """The last events that a run has read of a stream, at most so many."""
     newest = marks.newest()
     if newest is None or stream.name not in newest.streams:
-        return Slice((), True)
+        return RecordedEvents((), True)
     end = newest.streams[stream.name]
     starts = marks.before(stream.name, most)
     for start in starts:
@@ -115,8 +115,8 @@ def read_back(stream: OpenedStream, marks: Marks, most: int) -> Slice:
         except (StreamError, OSError):
             continue  # answered and gone: a later start has less to ask for
         whole = start == starts[0] and newest.events.get(stream.name, 0) <= len(events)
-        return Slice(tuple(events[-most:]), whole and len(events) <= most)
-    return Slice((), False)
+        return RecordedEvents(tuple(events[-most:]), whole and len(events) <= most)
+    return RecordedEvents((), False)
 
 
 def _events(stream: OpenedStream, start: Offset, end: Offset) -> list[Event]:

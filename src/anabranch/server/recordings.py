@@ -20,14 +20,14 @@ from anabranch.server.session import LiveSession
 
 if TYPE_CHECKING:
     from anabranch.insight.scenes import Scenes
-    from anabranch.insight.steps import Steps
+    from anabranch.insight.steps import RecordedSteps
 
 Found = TypeVar("Found")
 _KEPT = 8
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredRecording:
     """A recording, and what was made of it so far. One thread at a time looks into it."""
 
     id: str
@@ -35,15 +35,15 @@ class Kept:
     query: str
     recording: Recording
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _steps: Steps | None = None
+    _steps: RecordedSteps | None = None
     _scenes: Scenes | None = None
 
-    def in_steps(self, look: Callable[[Steps], Found]) -> Found:
+    def in_steps(self, look: Callable[[RecordedSteps], Found]) -> Found:
         with self._lock:
             if self._steps is None:
-                from anabranch.insight.steps import Steps
+                from anabranch.insight.steps import RecordedSteps
 
-                self._steps = Steps(self.recording)
+                self._steps = RecordedSteps(self.recording)
             return look(self._steps)
 
     def in_scenes(self, look: Callable[[Scenes], Found]) -> Found:
@@ -60,9 +60,11 @@ class Recordings:
         self._limits = limits
         self._workers = Workers(threads=2, most=8)
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, StoredRecording] = OrderedDict()
 
-    def find(self, session: LiveSession, query: str, wanted: str | None, make: Callable[[], Recording]) -> Kept:
+    def find(
+        self, session: LiveSession, query: str, wanted: str | None, make: Callable[[], Recording]
+    ) -> StoredRecording:
         """The recording of an id, or a new one of what has just happened."""
         session.query(query)
         if wanted is not None:
@@ -71,7 +73,7 @@ class Recordings:
             if found is None or (found.session, found.query) != (session.name, query):
                 raise ServerError(NOT_FOUND, "there is no such recording any more", "leave it out to make a new one")
             return found
-        made = Kept(uuid.uuid4().hex[:12], session.name, query, self.within(make))
+        made = StoredRecording(uuid.uuid4().hex[:12], session.name, query, self.within(make))
         with self._lock:
             self._kept[made.id] = made
             while len(self._kept) > _KEPT:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 
 from anabranch.insight.recording import Recording
 from anabranch.insight.shapes import to_json
-from anabranch.server.models import Row, Values
+from anabranch.server.models import RowModel, ValuesModel
 from anabranch.server.problems import BAD_REQUEST, NOT_FOUND, ServerError
 from anabranch.server.recordings import Recordings
 from anabranch.server.routing import PROBLEMS, V1, Some, TheSession, instant
@@ -18,7 +18,7 @@ from anabranch.server.slices import SCENES, STEPS, reaching, with_instants
 
 if TYPE_CHECKING:
     from anabranch.insight.scenes import Scenes
-    from anabranch.insight.steps import Steps
+    from anabranch.insight.steps import RecordedSteps
 
 router = APIRouter(prefix=f"{V1}/sessions/{{session}}/queries/{{query:path}}", responses=PROBLEMS, tags=["insight"])
 
@@ -61,7 +61,7 @@ def steps(
     recordings = _recordings(request)
     kept = recordings.find(found, query, recording, lambda: _some(found, query, events, STEPS))
 
-    def look(made: Steps) -> dict[str, Any]:
+    def look(made: RecordedSteps) -> dict[str, Any]:
         return {
             "recording": kept.id,
             "graph": to_json(made.graph),
@@ -78,7 +78,7 @@ def step(request: Request, found: TheSession, query: str, number: int, recording
     recordings = _recordings(request)
     kept = recordings.find(found, query, recording, lambda: with_instants(found, query, STEPS))
 
-    def look(made: Steps) -> dict[str, Any]:
+    def look(made: RecordedSteps) -> dict[str, Any]:
         if not 0 <= number < len(made.messages):
             raise ServerError(NOT_FOUND, f"the recording has {len(made.messages)} messages", "they count from 0")
         return {"recording": kept.id, "state": to_json(made.state(number))}
@@ -109,7 +109,7 @@ def scene(
 
 
 @router.post("/why", summary="Why a row is there")
-def why(request: Request, found: TheSession, query: str, asked: Row, recording: _Wanted = None) -> dict[str, Any]:
+def why(request: Request, found: TheSession, query: str, asked: RowModel, recording: _Wanted = None) -> dict[str, Any]:
     """The elements that it is made of, what completed it, and when it will leave."""
     from anabranch.insight.why import why as find_why
 
@@ -117,7 +117,9 @@ def why(request: Request, found: TheSession, query: str, asked: Row, recording: 
 
 
 @router.post("/why-left", summary="Why a row is no longer there")
-def why_left(request: Request, found: TheSession, query: str, asked: Row, recording: _Wanted = None) -> dict[str, Any]:
+def why_left(
+    request: Request, found: TheSession, query: str, asked: RowModel, recording: _Wanted = None
+) -> dict[str, Any]:
     """Of a row that was there at `at`: which of its elements left the windows or changed, or what came that keeps it
     out, and at which instant."""
     from anabranch.insight.why import why_left as find_why_left
@@ -129,7 +131,7 @@ def _of_row(
     request: Request,
     found: LiveSession,
     query: str,
-    asked: Row,
+    asked: RowModel,
     recording: str | None,
     name: str,
     find: Callable[[Recording, Mapping[str, Any], int | None], object],
@@ -146,7 +148,7 @@ def _of_row(
 
 @router.post("/why-not", summary="Why no row has these values")
 def why_not(
-    request: Request, found: TheSession, query: str, asked: Values, recording: _Wanted = None
+    request: Request, found: TheSession, query: str, asked: ValuesModel, recording: _Wanted = None
 ) -> dict[str, Any]:
     """The nearest match, which parts of the pattern it lacks, and which conditions refuse it."""
     from anabranch.insight.why_not import why_not as find_why_not

@@ -10,12 +10,12 @@ from starlette.concurrency import run_in_threadpool
 
 from anabranch.server.live import EventStream
 from anabranch.server.models import (
-    Checked,
+    CheckReport,
     DiagnosticModel,
-    Explained,
+    ExplainReport,
     NewQuery,
     QueryModel,
-    QueryText,
+    QueryTextModel,
     Results,
     query_model,
 )
@@ -50,14 +50,14 @@ def register(found: TheSession, new: NewQuery) -> list[QueryModel]:
 
 
 @router.post("/queries/check", summary="What is wrong with a text")
-def check(found: TheSession, asked: QueryText) -> Checked:
+def check(found: TheSession, asked: QueryTextModel) -> CheckReport:
     """200 whatever is wrong: an editor asks this with every pause of the writer."""
     diagnostics = found.check(asked.text, asked.language)
-    return Checked(ok=not diagnostics, diagnostics=[DiagnosticModel(**one) for one in diagnostics])
+    return CheckReport(ok=not diagnostics, diagnostics=[DiagnosticModel(**one) for one in diagnostics])
 
 
-@router.post("/queries/explain", summary="What a text will do", response_model=Explained)
-def explain(found: TheSession, asked: QueryText) -> JSONResponse:
+@router.post("/queries/explain", summary="What a text will do", response_model=ExplainReport)
+def explain(found: TheSession, asked: QueryTextModel) -> JSONResponse:
     return JSONResponse(found.explain(asked.text, asked.language))
 
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from anabranch.algebra.walk import static_graphs
 from anabranch.algebra.walk import windows as windows_of
-from anabranch.engine.running import OnError, Running
+from anabranch.engine.running import EvaluationOptions, OnError
 from anabranch.engine.session import as_lateness
 from anabranch.engine.timing import AheadBound, StreamTiming
 from anabranch.errors import AnabranchError, QueryError, StreamError
@@ -43,8 +43,8 @@ from anabranch.server import checking, uploads
 from anabranch.server.carrying import Carrier, Load, SharedSpark
 from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, StoredTiming, Wish
 from anabranch.server.figures import Figures
-from anabranch.server.gate import Pushed, read_events
-from anabranch.server.graphs import Graphs
+from anabranch.server.gate import PushReceipt, read_events
+from anabranch.server.graphs import SessionGraphs
 from anabranch.server.limits import Limits
 from anabranch.server.problems import (
     EXISTS,
@@ -57,7 +57,7 @@ from anabranch.server.problems import (
     error_dict,
     unknown,
 )
-from anabranch.server.queries import LiveQuery, QueryState
+from anabranch.server.queries import QueryState, QueryStatus
 from anabranch.server.recording import Marks, recorded
 from anabranch.server.results import ResultLog
 from anabranch.server.streams import (
@@ -122,7 +122,7 @@ class LiveSession:
         self._changes = 0
         self._is_over = False
         self._figures = Figures(folder / "letters", self._feeds, timing)
-        self._graphs = Graphs(name, folder / "given", catalogue, self._feeds)
+        self._graphs = SessionGraphs(name, folder / "given", catalogue, self._feeds)
         self._holds = Workspace(name, catalogue, self._graphs, self._feeds, limits)
         self._marks = Marks()
         self._warnings: dict[str, deque[str]] = {}
@@ -332,7 +332,7 @@ class LiveSession:
 
     def push(
         self, name: str, records: bytes | Sequence[Any], content_type: str | None = None, at: int | None = None
-    ) -> Pushed:
+    ) -> PushReceipt:
         """Add events: JSON objects, or a body in a format that its content type names. On disk when it returns."""
         stored = self._holds.stream(name)
         if stored.address is not None:
@@ -451,7 +451,7 @@ class LiveSession:
         windows: WindowPolicy = "trailing",
         conflicts: ConflictPolicy = "latest",
         on_error: OnError = "skip",
-    ) -> list[LiveQuery]:
+    ) -> list[QueryStatus]:
         """Add the queries of a text; with `replace` one that has the name of another takes its place. `on_error`: a row
         on which an expression fails is skipped, or ends its query."""
         changes = self._changes
@@ -484,10 +484,10 @@ class LiveSession:
         tries = time.time_ns() // 1_000 if old is None else old.tries + (old.error is not None)
         return replace(new, tries=tries)
 
-    def query(self, name: str) -> LiveQuery:
+    def query(self, name: str) -> QueryStatus:
         return self._live(self._holds.query(name))
 
-    def _live(self, stored: StoredQuery) -> LiveQuery:
+    def _live(self, stored: StoredQuery) -> QueryStatus:
         found = self._holds.registration(stored)
         # In this order: the results are never behind how it stands, and a query that has just answered is not waiting.
         standing = self._figures.standing(stored.name)
@@ -500,7 +500,7 @@ class LiveSession:
             state = "failed"
         elif self.state == "running" and (self._carrier.is_carrying or self._carrier.ended):
             state = "running"
-        return LiveQuery(
+        return QueryStatus(
             stored.name,
             stored.text,
             stored.language,
@@ -524,7 +524,7 @@ class LiveSession:
             None if skip is None else error_dict(skip),
         )
 
-    def queries(self) -> list[LiveQuery]:
+    def queries(self) -> list[QueryStatus]:
         return [self._live(one) for one in self._catalogue.queries(self.name)]
 
     def query_names(self) -> list[str]:
@@ -535,14 +535,14 @@ class LiveSession:
         for one in queries:
             self._holds.query(one)
 
-    def pause_query(self, name: str) -> LiveQuery:
+    def pause_query(self, name: str) -> QueryStatus:
         return self._set_paused(name, True)
 
-    def resume_query(self, name: str) -> LiveQuery:
+    def resume_query(self, name: str) -> QueryStatus:
         """Let a query go on, one that failed too: it begins with what the windows hold."""
         return self._set_paused(name, False)
 
-    def _set_paused(self, name: str, paused: bool) -> LiveQuery:
+    def _set_paused(self, name: str, paused: bool) -> QueryStatus:
         with self._changing():
             stored = self._holds.query(name)
             if stored.paused != paused or stored.error is not None:
@@ -684,7 +684,7 @@ class LiveSession:
             opened,
             tuple(map(self._holds.compiled, active)),
             RunOptions(
-                running=Running(max_steps=self._limits.steps),
+                running=EvaluationOptions(max_steps=self._limits.steps),
                 timing=self._timing,
                 batch_events=self._limits.batch_events,
             ),

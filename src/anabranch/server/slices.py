@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.replay import Replay, ReplayInstant
 
 if TYPE_CHECKING:
     from anabranch.server.session import LiveSession
@@ -25,7 +25,7 @@ def with_instants(session: LiveSession, query: str, instants: int) -> Recording:
     """The shortest recording that has so many instants, else the longest that has more than a shorter one. Of what is
     longer than need be the last instants are shown, twice as many: the events before them fill the windows."""
     found: Recording | None = None
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[ReplayInstant, ...] = ()
     for size in _SIZES:
         longer = session.recording(query, size)
         if found is not None and longer.events == found.events:

@@ -30,7 +30,7 @@ from anabranch.runner.folder import RunFolder
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.rows import CellRow
 from anabranch.server.catalogue import StoredStream, StoredTiming
-from anabranch.server.gate import Gate, Pushed
+from anabranch.server.gate import Gate, PushReceipt
 from anabranch.server.problems import NOT_FOUND, REFUSED, ServerError
 from anabranch.sinks.base import Ledger
 from anabranch.sinks.files import LinesFile
@@ -190,12 +190,12 @@ class Feeds:
             for spool in (*self._pushed.values(), *(fed.spool for fed in self._fed.values())):
                 spool.accept_shortage()
 
-    def push(self, stored: StoredStream, ahead: AheadBound | None, read: ReadRecords, run: RunMarks) -> Pushed:
+    def push(self, stored: StoredStream, ahead: AheadBound | None, read: ReadRecords, run: RunMarks) -> PushReceipt:
         """Add records to a pushed stream, and say what becomes of them. On disk when it returns."""
         with self._pushing[stored.name]:
             spool = self.spool(stored.name)
             if read.events is None:
-                return Pushed(0, received=spool.append(read.records))
+                return PushReceipt(0, received=spool.append(read.records))
             gate = Gate(as_lateness(stored.lateness), ahead, spool.cursor)
             gate.follow(run.newest, run.watermark)
             said = gate.passing(read.events, int(time.time() * 1_000_000))

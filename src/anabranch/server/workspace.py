@@ -24,7 +24,7 @@ from anabranch.model.windows import WindowPolicy
 from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.server import checking
 from anabranch.server.catalogue import Catalogue, StoredQuery, StoredStream
-from anabranch.server.graphs import Graphs
+from anabranch.server.graphs import SessionGraphs
 from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, TOO_MANY, ServerError, unknown
 from anabranch.server.streams import PUSH, Feeds
@@ -36,7 +36,7 @@ _LONGEST_NAME = 200
 
 
 class Workspace:
-    def __init__(self, session: str, catalogue: Catalogue, graphs: Graphs, feeds: Feeds, limits: Limits) -> None:
+    def __init__(self, session: str, catalogue: Catalogue, graphs: SessionGraphs, feeds: Feeds, limits: Limits) -> None:
         self._session = session
         self._catalogue = catalogue
         self._graphs = graphs

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Form = Literal["json", "csv", "typed"]
+AnswerForm = Literal["json", "csv", "typed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Ledger(Protocol):
 
 
 class Sink(ABC):
-    forms: tuple[Form, ...] = ("json",)
+    forms: tuple[AnswerForm, ...] = ("json",)
 
     def open(self, ledger: Ledger) -> None:  # noqa: B027  a sink need not remember anything
         """Called once before the first write of a run."""

@@ -22,7 +22,7 @@ from anabranch.errors import EngineError, InternalError
 from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.durable import refusing, sync_folder, write_all
 from anabranch.sinks.forms import LineForm, lines_of, needed, suffix_of
-from anabranch.sinks.parts import Parts
+from anabranch.sinks.parts import PartFiles
 
 _OPENING = -1
 _AGAIN = "begin with a new checkpoint to compute the whole output again"
@@ -213,7 +213,7 @@ class LinesFolder(Sink):
         self._header = header
         self._zipped = zipped
         suffix = suffix_of(form) + (".gz" if zipped else "")
-        self._parts = Parts(path, suffix, append=append, overwrite=overwrite)
+        self._parts = PartFiles(path, suffix, append=append, overwrite=overwrite)
 
     @property
     def path(self) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from anabranch.formats.answers import from_typed
-from anabranch.sinks.base import Form, RenderedAnswer
+from anabranch.sinks.base import AnswerForm, RenderedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ SUFFIXES: Mapping[str, str] = {
 _SUFFIX_OF = {form: suffix for suffix, form in SUFFIXES.items()} | {"sparql-csv": ".csv"}
 
 
-def needed(form: LineForm) -> Form:
+def needed(form: LineForm) -> AnswerForm:
     """The rendering of an answer that the form is made from."""
     return "typed" if isinstance(form, RdfForm) else form
 

@@ -25,7 +25,7 @@ _TOLD = ("at", "op", "correction", "win_start", "win_end")
 _CURRENT = ("at", "op", "win_start", "win_end")
 
 
-class Kept(NamedTuple):
+class NumberedAnswer(NamedTuple):
     """One answer: its number within the query, and its parts."""
 
     number: int
@@ -43,11 +43,11 @@ class MemoryTable(Sink):
         self._limit = limit
         self._lock = Lock()
         self._columns = {name: tuple(columns) for name, columns in (queries or {}).items()}
-        self._kept: dict[str, list[tuple[int, Kept]]] = {name: [] for name in self._columns}
+        self._kept: dict[str, list[tuple[int, NumberedAnswer]]] = {name: [] for name in self._columns}
 
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         # Read before anything is touched: readers never wait for it.
-        came = [(told.query, Kept(told.number, from_typed(told.typed))) for told in answers]
+        came = [(told.query, NumberedAnswer(told.number, from_typed(told.typed))) for told in answers]
         with self._lock:
             for kept in self._kept.values():
                 while kept and kept[-1][0] == batch:
@@ -65,7 +65,7 @@ class MemoryTable(Sink):
         with self._lock:
             return list(self._kept)
 
-    def answers(self, query: str) -> list[Kept]:
+    def answers(self, query: str) -> list[NumberedAnswer]:
         """The answers as they were told, in order, corrections included."""
         return self._read(query)[1]
 
@@ -108,7 +108,7 @@ class MemoryTable(Sink):
                 frame[name] = micros.astype("datetime64[us]").dt.tz_localize("UTC")
         return frame
 
-    def _read(self, query: str) -> tuple[tuple[str, ...], list[Kept]]:
+    def _read(self, query: str) -> tuple[tuple[str, ...], list[NumberedAnswer]]:
         with self._lock:
             if query in self._kept:
                 return self._columns[query], [one for _, one in self._kept[query]]

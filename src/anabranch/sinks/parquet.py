@@ -26,7 +26,7 @@ from anabranch.model.temporal import Date, DateTime, LocalDateTime
 from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value
 from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
-from anabranch.sinks.parts import Parts
+from anabranch.sinks.parts import PartFiles
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 _HEAD = (
@@ -126,7 +126,7 @@ class ParquetFolder(Sink):
         overwrite: bool = False,
     ) -> None:
         self._types = dict(types or {})
-        self._parts = Parts(path, ".parquet", append=append, overwrite=overwrite)
+        self._parts = PartFiles(path, ".parquet", append=append, overwrite=overwrite)
         _check_types(self._types, queries)
 
     @property

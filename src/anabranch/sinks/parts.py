@@ -20,7 +20,7 @@ from anabranch.sinks.durable import refusing, replacing, sweep, sync_folder
 _NUMBER = re.compile(r"part-(\d{8,})\.")
 
 
-class Parts:
+class PartFiles:
     """The files of one run in a folder; `suffix` is how their names end, such as `.csv.gz`."""
 
     def __init__(self, path: str | Path, suffix: str, *, append: bool = False, overwrite: bool = False) -> None:

@@ -344,7 +344,7 @@ class _Member:
         return row_order_key((self.value, *self.extra))
 
 
-class Distinct(Accumulator):
+class DistinctValues(Accumulator):
     """An aggregate that takes in each value once. Of equivalent values it takes the first in the canonical order; an
     ordered aggregate takes the one that came first."""
 

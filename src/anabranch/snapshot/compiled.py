@@ -15,11 +15,20 @@ from anabranch.model.values import Value
 from anabranch.snapshot.context import Context
 
 Row: TypeAlias = Sequence[Value]  # a tuple; during matching, the matcher's list of slots
-Evaluator: TypeAlias = Callable[[Row, Context], Value]
+ExpressionEvaluator: TypeAlias = Callable[[Row, Context], Value]
 RowSource: TypeAlias = Callable[[Context, tuple[Value, ...]], Iterator[tuple[Value, ...]]]
 """A compiled operator: given the context and the row of its `Argument` leaf, its rows."""
 
-__all__ = ["EvaluationError", "Evaluator", "Row", "RowSource", "kind_of", "truth", "wrong_kind", "wrong_value"]
+__all__ = [
+    "EvaluationError",
+    "ExpressionEvaluator",
+    "Row",
+    "RowSource",
+    "kind_of",
+    "truth",
+    "wrong_kind",
+    "wrong_value",
+]
 
 
 def truth(value: Value) -> bool | None:

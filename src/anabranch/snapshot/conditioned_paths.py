@@ -20,12 +20,12 @@ from anabranch.algebra.walk import conjuncts
 from anabranch.errors import EvaluationError, LimitExceeded
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.compiled import ExpressionEvaluator, truth
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
-from anabranch.snapshot.index import Adjacency, Step, has_labels
-from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids
-from anabranch.snapshot.steps import End, MatchStep, Slots, Then, Used, Where, path_of
+from anabranch.snapshot.index import Adjacency, NeighbourStep, has_labels
+from anabranch.snapshot.paths import RelationshipTest, ShortestPathSearch, Trail, by_ids
+from anabranch.snapshot.steps import End, MatchSlots, MatchStep, Then, UsedRelationships, Where, path_of
 from anabranch.snapshot.variables import free_variables
 
 _PRICE = 10  # of a step of a search that may have to try all trails
@@ -38,8 +38,8 @@ class PathCondition:
     """What a path as a whole must fulfil, compiled for the slots of a match: `whole` is true of it, `nodes` are the
     conditions on each node, with the place of the node after the slots."""
 
-    whole: tuple[Evaluator, ...]
-    nodes: tuple[tuple[Evaluator, bool], ...]
+    whole: tuple[ExpressionEvaluator, ...]
+    nodes: tuple[tuple[ExpressionEvaluator, bool], ...]
     expression: ex.Expression
 
     @classmethod
@@ -53,14 +53,14 @@ class PathCondition:
                         nodes.append((compile_expression(where, (*names, one)), kind == "all"))
         return cls(tuple(compile_expression(part, names) for part in parts), tuple(nodes), expression)
 
-    def holds(self, slots: Slots, context: Context) -> bool:
+    def holds(self, slots: MatchSlots, context: Context) -> bool:
         try:
             return all(truth(part(slots, context)) is True for part in self.whole)
         except EvaluationError as error:
             context.skip(error)
             return False
 
-    def passes(self, slots: Slots, context: Context) -> NodeTest | None:
+    def passes(self, slots: MatchSlots, context: Context) -> NodeTest | None:
         """Whether a path through a node may fulfil the condition. What fails is left to the whole path."""
         if not self.nodes:
             return None
@@ -102,7 +102,7 @@ class ConditionedSearch:
     def step(self, then: Then) -> MatchStep:
         minimum, maximum = (1, 1) if self.length is None else self.length
 
-        def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+        def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
             start = self.graph.nodes[slots[self.origin].id]  # type: ignore[attr-defined]
             if minimum == 0 and self.target.bind(slots, start) and self._fulfils([], slots, context):
                 yield from then(slots, used, context)
@@ -113,7 +113,7 @@ class ConditionedSearch:
                 end = self.graph.nodes[slots[self.target.slot].id]  # type: ignore[attr-defined]
                 ends: Iterator[Node] = iter([end] if end.id != start.id else [])
             else:
-                ends = ShortestPaths(self.adjacency, start, maximum, allowed, context).reachable()
+                ends = ShortestPathSearch(self.adjacency, start, maximum, allowed, context).reachable()
             for end in ends:
                 if not self.target.bound and not has_labels(end, self.target.labels):
                     continue
@@ -123,14 +123,14 @@ class ConditionedSearch:
 
         return step
 
-    def _lay(self, trail: Trail, end: Node, slots: Slots) -> None:
+    def _lay(self, trail: Trail, end: Node, slots: MatchSlots) -> None:
         self.target.bind(slots, end)
         slots[self.slot] = trail[0] if self.length is None else trail
         if self.path_slot is not None:
             start: Node = slots[self.left]  # type: ignore[assignment]
             slots[self.path_slot] = path_of(start, trail, self.graph)
 
-    def _fulfils(self, trail: Trail, slots: Slots, context: Context) -> bool:
+    def _fulfils(self, trail: Trail, slots: MatchSlots, context: Context) -> bool:
         self._lay(trail, slots[self.target.slot], slots)  # type: ignore[arg-type]
         return self.condition.holds(slots, context)
 
@@ -140,8 +140,8 @@ class ConditionedSearch:
         end: Node,
         minimum: int,
         maximum: int | None,
-        allowed: Allowed | None,
-        slots: Slots,
+        allowed: RelationshipTest | None,
+        slots: MatchSlots,
         context: Context,
     ) -> Iterator[Trail]:
         """The shortest trails from left to right that fulfil the condition."""
@@ -184,7 +184,12 @@ class ConditionedSearch:
 
 
 def _distances(
-    back: Adjacency, end: Node, maximum: int | None, allowed: Allowed | None, passes: NodeTest | None, context: Context
+    back: Adjacency,
+    end: Node,
+    maximum: int | None,
+    allowed: RelationshipTest | None,
+    passes: NodeTest | None,
+    context: Context,
 ) -> dict[ElementId, int]:
     """How many relationships lead from each node to the end, through nodes that pass; others lead nowhere."""
     found = {end.id: 0}
@@ -215,7 +220,7 @@ class _TrailsTo:
         end: ElementId,
         length: int,
         distances: dict[ElementId, int],
-        allowed: Allowed | None,
+        allowed: RelationshipTest | None,
         context: Context,
     ) -> None:
         self.longer = False
@@ -230,7 +235,7 @@ class _TrailsTo:
         """Each trail; the list is reused."""
         used: set[ElementId | None] = set()
         trail: list[Relationship] = []
-        pending: list[Iterator[Step]] = [iter(self._steps(start))]
+        pending: list[Iterator[NeighbourStep]] = [iter(self._steps(start))]
         while pending:
             for relationship, node in pending[-1]:
                 distance = self._distances.get(node.id)
@@ -255,7 +260,7 @@ class _TrailsTo:
                 if trail:
                     used.discard(trail.pop().id)
 
-    def _steps(self, node: Node) -> list[Step]:
+    def _steps(self, node: Node) -> list[NeighbourStep]:
         steps = self._adjacency[node.id]
         self._context.spend(_PRICE * len(steps))
         return steps  # type: ignore[return-value]

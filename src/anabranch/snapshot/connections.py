@@ -17,13 +17,13 @@ from anabranch.model.mapping import STATEMENT_ROLES
 from anabranch.model.scrambled import scrambled
 from anabranch.model.terms import Blank, Iri
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, Row
+from anabranch.snapshot.compiled import ExpressionEvaluator, Row
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.functions.graph import node_id
 from anabranch.snapshot.rdf.values import integer
 
 
-class Components:
+class ConnectedNodes:
     """The nodes of some links, by what they hang together with."""
 
     def __init__(self, links: Iterable[tuple[Hashable, Hashable]]) -> None:
@@ -69,7 +69,9 @@ class Components:
         return self._names.get(self.root(node), node)
 
 
-def compile_connected(links: ex.Links, left: Evaluator, right: Evaluator, span: Span | None) -> Evaluator:
+def compile_connected(
+    links: ex.Links, left: ExpressionEvaluator, right: ExpressionEvaluator, span: Span | None
+) -> ExpressionEvaluator:
     node_of = _node_of(links, span)
 
     def evaluate(row: Row, context: Context) -> Value:
@@ -82,7 +84,9 @@ def compile_connected(links: ex.Links, left: Evaluator, right: Evaluator, span: 
     return evaluate
 
 
-def compile_component(links: ex.Links, subject: Evaluator, asked: str, span: Span | None) -> Evaluator:
+def compile_component(
+    links: ex.Links, subject: ExpressionEvaluator, asked: str, span: Span | None
+) -> ExpressionEvaluator:
     node_of = _node_of(links, span)
 
     def evaluate(row: Row, context: Context) -> Value:
@@ -98,12 +102,12 @@ def compile_component(links: ex.Links, subject: Evaluator, asked: str, span: Spa
     return evaluate
 
 
-def _components(links: ex.Links, context: Context) -> Components:
+def _components(links: ex.Links, context: Context) -> ConnectedNodes:
     key = ("components", links)
     found = context.memory.get(key)
     if found is None:
-        found = context.memory[key] = Components(_linked(links, context))
-    assert isinstance(found, Components)
+        found = context.memory[key] = ConnectedNodes(_linked(links, context))
+    assert isinstance(found, ConnectedNodes)
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from anabranch.algebra.operators import Merged, Source, TripleSource, Window
+from anabranch.algebra.operators import MergedSource, Source, TripleSource, Window
 from anabranch.errors import EvaluationError, InternalError, LimitExceeded, QueryError, Span
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.triples import MergedGraph, Triples
@@ -94,7 +94,7 @@ class Context:
             return known[1]
         found = self._triples.get(source)
         if found is None:
-            if isinstance(source, Merged):
+            if isinstance(source, MergedSource):
                 found = MergedGraph([self.triples(part) for part in dict.fromkeys(source.parts)])
             else:
                 found = self.triple_graph(source)

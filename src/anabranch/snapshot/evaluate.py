@@ -12,7 +12,7 @@ from anabranch.model.values import Value
 from anabranch.snapshot.context import Context, out_of_memory
 from anabranch.snapshot.operators import compile_operator
 
-Table = list[tuple[Value, ...]]
+PlainRows = list[tuple[Value, ...]]
 
 _STRETCH = 1 << 16  # rows between two looks at how many there are
 
@@ -25,7 +25,7 @@ class CompiledPlan:
         self.columns = plan.columns
         self._rows = compile_operator(plan, argument)
 
-    def run(self, context: Context, argument: tuple[Value, ...] = ()) -> Table:
+    def run(self, context: Context, argument: tuple[Value, ...] = ()) -> PlainRows:
         """All rows, over the graphs of the context. The budget begins anew."""
         context.begin()
         source, found, width = self._rows(context, argument), [], len(self.columns)
@@ -43,7 +43,7 @@ def compile_plan(plan: Operator, argument: tuple[str, ...] = ()) -> CompiledPlan
     return CompiledPlan(plan, argument)
 
 
-def evaluate_plan(plan: Operator, context: Context) -> tuple[tuple[str, ...], Table]:
+def evaluate_plan(plan: Operator, context: Context) -> tuple[tuple[str, ...], PlainRows]:
     """Compile and run at once: the columns and the rows."""
     compiled = compile_plan(plan)
     return compiled.columns, compiled.run(context)

@@ -19,7 +19,7 @@ from anabranch.model.temporal.functions import now
 from anabranch.model.terms import Triple
 from anabranch.model.values import Node, Relationship, Value
 from anabranch.snapshot.access import carries_labels, item_of, property_of, slice_of
-from anabranch.snapshot.compiled import Evaluator, Row, RowSource, kind_of, truth, wrong_kind
+from anabranch.snapshot.compiled import ExpressionEvaluator, Row, RowSource, kind_of, truth, wrong_kind
 from anabranch.snapshot.connections import compile_component, compile_connected
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.functions import CONTEXT_FUNCTIONS, FUNCTIONS
@@ -28,7 +28,7 @@ from anabranch.snapshot.logic import COMPARISONS, QUANTIFIERS, conjunction, disj
 from anabranch.snapshot.rdf.functions import compile_call
 from anabranch.snapshot.variables import argument_names
 
-Columns = tuple[str, ...]
+ColumnNames = tuple[str, ...]
 
 _HASHED = frozenset((str, int))  # kinds whose equality in Python is their equality in a query
 _HASHED_FROM = 8
@@ -39,13 +39,13 @@ _STRETCH = 4096  # items
 _PRICE = 2  # of an item that a comprehension makes
 
 
-def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator:
+def compile_expression(expression: ex.Expression, columns: ColumnNames) -> ExpressionEvaluator:
     """A function from a row with these columns to the expression's value."""
 
-    def compiled(part: ex.Expression) -> Evaluator:
+    def compiled(part: ex.Expression) -> ExpressionEvaluator:
         return compile_expression(part, columns)
 
-    def optional(part: ex.Expression | None) -> Evaluator | None:
+    def optional(part: ex.Expression | None) -> ExpressionEvaluator | None:
         return None if part is None else compile_expression(part, columns)
 
     match expression:
@@ -123,7 +123,7 @@ def compile_expression(expression: ex.Expression, columns: Columns) -> Evaluator
     raise InternalError(f"{type(expression).__name__} cannot stand here")
 
 
-def position(name: str, columns: Columns) -> int:
+def position(name: str, columns: ColumnNames) -> int:
     """Where a name stands in the row; the innermost of two bindings wins."""
     for index in range(len(columns) - 1, -1, -1):
         if columns[index] == name:
@@ -134,7 +134,7 @@ def position(name: str, columns: Columns) -> int:
 # --- leaves and access ----------------------------------------------------------------------------------------------
 
 
-def _parameter(name: str, span: Span | None) -> Evaluator:
+def _parameter(name: str, span: Span | None) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         try:
             return context.parameters[name]
@@ -145,7 +145,7 @@ def _parameter(name: str, span: Span | None) -> Evaluator:
     return evaluate
 
 
-def _property(subject: Evaluator, key: str, span: Span | None) -> Evaluator:
+def _property(subject: ExpressionEvaluator, key: str, span: Span | None) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         value = subject(row, context)
         kind = value.__class__
@@ -159,7 +159,9 @@ def _property(subject: Evaluator, key: str, span: Span | None) -> Evaluator:
     return evaluate
 
 
-def _sublist(subject: Evaluator, start: Evaluator | None, stop: Evaluator | None, span: Span | None) -> Evaluator:
+def _sublist(
+    subject: ExpressionEvaluator, start: ExpressionEvaluator | None, stop: ExpressionEvaluator | None, span: Span | None
+) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         value = subject(row, context)
         first = start(row, context) if start else None
@@ -172,7 +174,7 @@ def _sublist(subject: Evaluator, start: Evaluator | None, stop: Evaluator | None
     return evaluate
 
 
-def _map(named: tuple[tuple[str, Evaluator], ...], span: Span | None) -> Evaluator:
+def _map(named: tuple[tuple[str, ExpressionEvaluator], ...], span: Span | None) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         value = {name: part(row, context) for name, part in named}
         return _flat_enough(value, value.values(), span)
@@ -180,7 +182,9 @@ def _map(named: tuple[tuple[str, Evaluator], ...], span: Span | None) -> Evaluat
     return evaluate
 
 
-def _list(items: tuple[ex.Expression, ...], evaluators: tuple[Evaluator, ...], span: Span | None) -> Evaluator:
+def _list(
+    items: tuple[ex.Expression, ...], evaluators: tuple[ExpressionEvaluator, ...], span: Span | None
+) -> ExpressionEvaluator:
     if all(isinstance(item, ex.Constant) for item in items):
         constant: Value = [item.value for item in items if isinstance(item, ex.Constant)]
         return lambda row, context: constant
@@ -207,7 +211,7 @@ def _flat_enough(value: Value, parts: Iterable[Value], span: Span | None) -> Val
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-def _located(evaluator: Evaluator, span: Span | None) -> Evaluator:
+def _located(evaluator: ExpressionEvaluator, span: Span | None) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         try:
             return evaluator(row, context)
@@ -217,7 +221,7 @@ def _located(evaluator: Evaluator, span: Span | None) -> Evaluator:
     return evaluate
 
 
-def _paid(evaluator: Evaluator, span: Span | None, makes_items: bool) -> Evaluator:
+def _paid(evaluator: ExpressionEvaluator, span: Span | None, makes_items: bool) -> ExpressionEvaluator:
     """An expression whose texts and lists are paid for from the budget; where it makes the items too, these cost more
     than their places in a list."""
 
@@ -234,7 +238,7 @@ def _paid(evaluator: Evaluator, span: Span | None, makes_items: bool) -> Evaluat
     return evaluate
 
 
-def _added(left: Evaluator, right: Evaluator, span: Span | None) -> Evaluator:
+def _added(left: ExpressionEvaluator, right: ExpressionEvaluator, span: Span | None) -> ExpressionEvaluator:
     """A sum; a text or list that is long is paid for."""
     add = FUNCTIONS["add"]
 
@@ -252,7 +256,9 @@ def _added(left: Evaluator, right: Evaluator, span: Span | None) -> Evaluator:
     return evaluate
 
 
-def _applied(function: Callable[..., Value], arguments: tuple[Evaluator, ...], span: Span | None) -> Evaluator:
+def _applied(
+    function: Callable[..., Value], arguments: tuple[ExpressionEvaluator, ...], span: Span | None
+) -> ExpressionEvaluator:
     """The function of the arguments' values, with the common arities spelled out for speed."""
     match arguments:
         case (only,):
@@ -285,7 +291,7 @@ def _applied(function: Callable[..., Value], arguments: tuple[Evaluator, ...], s
     return evaluate
 
 
-def _call(name: str, arguments: tuple[Evaluator, ...], span: Span | None) -> Evaluator:
+def _call(name: str, arguments: tuple[ExpressionEvaluator, ...], span: Span | None) -> ExpressionEvaluator:
     folded = name.lower()
     function = FUNCTIONS.get(folded)
     if function is not None:
@@ -307,7 +313,9 @@ def _call(name: str, arguments: tuple[Evaluator, ...], span: Span | None) -> Eva
     return evaluate
 
 
-def _triple_time(source: TripleSource, subject: Evaluator, predicate: Evaluator, object_: Evaluator) -> Evaluator:
+def _triple_time(
+    source: TripleSource, subject: ExpressionEvaluator, predicate: ExpressionEvaluator, object_: ExpressionEvaluator
+) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         terms: tuple[Any, ...] = (subject(row, context), predicate(row, context), object_(row, context))
         return None if None in terms else context.triples(source).time_of(Triple(*terms))
@@ -315,11 +323,13 @@ def _triple_time(source: TripleSource, subject: Evaluator, predicate: Evaluator,
     return evaluate
 
 
-def _comparison(test: Callable[[Value, Value], bool | None], left: Evaluator, right: Evaluator) -> Evaluator:
+def _comparison(
+    test: Callable[[Value, Value], bool | None], left: ExpressionEvaluator, right: ExpressionEvaluator
+) -> ExpressionEvaluator:
     return lambda row, context: test(left(row, context), right(row, context))
 
 
-def _membership(item: Evaluator, container: Evaluator, span: Span | None) -> Evaluator:
+def _membership(item: ExpressionEvaluator, container: ExpressionEvaluator, span: Span | None) -> ExpressionEvaluator:
     """`item IN container`. A list that is asked again and again, row by row, is hashed the first time."""
     test = FUNCTIONS["in"]
     hashed: tuple[list[Value], frozenset[Value]] | None = None
@@ -341,7 +351,7 @@ def _membership(item: Evaluator, container: Evaluator, span: Span | None) -> Eva
     return evaluate
 
 
-def _coalesce(arguments: tuple[Evaluator, ...]) -> Evaluator:
+def _coalesce(arguments: tuple[ExpressionEvaluator, ...]) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         for argument in arguments:
             value = argument(row, context)
@@ -352,7 +362,9 @@ def _coalesce(arguments: tuple[Evaluator, ...]) -> Evaluator:
     return evaluate
 
 
-def _case(branches: tuple[tuple[Evaluator, Evaluator], ...], default: Evaluator) -> Evaluator:
+def _case(
+    branches: tuple[tuple[ExpressionEvaluator, ExpressionEvaluator], ...], default: ExpressionEvaluator
+) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         for condition, value in branches:
             if condition(row, context) is True:
@@ -372,8 +384,11 @@ def _items(value: Value, span: Span | None) -> list[Value] | None:
 
 
 def _comprehension(
-    source: Evaluator, where: Evaluator | None, result: Evaluator | None, span: Span | None
-) -> Evaluator:
+    source: ExpressionEvaluator,
+    where: ExpressionEvaluator | None,
+    result: ExpressionEvaluator | None,
+    span: Span | None,
+) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         items = _items(source(row, context), span)
         if items is None:
@@ -425,7 +440,9 @@ def _true(value: Value, span: Span | None) -> bool:
         raise error.located(span) from None
 
 
-def _quantifier(kind: str, source: Evaluator, test: Evaluator, span: Span | None) -> Evaluator:
+def _quantifier(
+    kind: str, source: ExpressionEvaluator, test: ExpressionEvaluator, span: Span | None
+) -> ExpressionEvaluator:
     quantify = QUANTIFIERS[kind]
 
     def evaluate(row: Row, context: Context) -> Value:
@@ -443,7 +460,9 @@ def _quantifier(kind: str, source: Evaluator, test: Evaluator, span: Span | None
     return evaluate
 
 
-def _reduction(initial: Evaluator, source: Evaluator, step: Evaluator, span: Span | None) -> Evaluator:
+def _reduction(
+    initial: ExpressionEvaluator, source: ExpressionEvaluator, step: ExpressionEvaluator, span: Span | None
+) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         accumulated = initial(row, context)
         items = _items(source(row, context), span)
@@ -460,7 +479,7 @@ def _reduction(initial: Evaluator, source: Evaluator, step: Evaluator, span: Spa
 # --- expressions that hold a plan -----------------------------------------------------------------------------------
 
 
-def _collection(plan: Operator, shown: Evaluator, columns: Columns) -> Evaluator:
+def _collection(plan: Operator, shown: ExpressionEvaluator, columns: ColumnNames) -> ExpressionEvaluator:
     """A list with what is shown of each row of a plan; rows on which that fails are skipped."""
     rows, argument = _nested(lists_in_order(plan), columns)
     in_order = keeps_lists(plan)
@@ -479,7 +498,7 @@ def _collection(plan: Operator, shown: Evaluator, columns: Columns) -> Evaluator
     return evaluate
 
 
-def _nested(plan: Operator, columns: Columns) -> tuple[RowSource, Callable[[Row], tuple[Value, ...]]]:
+def _nested(plan: Operator, columns: ColumnNames) -> tuple[RowSource, Callable[[Row], tuple[Value, ...]]]:
     """The plan's rows, and how to cut the row of its `Argument` leaf out of the enclosing row."""
     from anabranch.snapshot.operators import compile_operator  # operators hold expressions and these hold operators
 

@@ -21,14 +21,14 @@ from anabranch.algebra import expressions as ex
 from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, first_of, identity_key, row_order_key
 from anabranch.model.values import Value
-from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Distinct
-from anabranch.snapshot.compiled import Evaluator, RowSource
+from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, DistinctValues
+from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource
 from anabranch.snapshot.context import Context
-from anabranch.snapshot.expressions import Columns, compile_expression, position
+from anabranch.snapshot.expressions import ColumnNames, compile_expression, position
 from anabranch.snapshot.rdf.aggregates import AGGREGATES as TERM_AGGREGATES
 from anabranch.snapshot.rdf.values import integer
 
-Rows = Iterator[tuple[Value, ...]]
+GroupedRows = Iterator[tuple[Value, ...]]
 
 _TAKES_ALL = frozenset({"count", "collect", "min", "max", "sparql:count"})
 
@@ -75,7 +75,7 @@ class Aggregation:
         """Whether there are values that it does not take in."""
 
     def begin(self) -> Accumulator:
-        return Distinct(self._begin()) if self._distinct else self._begin()
+        return DistinctValues(self._begin()) if self._distinct else self._begin()
 
     def counted(self, count: int) -> Value:
         return integer(count) if self._of_terms else count
@@ -119,7 +119,7 @@ class Aggregation:
 
 def compile_aggregate(
     source: RowSource,
-    columns: Columns,
+    columns: ColumnNames,
     keys: tuple[tuple[str, ex.Expression], ...],
     aggregates: tuple[tuple[str, ex.AggregateCall], ...],
     in_order: bool,
@@ -128,7 +128,7 @@ def compile_aggregate(
     groupings = [compile_expression(expression, columns) for _, expression in keys]
     calls = _Calls([call for _, call in aggregates], columns, in_order)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> GroupedRows:
         groups: dict[Hashable, _Group] = {}
         if not groupings:
             groups[()] = _Group(calls, ())
@@ -155,7 +155,7 @@ def compile_aggregate(
 
 def compile_annotate(
     source: RowSource,
-    columns: Columns,
+    columns: ColumnNames,
     keys: tuple[str, ...],
     aggregates: tuple[tuple[str, ex.AggregateCall], ...],
     in_order: bool,
@@ -163,7 +163,7 @@ def compile_annotate(
     picks = [position(name, columns) for name in keys]
     calls = _Calls([call for _, call in aggregates], columns, in_order)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> GroupedRows:
         groups: dict[Hashable, _Group] = {}
         found: list[tuple[tuple[Value, ...], Hashable]] = []
         for one in source(context, row):
@@ -187,7 +187,7 @@ class _Call:
 
     __slots__ = ("aggregation", "arguments")
 
-    def __init__(self, call: ex.AggregateCall, columns: Columns) -> None:
+    def __init__(self, call: ex.AggregateCall, columns: ColumnNames) -> None:
         self.aggregation = Aggregation(call)
         arguments = () if self.aggregation.counts and self.aggregation.counts_rows else call.arguments
         self.arguments = [compile_expression(argument, columns) for argument in arguments]
@@ -207,7 +207,7 @@ class _Calls:
 
     __slots__ = ("all", "at_once", "late", "late_arguments")
 
-    def __init__(self, calls: Sequence[ex.AggregateCall], columns: Columns, in_order: bool) -> None:
+    def __init__(self, calls: Sequence[ex.AggregateCall], columns: ColumnNames, in_order: bool) -> None:
         self.all = [_Call(call, columns) for call in calls]
         waits = [not in_order and call.aggregation.ordered for call in self.all]
         self.at_once = [(at, call) for at, call in enumerate(self.all) if not waits[at]]
@@ -256,7 +256,7 @@ class _Group:
             return None
 
 
-def _or_failed(argument: Evaluator, row: tuple[Value, ...], context: Context) -> Value:
+def _or_failed(argument: ExpressionEvaluator, row: tuple[Value, ...], context: Context) -> Value:
     try:
         return argument(row, context)
     except EvaluationError as error:

@@ -14,7 +14,7 @@ from anabranch.model.compare import identity_key
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import ElementId, Node, Relationship
 
-Step = tuple[Relationship, Node]
+NeighbourStep = tuple[Relationship, Node]
 
 
 def has_labels(node: Node, labels: Sequence[str]) -> bool:
@@ -22,7 +22,7 @@ def has_labels(node: Node, labels: Sequence[str]) -> bool:
     return all(label in own for label in labels)
 
 
-class Adjacency(dict[ElementId, Sequence[Step]]):
+class Adjacency(dict[ElementId, Sequence[NeighbourStep]]):
     """Per node, the relationships of these types that leave (`out`), enter (`in`) or touch it (`both`), each with the
     node it leads to, which has the labels. A self-loop touches its node once. Filled for the nodes that are asked for.
     """
@@ -36,9 +36,9 @@ class Adjacency(dict[ElementId, Sequence[Step]]):
         self._direction = direction
         self._labels = labels
 
-    def __missing__(self, node_id: ElementId) -> Sequence[Step]:
+    def __missing__(self, node_id: ElementId) -> Sequence[NeighbourStep]:
         graph, types, labels, nodes = self._graph, self._types, self._labels, self._graph.nodes
-        steps: list[Step] = []
+        steps: list[NeighbourStep] = []
         if self._direction != "in":
             steps += [(one, nodes[one.target]) for one in graph.leaving(node_id) if not types or one.type in types]
         if self._direction != "out":

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from anabranch.model.compare import compare, equals
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, Row, truth
+from anabranch.snapshot.compiled import ExpressionEvaluator, Row, truth
 from anabranch.snapshot.context import Context
 
 _NUMBERS = frozenset((int, float))
 
 
-def conjunction(operands: tuple[Evaluator, ...]) -> Evaluator:
+def conjunction(operands: tuple[ExpressionEvaluator, ...]) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         answer: bool | None = True
         for operand in operands:
@@ -29,7 +29,7 @@ def conjunction(operands: tuple[Evaluator, ...]) -> Evaluator:
     return evaluate
 
 
-def disjunction(operands: tuple[Evaluator, ...]) -> Evaluator:
+def disjunction(operands: tuple[ExpressionEvaluator, ...]) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         answer: bool | None = False
         for operand in operands:

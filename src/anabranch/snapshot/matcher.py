@@ -18,19 +18,19 @@ from anabranch.algebra.walk import conjuncts
 from anabranch.errors import EvaluationError, LimitExceeded
 from anabranch.model.compare import identity_key
 from anabranch.model.values import Node, Relationship, Value
-from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.compiled import ExpressionEvaluator, truth
 from anabranch.snapshot.conditioned_paths import ConditionedSearch, PathCondition
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import NO_NODES, GraphIndex, has_labels
-from anabranch.snapshot.ordering import Follow, Hop, Lookup, Move, Ordering, Scan, hops_of, lookups_of
-from anabranch.snapshot.paths import Allowed
+from anabranch.snapshot.ordering import Follow, JoinHop, Lookup, Move, Ordering, Scan, hops_of, lookups_of
+from anabranch.snapshot.paths import RelationshipTest
 from anabranch.snapshot.steps import (
     Accept,
     Candidates,
     End,
+    MatchSlots,
     MatchStep,
-    Slots,
     Then,
     Where,
     assemble,
@@ -54,7 +54,7 @@ Make = Callable[[Then], MatchStep]
 _REVERSED: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
-class Matcher:
+class PatternMatcher:
     """A pattern compiled for rows of certain columns; the order of expansion is chosen per graph.
 
     `given` are the columns of the rows that are extended. The result's columns are these and then the pattern's own.
@@ -82,7 +82,7 @@ class Matcher:
 
     def matches(self, context: Context, row: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
         """All ways to complete the row."""
-        slots: Slots = [*row, *[None] * (len(self._names) - len(row))]
+        slots: MatchSlots = [*row, *[None] * (len(self._names) - len(row))]
         for slot, before in self._faces:
             if slots[slot] is None:
                 return
@@ -97,7 +97,7 @@ class Matcher:
                 continue
             yield tuple(slots[:width])
 
-    def _holds(self, slots: Slots, context: Context) -> bool:
+    def _holds(self, slots: MatchSlots, context: Context) -> bool:
         try:
             return all(truth(part(slots, context)) is True for part in self._compiled)
         except EvaluationError as error:
@@ -246,13 +246,13 @@ class Matcher:
         steps = index.adjacency(types, towards, target.labels)
         return lambda then: expand(origin.slot, slot, target.slot, steps, where, last, then)
 
-    def _where(self, hop: Hop) -> Where | None:
+    def _where(self, hop: JoinHop) -> Where | None:
         """The condition on each single relationship of a hop, as a test that already knows the rest of the row."""
         if hop.relationship.where is None:
             return None
         condition = compile_expression(hop.relationship.where, (*self._names, hop.relationship.variable))
 
-        def where(slots: Slots, context: Context) -> Allowed:
+        def where(slots: MatchSlots, context: Context) -> RelationshipTest:
             known = tuple(slots)
 
             def allowed(relationship: Relationship) -> bool:
@@ -277,10 +277,10 @@ def _bound_by(move: Move) -> set[str]:
     return {move.hop.left, move.hop.relationship.variable, move.hop.right}
 
 
-def _early_check(parts: Sequence[Evaluator], doubt: int) -> Accept:
+def _early_check(parts: Sequence[ExpressionEvaluator], doubt: int) -> Accept:
     """Whether parts of the condition are true; what cannot be evaluated is in doubt and decided when all is bound."""
 
-    def accept(slots: Slots, context: Context) -> bool:
+    def accept(slots: MatchSlots, context: Context) -> bool:
         for part in parts:
             try:
                 value = part(slots, context)
@@ -298,7 +298,7 @@ def _early_check(parts: Sequence[Evaluator], doubt: int) -> Accept:
     return accept
 
 
-def looked_up(lookup: Lookup, value: Evaluator, labels: tuple[str, ...], index: GraphIndex) -> Candidates:
+def looked_up(lookup: Lookup, value: ExpressionEvaluator, labels: tuple[str, ...], index: GraphIndex) -> Candidates:
     """The nodes that a lookup leaves: at least all those for which its condition is true."""
 
     def having(wanted: Value) -> Sequence[Node]:
@@ -311,7 +311,7 @@ def looked_up(lookup: Lookup, value: Evaluator, labels: tuple[str, ...], index: 
                 return index.nodes_by_property(labels, key).get(identity_key(wanted), NO_NODES)
         return (node,) if node is not None and has_labels(node, labels) else NO_NODES
 
-    def candidates(slots: Slots, context: Context) -> Sequence[Node]:
+    def candidates(slots: MatchSlots, context: Context) -> Sequence[Node]:
         try:
             wanted = value(slots, context)
         except LimitExceeded:

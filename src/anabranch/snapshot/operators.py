@@ -25,11 +25,11 @@ from anabranch.algebra.walk import depends_on_order, keeps_lists, keeps_order, l
 from anabranch.errors import EvaluationError, InternalError, LimitExceeded
 from anabranch.model.compare import SortKey, first_of, identity_key, order_key, row_order
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, RowSource, kind_of, truth, wrong_kind, wrong_value
+from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource, kind_of, truth, wrong_kind, wrong_value
 from anabranch.snapshot.context import Context, out_of_memory
-from anabranch.snapshot.expressions import Columns, compile_expression, position
+from anabranch.snapshot.expressions import ColumnNames, compile_expression, position
 from anabranch.snapshot.grouping import compile_aggregate, compile_annotate
-from anabranch.snapshot.matcher import Matcher
+from anabranch.snapshot.matcher import PatternMatcher
 from anabranch.snapshot.rdf.conjunction import compile_conjunction, compile_left_join, joins_terms, table_source
 from anabranch.snapshot.rdf.graphs import compile_ask, compile_construct, compile_delegated, compile_describe
 from anabranch.snapshot.rdf.joins import compile_minus
@@ -38,12 +38,12 @@ from anabranch.snapshot.rdf.static import StaticRows
 from anabranch.snapshot.rdf.tables import picker
 from anabranch.snapshot.variables import free_variables
 
-Rows = Iterator[tuple[Value, ...]]
-Partners = Callable[[Context, tuple[Value, ...]], Callable[[tuple[Value, ...]], Rows]]
+ValueRows = Iterator[tuple[Value, ...]]
+Partners = Callable[[Context, tuple[Value, ...]], Callable[[tuple[Value, ...]], ValueRows]]
 """The right side of a join: prepared once per run, then asked with each left row for the joined rows."""
 
 
-def compile_operator(operator: op.Operator, argument: Columns) -> RowSource:
+def compile_operator(operator: op.Operator, argument: ColumnNames) -> RowSource:
     """The rows of an operator; `argument` names the columns of the row that its `Argument` leaf stands for. Where its
     budget or the memory ends, it is named."""
     source = _compile(operator, argument)
@@ -58,7 +58,7 @@ def _named(operator: op.Operator, source: RowSource) -> RowSource:
     inside = (one.span for one in walk(at) if isinstance(one, op.Operator))
     span = next((one for one in inside if one is not None), None)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         try:
             yield from source(context, row)
         except MemoryError:
@@ -69,7 +69,7 @@ def _named(operator: op.Operator, source: RowSource) -> RowSource:
     return rows
 
 
-def _compile(operator: op.Operator, argument: Columns) -> RowSource:
+def _compile(operator: op.Operator, argument: ColumnNames) -> RowSource:
     match operator:
         case op.Unit():
             return lambda context, row: iter([()])
@@ -99,7 +99,7 @@ def _compile(operator: op.Operator, argument: Columns) -> RowSource:
         case tr.StaticPart(plan, otherwise):
             instead = None if otherwise is None else compile_operator(otherwise, argument)
             return StaticRows(operator, compile_operator(plan, argument), instead)
-        case tr.Delegated():
+        case tr.PluginQuery():
             return compile_delegated(operator)
     if isinstance(operator, op.Aggregate | op.Annotate) and any(
         depends_on_order(one) for _, one in operator.aggregates
@@ -120,7 +120,7 @@ def _unfiltered(operator: op.Operator) -> op.Operator:
     return operator
 
 
-def _compile_single(operator: op.Operator, source: RowSource, columns: Columns) -> RowSource:
+def _compile_single(operator: op.Operator, source: RowSource, columns: ColumnNames) -> RowSource:
     """An operator with one input."""
     match operator:
         case op.Filter(_, condition):
@@ -153,7 +153,7 @@ def _compile_single(operator: op.Operator, source: RowSource, columns: Columns) 
 # --- patterns and joins ---------------------------------------------------------------------------------------------
 
 
-def _matched(operator: op.Operator, argument: Columns) -> RowSource:
+def _matched(operator: op.Operator, argument: ColumnNames) -> RowSource:
     """A pattern, perhaps under filters, perhaps under a join: the filters become the matcher's condition."""
     conditions: list[ex.Expression] = []
     below = operator
@@ -161,7 +161,7 @@ def _matched(operator: op.Operator, argument: Columns) -> RowSource:
         conditions.insert(0, below.condition)
         below = below.input
     if isinstance(below, op.Pattern):
-        matcher = Matcher(below, (), _all_of(conditions))
+        matcher = PatternMatcher(below, (), _all_of(conditions))
         return lambda context, row: matcher.matches(context, ())
     if isinstance(below, op.Join):
         if below.condition is not None:
@@ -179,18 +179,20 @@ def _all_of(conditions: list[ex.Expression]) -> ex.Expression | None:
     return ex.And(tuple(conditions))
 
 
-def _partners(left: op.Operator, right: op.Operator, condition: ex.Expression | None, argument: Columns) -> Partners:
+def _partners(
+    left: op.Operator, right: op.Operator, condition: ex.Expression | None, argument: ColumnNames
+) -> Partners:
     pattern, conditions = right, [condition] if condition is not None else []
     while isinstance(pattern, op.Filter) and not free_variables(pattern.condition) & frozenset(left.columns):
         conditions.insert(0, pattern.condition)
         pattern = pattern.input
     if isinstance(pattern, op.Pattern):
-        matcher = Matcher(pattern, left.columns, _all_of(conditions))
+        matcher = PatternMatcher(pattern, left.columns, _all_of(conditions))
         return lambda context, row: lambda given: matcher.matches(context, given)
     return _hashed(left, right, condition, argument)
 
 
-def _hashed(left: op.Operator, right: op.Operator, condition: ex.Expression | None, argument: Columns) -> Partners:
+def _hashed(left: op.Operator, right: op.Operator, condition: ex.Expression | None, argument: ColumnNames) -> Partners:
     shared = [name for name in right.columns if name in left.columns]
     left_keys = [left.columns.index(name) for name in shared]
     right_keys = [right.columns.index(name) for name in shared]
@@ -199,14 +201,14 @@ def _hashed(left: op.Operator, right: op.Operator, condition: ex.Expression | No
     rows = compile_operator(right, argument)
     test = compile_expression(condition, columns) if condition is not None else None
 
-    def prepare(context: Context, row: tuple[Value, ...]) -> Callable[[tuple[Value, ...]], Rows]:
+    def prepare(context: Context, row: tuple[Value, ...]) -> Callable[[tuple[Value, ...]], ValueRows]:
         groups: dict[Hashable, list[tuple[Value, ...]]] = {}
         for one in rows(context, row):
             key = _join_key(one, right_keys)
             if key is not None:
                 groups.setdefault(key, []).append(tuple([one[index] for index in added]))
 
-        def partners(given: tuple[Value, ...]) -> Rows:
+        def partners(given: tuple[Value, ...]) -> ValueRows:
             found = groups.get(_join_key(given, left_keys), ())
             context.spend(len(found))
             for one in found:
@@ -230,12 +232,12 @@ def _join_key(row: tuple[Value, ...], picks: list[int]) -> Hashable:
     return None if any(value is None for value in values) else tuple(map(identity_key, values))
 
 
-def _join(left: op.Operator, right: Partners, argument: Columns) -> RowSource:
+def _join(left: op.Operator, right: Partners, argument: ColumnNames) -> RowSource:
     if isinstance(left, op.Unit):
         return lambda context, row: right(context, row)(())
     source = compile_operator(left, argument)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         partners = right(context, row)
         for given in source(context, row):
             yield from partners(given)
@@ -246,7 +248,7 @@ def _join(left: op.Operator, right: Partners, argument: Columns) -> RowSource:
 def _left_join(left: RowSource, right: Partners, width: int) -> RowSource:
     nothing = (None,) * width
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         partners = right(context, row)
         for given in left(context, row):
             alone = True
@@ -259,11 +261,11 @@ def _left_join(left: RowSource, right: Partners, width: int) -> RowSource:
     return rows
 
 
-def _union(left: op.Operator, right: op.Operator, argument: Columns) -> RowSource:
+def _union(left: op.Operator, right: op.Operator, argument: ColumnNames) -> RowSource:
     first, second = compile_operator(left, argument), compile_operator(right, argument)
     picks = [right.columns.index(name) for name in left.columns]
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         yield from first(context, row)
         for one in second(context, row):
             yield tuple([one[pick] for pick in picks])
@@ -274,8 +276,8 @@ def _union(left: op.Operator, right: op.Operator, argument: Columns) -> RowSourc
 # --- one input ------------------------------------------------------------------------------------------------------
 
 
-def _filter(source: RowSource, condition: Evaluator, operator: op.Filter) -> RowSource:
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+def _filter(source: RowSource, condition: ExpressionEvaluator, operator: op.Filter) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         for one in source(context, row):
             try:
                 value = condition(one, context)
@@ -290,8 +292,8 @@ def _filter(source: RowSource, condition: Evaluator, operator: op.Filter) -> Row
     return rows
 
 
-def _extend(source: RowSource, expression: Evaluator) -> RowSource:
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+def _extend(source: RowSource, expression: ExpressionEvaluator) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         for one in source(context, row):
             try:
                 value = expression(one, context)
@@ -303,8 +305,8 @@ def _extend(source: RowSource, expression: Evaluator) -> RowSource:
     return rows
 
 
-def _unwind(source: RowSource, expression: Evaluator) -> RowSource:
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+def _unwind(source: RowSource, expression: ExpressionEvaluator) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         for one in source(context, row):
             try:
                 value = expression(one, context)
@@ -321,13 +323,13 @@ def _unwind(source: RowSource, expression: Evaluator) -> RowSource:
     return rows
 
 
-def _project(source: RowSource, columns: Columns, items: tuple[tuple[str, ex.Expression], ...]) -> RowSource:
+def _project(source: RowSource, columns: ColumnNames, items: tuple[tuple[str, ex.Expression], ...]) -> RowSource:
     if all(isinstance(expression, ex.Variable) for _, expression in items):
         cut = picker([position(one.name, columns) for _, one in items if isinstance(one, ex.Variable)])
         return lambda context, row: map(cut, source(context, row))
     evaluators = [compile_expression(expression, columns) for _, expression in items]
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         for one in source(context, row):
             try:
                 shown = tuple([evaluate(one, context) for evaluate in evaluators])
@@ -342,7 +344,7 @@ def _project(source: RowSource, columns: Columns, items: tuple[tuple[str, ex.Exp
 def _distinct(source: RowSource) -> RowSource:
     """Of equivalent rows the first in the canonical order is shown."""
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         shown: dict[Hashable, tuple[Value, ...]] = {}
         for one in source(context, row):
             key = tuple(map(identity_key, one))
@@ -353,7 +355,7 @@ def _distinct(source: RowSource) -> RowSource:
     return rows
 
 
-def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], in_order: bool) -> RowSource:
+def _order(source: RowSource, columns: ColumnNames, keys: tuple[op.OrderKey, ...], in_order: bool) -> RowSource:
     """Rows with equal keys stay in the order in which they come, where that is one; else they come canonically. A key
     that fails counts as null."""
     evaluators = [
@@ -362,7 +364,7 @@ def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], i
     ]
     tie_key = row_order(columns)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         found = [
             (one, [key_of(or_null(evaluate, one, context)) for evaluate, key_of, _ in evaluators])
             for one in source(context, row)
@@ -376,7 +378,7 @@ def _order(source: RowSource, columns: Columns, keys: tuple[op.OrderKey, ...], i
     return rows
 
 
-def or_null(evaluate: Evaluator, row: tuple[Value, ...], context: Context) -> Value:
+def or_null(evaluate: ExpressionEvaluator, row: tuple[Value, ...], context: Context) -> Value:
     """The value of an expression; null where it fails and the row is not to end the evaluation."""
     try:
         return evaluate(row, context)
@@ -387,7 +389,7 @@ def or_null(evaluate: Evaluator, row: tuple[Value, ...], context: Context) -> Va
 
 def _ties_sorted(
     found: list[tuple[tuple[Value, ...], list[SortKey]]], tie_key: Callable[[tuple[Value, ...]], SortKey]
-) -> Rows:
+) -> ValueRows:
     for _, tied in groupby(found, key=itemgetter(1)):
         rows = [one for one, _ in tied]
         if len(rows) > 1:
@@ -396,13 +398,13 @@ def _ties_sorted(
 
 
 def _slice(
-    source: RowSource, columns: Columns, skip: ex.Expression | None, limit: ex.Expression | None, in_order: bool
+    source: RowSource, columns: ColumnNames, skip: ex.Expression | None, limit: ex.Expression | None, in_order: bool
 ) -> RowSource:
     """Rows without an order are taken in the canonical one."""
     first, most = (part and compile_expression(part, ()) for part in (skip, limit))
     place = row_order(columns)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> ValueRows:
         start = row_count(first((), context), "SKIP", skip) if first else 0
         count = row_count(most((), context), "LIMIT", limit) if most else None
         found = source(context, row)

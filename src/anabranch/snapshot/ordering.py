@@ -38,7 +38,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class JoinHop:
     """One relationship pattern with the variables at its two ends."""
 
     left: str
@@ -56,14 +56,14 @@ class Scan:
 
     variable: str
     lookup: Lookup | None
-    beside: Hop | None
+    beside: JoinHop | None
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
     """Match a hop from one of its ends; `into` when the other end is bound too, `given` when the relationship is."""
 
-    hop: Hop
+    hop: JoinHop
     from_left: bool
     into: bool
     given: bool
@@ -72,7 +72,7 @@ class Follow:
 Move = Scan | Follow
 
 
-def hops_of(pattern: Pattern) -> tuple[Hop, ...]:
+def hops_of(pattern: Pattern) -> tuple[JoinHop, ...]:
     found = []
     for path in pattern.paths:
         for position, relationship in enumerate(path.relationships):
@@ -81,7 +81,7 @@ def hops_of(pattern: Pattern) -> tuple[Hop, ...]:
             if path.where is not None:
                 needs |= _with_parts(free_variables(path.where), pattern) - {left, right, path.variable}
             needs -= {relationship.variable}
-            found.append(Hop(left, relationship, right, path.kind, needs, path.variable, path.where))
+            found.append(JoinHop(left, relationship, right, path.kind, needs, path.variable, path.where))
     return tuple(found)
 
 
@@ -127,7 +127,7 @@ class Ordering:
     def __init__(
         self,
         index: GraphIndex,
-        hops: tuple[Hop, ...],
+        hops: tuple[JoinHop, ...],
         labels: Mapping[str, tuple[str, ...]],
         lookups: tuple[Lookup, ...],
         bound: frozenset[str],
@@ -174,7 +174,7 @@ class Ordering:
         self._bound[variable] = turn
         return Scan(variable, lookup, None if lookup is not None else beside)
 
-    def _follow(self, hop: Hop, turn: int) -> Follow:
+    def _follow(self, hop: JoinHop, turn: int) -> Follow:
         left, right = self._bound.get(hop.left), self._bound.get(hop.right)
         given = hop.relationship.variable in self._bound
         from_left = right is None or (left is not None and left <= right)
@@ -182,12 +182,12 @@ class Ordering:
             self._bound.setdefault(variable, turn)
         return Follow(hop, from_left, left is not None and right is not None, given)
 
-    def _is_ready(self, hop: Hop) -> bool:
+    def _is_ready(self, hop: JoinHop) -> bool:
         if not (hop.needs & self._pattern_variables <= self._bound.keys()):
             return False
         return hop.left in self._bound or hop.right in self._bound or hop.relationship.variable in self._bound
 
-    def _cost(self, hop: Hop) -> float:
+    def _cost(self, hop: JoinHop) -> float:
         """About how many ways there are to go on, per match so far."""
         if hop.relationship.variable in self._bound:
             return 0.0
@@ -203,7 +203,7 @@ class Ordering:
             return _COST_OF_TRAILS + fan_out + share
         return fan_out * share
 
-    def _relationship_count(self, hop: Hop) -> int:
+    def _relationship_count(self, hop: JoinHop) -> int:
         types, graph = hop.relationship.types, self._index.graph
         count = sum(len(graph.by_type.get(one, ())) for one in types) if types else len(graph.relationships)
         return 2 * count if hop.relationship.direction == "both" else count
@@ -216,7 +216,7 @@ class Ordering:
         ]
         return min(known, key=lambda lookup: lookup.many, default=None)
 
-    def _rare_hop(self, variable: str) -> Hop | None:
+    def _rare_hop(self, variable: str) -> JoinHop | None:
         """A relationship pattern at this node of which there are so few that its ends are the better candidates."""
         most = len(self._index.nodes(self._labels[variable])) / 2
         beside = [

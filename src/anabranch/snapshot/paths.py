@@ -16,9 +16,9 @@ from itertools import count
 
 from anabranch.model.values import ElementId, Node, Relationship
 from anabranch.snapshot.context import Context
-from anabranch.snapshot.index import Adjacency, Step
+from anabranch.snapshot.index import Adjacency, NeighbourStep
 
-Allowed = Callable[[Relationship], bool]
+RelationshipTest = Callable[[Relationship], bool]
 Trail = list[Relationship]
 
 _PRICE = 10  # of a step along trails: there may be exponentially many, and others wait for the end of the search
@@ -30,7 +30,7 @@ def trails(
     minimum: int,
     maximum: int | None,
     used: set[ElementId | None],
-    allowed: Allowed | None,
+    allowed: RelationshipTest | None,
     context: Context,
 ) -> Iterator[tuple[Trail, Node]]:
     """All trails from a node with their end, depth first. The list is reused: copy it to keep it.
@@ -44,7 +44,7 @@ def trails(
     trail: Trail = []
     first = adjacency[start.id]
     context.spend(_PRICE * len(first))
-    pending: list[Iterator[Step]] = [iter(first)]
+    pending: list[Iterator[NeighbourStep]] = [iter(first)]
     while pending:
         for relationship, node in pending[-1]:
             if relationship.id in used or (allowed is not None and not allowed(relationship)):
@@ -71,7 +71,7 @@ def ends_of_trails(
     minimum: int,
     maximum: int | None,
     both_ways: bool,
-    allowed: Allowed | None,
+    allowed: RelationshipTest | None,
     context: Context,
 ) -> Iterator[Node]:
     """Every node at which a trail from a node ends, once, for a minimum of 0 or 1. Where a walk leads there is a trail:
@@ -123,14 +123,14 @@ class _Branches:
         return self._branch.setdefault(neighbour.id, branch) != branch
 
 
-class ShortestPaths:
+class ShortestPathSearch:
     """The shortest paths from one node, found level by level, only as far as somebody asks.
 
     `_steps_back[n]` are the last steps of all shortest paths to n, each as (relationship, node before n).
     """
 
     def __init__(
-        self, adjacency: Adjacency, start: Node, maximum: int | None, allowed: Allowed | None, context: Context
+        self, adjacency: Adjacency, start: Node, maximum: int | None, allowed: RelationshipTest | None, context: Context
     ) -> None:
         self.start = start
         self._adjacency = adjacency
@@ -139,7 +139,7 @@ class ShortestPaths:
         self._context = context
         self._level: list[Node] = [start]
         self._depth = 0
-        self._steps_back: dict[ElementId, list[Step]] = {start.id: []}
+        self._steps_back: dict[ElementId, list[NeighbourStep]] = {start.id: []}
 
     def reaches(self, target_id: ElementId) -> bool:
         while target_id not in self._steps_back:
@@ -156,7 +156,7 @@ class ShortestPaths:
         if not self._level or self._depth == self._maximum:
             return []
         allowed, known = self._allowed, self._steps_back
-        found: dict[ElementId, list[Step]] = {}
+        found: dict[ElementId, list[NeighbourStep]] = {}
         following: list[Node] = []
         for node in self._level:
             steps = self._adjacency[node.id]
@@ -210,7 +210,7 @@ class ShortestPaths:
 
     def path_to(self, target: Node) -> Trail:
         """The first of `paths_to` by ids: turn the steps round that lead to the target, then take the first at each."""
-        onward: dict[ElementId, list[Step]] = {}
+        onward: dict[ElementId, list[NeighbourStep]] = {}
         pending = [target]
         while pending:
             node = pending.pop()
@@ -233,7 +233,7 @@ def shortest_from(
     start: Node,
     target_id: ElementId | None,
     maximum: int | None,
-    allowed: Allowed | None,
+    allowed: RelationshipTest | None,
     context: Context,
 ) -> Iterator[tuple[Trail, Node]]:
     """All shortest trails to one node, or to every other, that are at least `minimum` long (2 or more).
@@ -262,6 +262,6 @@ def by_ids(trail: Trail) -> list[tuple[bool, ElementId | None]]:
     return [(isinstance(relationship.id, str), relationship.id) for relationship in trail]
 
 
-def _by_id(step: Step) -> tuple[bool, ElementId | None]:
+def _by_id(step: NeighbourStep) -> tuple[bool, ElementId | None]:
     relationship_id = step[0].id
     return isinstance(relationship_id, str), relationship_id

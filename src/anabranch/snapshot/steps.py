@@ -19,14 +19,22 @@ from anabranch.model.union import overlay
 from anabranch.model.values import ElementId, Node, Path, Relationship, Value
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.index import Adjacency, has_labels
-from anabranch.snapshot.paths import Allowed, ShortestPaths, Trail, by_ids, ends_of_trails, shortest_from, trails
+from anabranch.snapshot.paths import (
+    RelationshipTest,
+    ShortestPathSearch,
+    Trail,
+    by_ids,
+    ends_of_trails,
+    shortest_from,
+    trails,
+)
 
-Slots = list[Value]
-Used = set[ElementId | None]
-MatchStep = Callable[[Slots, Used, Context], Iterator[None]]
-Accept = Callable[[Slots, Context], bool]
-Candidates = Callable[[Slots, Context], Sequence[Node]]
-Where = Callable[[Slots, Context], Allowed]
+MatchSlots = list[Value]
+UsedRelationships = set[ElementId | None]
+MatchStep = Callable[[MatchSlots, UsedRelationships, Context], Iterator[None]]
+Accept = Callable[[MatchSlots, Context], bool]
+Candidates = Callable[[MatchSlots, Context], Sequence[Node]]
+Where = Callable[[MatchSlots, Context], RelationshipTest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class Then:
     accept: Accept | None
     rest: MatchStep | None
 
-    def __call__(self, slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def __call__(self, slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         if self.accept is None or self.accept(slots, context):
             if self.rest is None:
                 yield
@@ -52,7 +60,7 @@ class End:
     bound: bool
     labels: tuple[str, ...]
 
-    def bind(self, slots: Slots, node: Node) -> bool:
+    def bind(self, slots: MatchSlots, node: Node) -> bool:
         """Put the node here if it fits."""
         if self.bound:
             return bool(slots[self.slot].id == node.id)  # type: ignore[attr-defined]
@@ -69,7 +77,7 @@ def scan(slot: int, candidates: Candidates, then: Then) -> MatchStep:
     """Bind a node to each candidate."""
     accept, rest = then.accept, then.rest
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         nodes = candidates(slots, context)
         context.spend(len(nodes))
         for node in nodes:
@@ -86,7 +94,7 @@ def scan(slot: int, candidates: Candidates, then: Then) -> MatchStep:
 def meet_node(slot: int, labels: tuple[str, ...], graph: PropertyGraph, then: Then) -> MatchStep:
     """A node that was bound before the match must be in this graph; the pattern asks this graph about it."""
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         value = slots[slot]
         node = graph.nodes.get(value.id) if isinstance(value, Node) else None
         if node is not None and has_labels(node, labels):
@@ -99,7 +107,7 @@ def meet_node(slot: int, labels: tuple[str, ...], graph: PropertyGraph, then: Th
 def meet_relationships(slot: int, graph: PropertyGraph, then: Then) -> MatchStep:
     """The same for a relationship, or a list of them, that was bound before the match."""
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         value = slots[slot]
         found: Value
         if isinstance(value, Relationship):
@@ -119,7 +127,7 @@ def unite_faces(faces: Sequence[tuple[int, int]], then: Then) -> MatchStep:
     `faces` pairs the slot of an element with the slot that keeps what was bound to it before.
     """
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         for slot, before in faces:
             slots[slot] = _united(slots[before], slots[slot])
         yield from then(slots, used, context)
@@ -148,7 +156,7 @@ def expand(
     """From a bound node along each relationship to a new node. The adjacency already keeps to types and labels."""
     accept, rest = then.accept, then.rest
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         steps = adjacency[slots[origin].id]  # type: ignore[attr-defined]
         context.spend(len(steps))
         allowed = where(slots, context) if where is not None else None
@@ -182,7 +190,7 @@ def expand_into(
 ) -> MatchStep:
     """The relationships between two bound nodes, looked up at the one that has fewer."""
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         left_id, right_id = slots[left].id, slots[right].id  # type: ignore[attr-defined]
         steps, wanted = forward[left_id], right_id
         others = backward[right_id]
@@ -213,7 +221,7 @@ def given_relationship(
 ) -> MatchStep:
     """A relationship that was bound before the match, laid between its ends."""
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         found = slots[slot]
         if not isinstance(found, Relationship) or found.id in used or (types and found.type not in types):
             return
@@ -254,7 +262,7 @@ def expand_trails(
     """From a bound node along each trail. The list reads from left to right, also when walked from the right."""
     minimum, maximum = length
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
         allowed = where(slots, context) if where is not None else None
         for trail, end in trails(adjacency, start, minimum, maximum, used, allowed, context):
@@ -279,7 +287,7 @@ def expand_ends(
     """From a bound node to each node at which a trail ends, once."""
     minimum, maximum = length
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
         allowed = where(slots, context) if where is not None else None
         for end in ends_of_trails(adjacency, start, minimum, maximum, both_ways, allowed, context):
@@ -306,7 +314,7 @@ def given_trail(
     """A list of relationships that was bound before the match, walked from left to right."""
     minimum, maximum = length
 
-    def starts(slots: Slots, trail: Trail) -> Sequence[ElementId]:
+    def starts(slots: MatchSlots, trail: Trail) -> Sequence[ElementId]:
         if left.bound:
             return (slots[left.slot].id,)  # type: ignore[attr-defined]
         if trail:
@@ -315,7 +323,7 @@ def given_trail(
             return (slots[right.slot].id,)  # type: ignore[attr-defined]
         return tuple(graph.nodes)
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         trail = slots[slot]
         if not isinstance(trail, list) or len(trail) < minimum or (maximum is not None and len(trail) > maximum):
             return
@@ -375,24 +383,24 @@ def shortest(
     Shortest paths are exempt from the rule that relationships of one match differ: they are what the graph says.
     """
     minimum, maximum = (1, 1) if length is None else length
-    last_search: ShortestPaths | None = None
+    last_search: ShortestPathSearch | None = None
 
-    def search_from(start: Node, slots: Slots, context: Context) -> ShortestPaths:
+    def search_from(start: Node, slots: MatchSlots, context: Context) -> ShortestPathSearch:
         nonlocal last_search
         if cached and last_search is not None and last_search.start.id == start.id:
             return last_search
         allowed = where(slots, context) if where is not None else None
-        last_search = ShortestPaths(adjacency, start, maximum, allowed, context)
+        last_search = ShortestPathSearch(adjacency, start, maximum, allowed, context)
         return last_search
 
-    def found(search: ShortestPaths, end: Node) -> Iterator[Trail]:
+    def found(search: ShortestPathSearch, end: Node) -> Iterator[Trail]:
         """Paths from left to right."""
         if every:
             yield from search.paths_back(end) if backwards else search.paths_to(end)
         else:
             yield search.path_back(end) if backwards else search.path_to(end)
 
-    def level_by_level(start: Node, slots: Slots, context: Context) -> Iterator[tuple[Trail, Node]]:
+    def level_by_level(start: Node, slots: MatchSlots, context: Context) -> Iterator[tuple[Trail, Node]]:
         if target.bound:
             end = graph.nodes[slots[target.slot].id]  # type: ignore[attr-defined]
             if end.id == start.id:
@@ -400,13 +408,13 @@ def shortest(
             search = search_from(start, slots, context)
             ends = [end] if search.reaches(end.id) else []
         else:
-            search = ShortestPaths(adjacency, start, maximum, where and where(slots, context), context)
+            search = ShortestPathSearch(adjacency, start, maximum, where and where(slots, context), context)
             ends = (one for one in search.reachable() if has_labels(one, target.labels))  # type: ignore[assignment]
         for end in ends:
             for trail in found(search, end):
                 yield trail, end
 
-    def by_length(start: Node, slots: Slots, context: Context) -> Iterator[tuple[Trail, Node]]:
+    def by_length(start: Node, slots: MatchSlots, context: Context) -> Iterator[tuple[Trail, Node]]:
         best: dict[ElementId, tuple[Trail, Node]] = {}
         allowed = where(slots, context) if where is not None else None
         wanted = slots[target.slot].id if target.bound else None  # type: ignore[attr-defined]
@@ -418,7 +426,7 @@ def shortest(
                 best[end.id] = (ordered, end)
         yield from best.values()
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
         if minimum == 0 and target.bind(slots, start):
             slots[slot] = []
@@ -450,7 +458,7 @@ def assemble(
 ) -> MatchStep:
     """Put a named path together from the slots of its nodes and relationships."""
 
-    def step(slots: Slots, used: Used, context: Context) -> Iterator[None]:
+    def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         start: Node = slots[nodes[0]]  # type: ignore[assignment]
         passed: list[Node] = [start]
         walked: list[Relationship] = []

@@ -20,7 +20,7 @@ from anabranch.model.event import Event
 
 if TYPE_CHECKING:
     from anabranch.algebra.ingestion import Ingestion
-    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 Offset: TypeAlias = dict[str, Any]
@@ -85,7 +85,7 @@ class Source(ABC):
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
         """The same, where runs of events may come as chunks (formats.chunks) that were never events; of a stream that
         is asked for `links` alone, as chunks of those that are needed."""
         return self.read(piece, decode)

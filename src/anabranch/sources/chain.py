@@ -15,7 +15,7 @@ from anabranch.model.event import Event
 from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 
@@ -62,7 +62,7 @@ class ChainSource(Source):
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
         index: int = piece.where["link"]
         return self.links[index].read_packed(_inner(piece), _in_link(decode, index), links)
 

@@ -19,10 +19,10 @@ from urllib.parse import quote
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.lines import Records, exactly, explained, unpacked
+from anabranch.sources.lines import LineRecords, exactly, explained, unpacked
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.formats.rdf.tables import ReducedChunk
 
 RdfKind: TypeAlias = Literal["timed", "timed-gzip", "triples-csv", "nquads", "trig", "jsonld"]
 
@@ -72,7 +72,7 @@ def document_name(stream: str, where: Mapping[str, Any]) -> str:
     return document_of(stream, f"{link}f{where['number']}")
 
 
-def read_rdf(file: BinaryIO, kind: RdfKind, where: Mapping[str, Any], document: str) -> Records:
+def read_rdf(file: BinaryIO, kind: RdfKind, where: Mapping[str, Any], document: str) -> LineRecords:
     """The events of a file or, of timed lines, of a part of it."""
     from anabranch.formats.rdf.lines import read_lines
 
@@ -100,7 +100,7 @@ def pack_timed(file: BinaryIO, where: Mapping[str, Any], document: str) -> Itera
     return pack_lines(_part(file, where), document, where["from"][1] + 1)
 
 
-def pack_csv_triples(file: BinaryIO, document: str) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+def pack_csv_triples(file: BinaryIO, document: str) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
     """The events of a table of triples in CSV, as chunks."""
     from anabranch.formats.rdf.tables import pack_csv
 

@@ -25,20 +25,20 @@ from anabranch.model.event import Event
 from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source
 from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
 from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples, pack_timed, rdf_kind, read_rdf
-from anabranch.sources.filesystems import FileEntry, FileSystemError, Place, entries, locate, opened
-from anabranch.sources.lines import Cut, Records, Whole, cut_lines, read_range, read_whole, whole_kind
+from anabranch.sources.filesystems import FileEntry, FileSystemError, FoundPath, entries, locate, opened
+from anabranch.sources.lines import Cut, LineRecords, WholeFormat, cut_lines, read_range, read_whole, whole_kind
 from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 FIRST_BATCH = 1 << 20
 """The first batch is small, so that the first answer comes fast."""
 
 Read = TypeVar("Read")
-Kind: TypeAlias = Whole | RdfKind | Literal["lines", "parquet"]
+FileKind: TypeAlias = WholeFormat | RdfKind | Literal["lines", "parquet"]
 
 CUT_BY_LINES = ("lines", "timed")
 _COST_OF_A_FILE = 16 << 10  # keeps the number of files in a batch, and so an offset, within bounds
@@ -61,7 +61,7 @@ class Files(Source):
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
         where = piece.where
         if not self.records_are_events:
             return Files.read(self, piece, decode)
@@ -80,7 +80,7 @@ class Files(Source):
     def suffixes(self) -> tuple[str, ...]:
         return (*_SUFFIXES, *RDF_SUFFIXES) if self.records_are_events else (*_SUFFIXES, ".csv")
 
-    def kind_of(self, content: BinaryIO, name: str, shown: str) -> Kind:
+    def kind_of(self, content: BinaryIO, name: str, shown: str) -> FileKind:
         """How a file is read, by its name and its first bytes; one that holds no events is refused."""
         if name.endswith(".parquet"):
             return "parquet"
@@ -95,7 +95,7 @@ class Files(Source):
             )
         return kind or "lines"
 
-    def _records(self, content: BinaryIO, where: Mapping[str, Any], decode: Decode) -> Records:
+    def _records(self, content: BinaryIO, where: Mapping[str, Any], decode: Decode) -> LineRecords:
         number = where["number"]
         start, stop = Cut(*where["from"]), Cut(*where["to"])
 
@@ -189,7 +189,7 @@ class FileSource(Files):
         total = sum(file.size for file in entries(locate(self.path, self.reach), self.suffixes))
         return Backlog(offset["bytes"], max(total, offset["bytes"]))
 
-    def _require_files(self, place: Place, found: list[FileEntry]) -> None:
+    def _require_files(self, place: FoundPath, found: list[FileEntry]) -> None:
         if found:
             return
         if place.kind == "pattern":
@@ -197,7 +197,7 @@ class FileSource(Files):
         hint = f"files of events end with {', '.join(self.suffixes)}, perhaps followed by .gz"
         raise StreamError(f"{self.path} holds no events\nhint: {hint}")
 
-    def _waiting(self, place: Place, found: list[FileEntry], start: Offset) -> Iterator[FileEntry]:
+    def _waiting(self, place: FoundPath, found: list[FileEntry], start: Offset) -> Iterator[FileEntry]:
         """The files that come next: the one that was begun, then those that were not."""
         if not start["done"]:
             begun = next((file for file in found if file.name == start["name"]), None)
@@ -206,7 +206,7 @@ class FileSource(Files):
             yield begun
         yield from (file for file in found if file.name > start["name"])
 
-    def _take(self, place: Place, file: FileEntry, batch: _Batch, *, prefixed: bool) -> bool:
+    def _take(self, place: FoundPath, file: FileEntry, batch: _Batch, *, prefixed: bool) -> bool:
         """Add what fits of a file to the batch; False when nothing more fits, and no other file before its rest."""
         shown = place.shown(file.name)
         with opened(place.base, place.path(file.name), shown, self.reach) as content:
@@ -248,7 +248,7 @@ class Room:
         self.records = None if self.records is None else max(0, self.records - share.lines)
 
 
-def share_of(content: BinaryIO, kind: Kind, size: int, start: Cut, room: Room, *, growing: bool = False) -> Share:
+def share_of(content: BinaryIO, kind: FileKind, size: int, start: Cut, room: Room, *, growing: bool = False) -> Share:
     """What of a file fits into a batch, from a cut on. The last line of a `growing` file may be half a line yet."""
     match kind:
         case "lines" | "timed":
@@ -283,11 +283,11 @@ class _Batch:
         self._last = start["files"][-1] if start["files"] else {}
         self._bytes: int = start["bytes"]
 
-    def begun(self, name: str) -> Kind | None:
+    def begun(self, name: str) -> FileKind | None:
         """The kind of a file that the batch before has begun; None for one that is new."""
         return self._last["kind"] if not self._done and self._last["name"] == name else None
 
-    def add(self, name: str, kind: Kind, prefix: str, share: Share) -> None:
+    def add(self, name: str, kind: FileKind, prefix: str, share: Share) -> None:
         if self._done:
             self._number += 1
         self._last = {"name": name, "kind": kind, "prefix": prefix, "cuts": [[cut.at, cut.line] for cut in share.cuts]}

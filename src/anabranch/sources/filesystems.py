@@ -55,7 +55,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoundPath:
     """A path that was looked up: `base` is the part without wildcards, `root` the absolute directory of the names."""
 
     text: str
@@ -81,7 +81,7 @@ class Place:
         return name if base == "." else _joined(base, name)
 
 
-def locate(path: str, reach: Reach = ANYWHERE, *, gone: bool = False) -> Place:
+def locate(path: str, reach: Reach = ANYWHERE, *, gone: bool = False) -> FoundPath:
     """What a path is; one that leads nowhere is refused, with what it may have meant, or is that of a file that has
     `gone`."""
     refuse_outside(path, reach)
@@ -93,15 +93,15 @@ def locate(path: str, reach: Reach = ANYWHERE, *, gone: bool = False) -> Place:
         if parts and info.type.name == "NotFound":
             if "**" in parts:
                 raise StreamError(f"{path}: `**` is not understood\nhint: write one * for each directory")
-            return Place(path, "pattern", base, root, parts, reach)
+            return FoundPath(path, "pattern", base, root, parts, reach)
         match info.type.name:
             case "NotFound" if not gone:
                 raise StreamError(f"there is no file {path}{_meant(system, path, whole, reach)}")
             case "Directory":
-                return Place(path, "directory", path, whole, reach=reach)
+                return FoundPath(path, "directory", path, whole, reach=reach)
             case "File" | "NotFound":
                 parent, _, name = whole.rpartition("/")
-                return Place(path, "file", base, parent or "/", (name,), reach)
+                return FoundPath(path, "file", base, parent or "/", (name,), reach)
     hint = "send it through stdin: ... | anabranch run --stream name=-"
     raise StreamError(f"{path} is a pipe or a device, which cannot be read twice\nhint: {hint}")
 
@@ -116,7 +116,7 @@ def refuse_outside(path: str, reach: Reach) -> None:
             reach.within(one, path)
 
 
-def entries(place: Place, suffixes: Sequence[str], *, identified: bool = False) -> list[FileEntry]:
+def entries(place: FoundPath, suffixes: Sequence[str], *, identified: bool = False) -> list[FileEntry]:
     """The files behind a place, by name. A directory gives those that have one of the suffixes, perhaps with .gz.
     `identified` entries have what tells one file from another, and include pipes and devices."""
     with _explained(place.text):

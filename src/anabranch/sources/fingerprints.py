@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import BinaryIO
 
 from anabranch.errors import StreamError
-from anabranch.sources.filesystems import FileEntry, Place, opened
+from anabranch.sources.filesystems import FileEntry, FoundPath, opened
 from anabranch.sources.lines import exactly
 
 FEWEST = 64
@@ -32,13 +32,13 @@ def begin_alike(one: str, other: str) -> bool:
     return one[:_BEGINNING] == other[:_BEGINNING]
 
 
-def fingerprint_at(place: Place, entry: FileEntry, size: int) -> str | None:
+def fingerprint_at(place: FoundPath, entry: FileEntry, size: int) -> str | None:
     """The fingerprint of the first bytes of a file that was looked at; None when it is shorter than that."""
     return None if entry.size < size else _remembered(place, entry, size)
 
 
 @lru_cache(maxsize=4096)
-def _remembered(place: Place, entry: FileEntry, size: int) -> str | None:
+def _remembered(place: FoundPath, entry: FileEntry, size: int) -> str | None:
     # A file that is touched again and again is read once for each time: its entry says when it changed.
     try:
         path = place.path(entry.name)

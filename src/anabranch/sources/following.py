@@ -29,12 +29,12 @@ from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
 from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece
-from anabranch.sources.files import CUT_BY_LINES, FIRST_BATCH, Files, Kind, Room, naming, share_of
+from anabranch.sources.files import CUT_BY_LINES, FIRST_BATCH, FileKind, Files, Room, naming, share_of
 from anabranch.sources.filesystems import (
     FileEntry,
     FileGoneError,
     FileSystemError,
-    Place,
+    FoundPath,
     entries,
     entry_at,
     files_beside,
@@ -47,7 +47,7 @@ from anabranch.sources.reach import Reach
 from anabranch.sources.rowgroups import check_columns
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import Reduced
+    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 Read = TypeVar("Read")
@@ -151,7 +151,7 @@ class FollowedFiles(Files):
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
         return _set_aside(piece, self.reach, lambda one: Files.read_packed(self, one, decode, links))
 
     def backlog(self, offset: Offset) -> Backlog:
@@ -177,7 +177,7 @@ class FollowedFiles(Files):
         elif now - known.gone >= _MEMORY:
             batch.forget(name)
 
-    def _look_again(self, place: Place, entry: FileEntry, batch: _FollowedBatch) -> None:
+    def _look_again(self, place: FoundPath, entry: FileEntry, batch: _FollowedBatch) -> None:
         known = batch.known[entry.name]
         if known.stamp == entry.stamp and known.inode == entry.inode and (known.done or known.kind == _REFUSED):
             if known.gone:
@@ -205,7 +205,7 @@ class FollowedFiles(Files):
         else:
             self._is_another(place, entry, known, batch)
 
-    def _was_cut_off(self, place: Place, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> bool:
+    def _was_cut_off(self, place: FoundPath, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> bool:
         """Whether a file has lost its end, and nothing else: then it is read on from its last whole line."""
         if not FEWEST <= entry.size < known.at or entry.inode != known.inode:
             return False
@@ -220,7 +220,7 @@ class FollowedFiles(Files):
         batch.know(entry.name, replace(known, at=at, line=line, mark=mark, stamp=entry.stamp, done=at == entry.size))
         return True
 
-    def _is_another(self, place: Place, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> None:
+    def _is_another(self, place: FoundPath, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> None:
         """The name is that of another file, which is looked at as new. A copy may have the rest of the old one."""
         copy = _copy_beside(place, entry.name, known, batch) if place.is_local else None
         batch.forget(entry.name)
@@ -233,11 +233,11 @@ class FollowedFiles(Files):
 
     # --- what is taken ------------------------------------------------------------------------------------------------
 
-    def _read_on(self, place: Place, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> None:
+    def _read_on(self, place: FoundPath, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> None:
         with self._setting_aside(place, entry, batch), opened(*_opening(place, entry.name)) as content:
             self._take(place, entry, known, content, batch)
 
-    def _begin_file(self, place: Place, entry: FileEntry, batch: _FollowedBatch) -> None:
+    def _begin_file(self, place: FoundPath, entry: FileEntry, batch: _FollowedBatch) -> None:
         """Look at a file that is new. One without a byte is one that somebody has just opened."""
         shown = place.shown(entry.name)
         if not entry.is_file:
@@ -254,7 +254,9 @@ class FollowedFiles(Files):
                 new = KnownFile(batch.number, kind, 0, 0, False, "", entry.inode, [])
                 self._take(place, entry, new, content, batch)
 
-    def _take(self, place: Place, entry: FileEntry, known: KnownFile, content: BinaryIO, batch: _FollowedBatch) -> None:
+    def _take(
+        self, place: FoundPath, entry: FileEntry, known: KnownFile, content: BinaryIO, batch: _FollowedBatch
+    ) -> None:
         """Add what fits of a file to the batch."""
         kind: Any = known.kind
         growing = kind in CUT_BY_LINES and not self._ends(content, entry, known, batch)
@@ -285,7 +287,7 @@ class FollowedFiles(Files):
         return _is_json(last) if known.kind == "lines" else last.endswith(b".") and _is_settled(entry)
 
     @contextmanager
-    def _setting_aside(self, place: Place, entry: FileEntry, batch: _FollowedBatch) -> Iterator[None]:
+    def _setting_aside(self, place: FoundPath, entry: FileEntry, batch: _FollowedBatch) -> Iterator[None]:
         """A file that cannot be read is set aside once it is settled; until then it may be half written."""
         try:
             yield
@@ -355,12 +357,12 @@ class _FollowedBatch:
 # --- files under other names ------------------------------------------------------------------------------------------
 
 
-def _entry_of(place: Place, found: Mapping[str, FileEntry], name: str, known: KnownFile) -> FileEntry | None:
+def _entry_of(place: FoundPath, found: Mapping[str, FileEntry], name: str, known: KnownFile) -> FileEntry | None:
     """What is there now of a file that was read."""
     return found.get(name) or (entry_at(place.path(name), name) if known.retired else None)
 
 
-def _trace_moves(place: Place, found: Mapping[str, FileEntry], batch: _FollowedBatch) -> None:
+def _trace_moves(place: FoundPath, found: Mapping[str, FileEntry], batch: _FollowedBatch) -> None:
     """Find files that were read under the names that they have now."""
     by_inode = {entry.inode: entry for entry in found.values()}
     moves: dict[str, FileEntry] = {}
@@ -383,7 +385,7 @@ def _trace_moves(place: Place, found: Mapping[str, FileEntry], batch: _FollowedB
                 _find_between(place, name, entry, batch)
 
 
-def _find_between(place: Place, name: str, old: FileEntry, batch: _FollowedBatch) -> None:
+def _find_between(place: FoundPath, name: str, old: FileEntry, batch: _FollowedBatch) -> None:
     """A log that was rotated more than once since it was looked at: find what lies between the file that was read and
     the one that has its name now. These have its name with an ending, and are newer."""
     known = {one.inode for one in batch.known.values()}
@@ -402,14 +404,14 @@ def _find_between(place: Place, name: str, old: FileEntry, batch: _FollowedBatch
             batch.retire(entry.name, KnownFile(batch.number, kind, 0, 0, False, begun, entry.inode, []))
 
 
-def _beside(place: Place, name: str, inode: int) -> list[FileEntry]:
+def _beside(place: FoundPath, name: str, inode: int) -> list[FileEntry]:
     """The file with an inode, in the directory of another one."""
     folder, slash, _ = name.rpartition("/")
     near = files_beside(place.path(name))
     return [replace(entry, name=folder + slash + entry.name) for entry in near if entry.inode == inode][:1]
 
 
-def _copy_beside(place: Place, name: str, known: KnownFile, batch: _FollowedBatch) -> FileEntry | None:
+def _copy_beside(place: FoundPath, name: str, known: KnownFile, batch: _FollowedBatch) -> FileEntry | None:
     """The newest file beside another one that begins with all that was read of it: a log is copied, then emptied."""
     if known.kind not in CUT_BY_LINES or not known.at:
         return None
@@ -515,7 +517,7 @@ def _reason(error: StreamError, shown: str) -> str:
 # --- what a file looks like -------------------------------------------------------------------------------------------
 
 
-def _opening(place: Place, name: str) -> tuple[str, str, str, Reach]:
+def _opening(place: FoundPath, name: str) -> tuple[str, str, str, Reach]:
     return place.base, place.path(name), place.shown(name), place.reach
 
 
@@ -524,7 +526,7 @@ def _is_settled(entry: FileEntry, since: int = SETTLED) -> bool:
     return not 0 <= time.time_ns() - entry.modified < since
 
 
-def _is_complete(content: BinaryIO, kind: Kind, entry: FileEntry, *, events: bool) -> bool:
+def _is_complete(content: BinaryIO, kind: FileKind, entry: FileEntry, *, events: bool) -> bool:
     """Whether a new file can be read. One that shows by itself that it ends is refused when it does not; of others
     one must wait and see."""
     match kind:

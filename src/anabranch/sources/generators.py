@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
 
-from anabranch.demos.chance import Clock, Generator, number, whole
+from anabranch.demos.chance import EventClock, Generator, number, whole
 from anabranch.demos.synthetic import GENERATORS
 from anabranch.errors import EvaluationError, StreamError, closest
 from anabranch.formats.deadletter import MalformedRecord
@@ -66,7 +66,7 @@ class GeneratorSource(Source):
                 raise StreamError(
                     "early: without a rate all events are there at once\nhint: give a rate, or leave it out"
                 )
-            clock = Clock(_instant(self._options), _step(self._options.get("step", kind.step)))
+            clock = EventClock(_instant(self._options), _step(self._options.get("step", kind.step)))
             if self._count is not None and clock.start + self._count * clock.step > _LATEST:
                 raise StreamError("the last event would come after the end of time\nhint: take a smaller step")
             seed = whole(self._options, "seed", 0, -(2**63), 2**63 - 1)

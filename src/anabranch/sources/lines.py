@@ -31,11 +31,11 @@ from anabranch.sources.base import Decode
 PIECE = 16 << 20
 """How many bytes of lines one task reads at most, unless one line is longer."""
 
-Records: TypeAlias = Iterator[Event | MalformedRecord]
+LineRecords: TypeAlias = Iterator[Event | MalformedRecord]
 SequenceOf: TypeAlias = Callable[[int], str]
 """The sequence of the record with a number."""
 
-Whole: TypeAlias = Literal["gzip", "list", "csv"]
+WholeFormat: TypeAlias = Literal["gzip", "list", "csv"]
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -129,7 +129,7 @@ def _end_of_line(data: bytes, number: int) -> int:
 
 def read_range(
     file: BinaryIO, start: int, stop: int, first_line: int, decode: Decode, sequence_of: SequenceOf = str
-) -> Records:
+) -> LineRecords:
     """The records of the lines between two cuts; `first_line` is the number of the first line, from one."""
     data = exactly(file, start, stop - start)
     if start == 0 and data.startswith(_BOM):
@@ -145,7 +145,7 @@ def read_range(
                 yield event
 
 
-def whole_kind(file: BinaryIO, name: str) -> Whole | None:
+def whole_kind(file: BinaryIO, name: str) -> WholeFormat | None:
     """How a file that cannot be cut is read, told by its first bytes and its name; None for plain lines."""
     if name.endswith((".csv", ".csv.gz")):
         return "csv"
@@ -161,7 +161,7 @@ def whole_kind(file: BinaryIO, name: str) -> Whole | None:
     return "gzip" if zipped else None
 
 
-def read_whole(file: BinaryIO, kind: Whole, decode: Decode, sequence_of: SequenceOf = str) -> Records:
+def read_whole(file: BinaryIO, kind: WholeFormat, decode: Decode, sequence_of: SequenceOf = str) -> LineRecords:
     """The records of a file that cannot be cut."""
     file.seek(0)
     with explained():
@@ -176,7 +176,7 @@ def read_whole(file: BinaryIO, kind: Whole, decode: Decode, sequence_of: Sequenc
                     yield from decoded(read_csv(text), decode, sequence_of)
 
 
-def decoded(records: Iterable[tuple[int, Any]], decode: Decode, sequence_of: SequenceOf = str) -> Records:
+def decoded(records: Iterable[tuple[int, Any]], decode: Decode, sequence_of: SequenceOf = str) -> LineRecords:
     """What numbered records are read as; one that is refused comes out in its place."""
     for number, record in records:
         try:

@@ -23,7 +23,7 @@ from anabranch.delta.connectivity.slides import spanning_forests
 from anabranch.delta.texts import PADDING, TextTable, plain_iris
 from anabranch.formats.arrow_arrays import numbers
 from anabranch.formats.rdf.tables import Shaping, TripleColumns
-from anabranch.formats.term_columns import Form, Kind, TermColumns, Texts
+from anabranch.formats.term_columns import TermColumns, TermForm, TermKind, Texts
 from anabranch.model.block import Codes
 from anabranch.model.mapping import STATEMENT_ROLES
 from anabranch.planner.link_streams import LinkStream
@@ -62,7 +62,7 @@ def coded(columns: Sequence[Any]) -> tuple[TermColumns, list[Codes]] | None:
         table, codes = bare, [moved[one] for one in codes]
         data, lengths = table.stored()
     texts = Texts(data[: lengths.sum()].tobytes(), lengths.astype(np.uint32))
-    return TermColumns(((Form(Kind.IRI), len(table)),), texts), [one.astype(np.int32) for one in codes]
+    return TermColumns(((TermForm(TermKind.IRI), len(table)),), texts), [one.astype(np.int32) for one in codes]
 
 
 def _begins_plain(chunk: Any) -> bool:
@@ -151,7 +151,7 @@ def _fits(columns: TripleColumns, kinds: tuple[str, ...] | None) -> Mask:
     if kinds is not None:
         return predicates(kinds)
     are = columns.terms.kinds()
-    resources = (are == Kind.IRI) | (are == Kind.BLANK)
+    resources = (are == TermKind.IRI) | (are == TermKind.BLANK)
     found: Mask = resources[columns.objects] & ~predicates([role[0] for role in STATEMENT_ROLES])
     return found
 

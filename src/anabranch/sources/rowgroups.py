@@ -14,10 +14,10 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.records import read_parquet_rows
 from anabranch.model.event import Event
 from anabranch.sources.base import Decode
-from anabranch.sources.lines import PIECE, Cut, Records, SequenceOf, decoded
+from anabranch.sources.lines import PIECE, Cut, LineRecords, SequenceOf, decoded
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import Header, Reduced
+    from anabranch.formats.rdf.tables import ReducedChunk, TableHeader
     from anabranch.planner.link_streams import LinkStream
 
 
@@ -64,7 +64,7 @@ def read_row_groups(
     *,
     events: bool,
     document: str = "",
-) -> Records:
+) -> LineRecords:
     """The records of the row groups from `start` to `stop`. Rows that are `events` need no decoder; rows of triples
     have their blank nodes in the `document`."""
     from anabranch.formats.parquet import event_batches, read_batch
@@ -90,7 +90,7 @@ def read_row_groups(
 
 def pack_row_groups(
     file: BinaryIO, start: Cut, stop: int, document: str = "", links: LinkStream | None = None
-) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
     """The events of row groups as chunks; those of a batch that cannot be packed by columns come one by one. Of a
     stream that is asked for `links` alone, rows of triples become chunks of those that are needed."""
     from anabranch.formats.arrow_chunks import pack_arrow
@@ -112,8 +112,8 @@ def pack_row_groups(
 
 
 def _pack_triples(
-    parquet: Any, file: BinaryIO, header: Header, start: Cut, stop: int, document: str, links: LinkStream | None
-) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    parquet: Any, file: BinaryIO, header: TableHeader, start: Cut, stop: int, document: str, links: LinkStream | None
+) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
     from anabranch.formats.parquet import opened_parquet
     from anabranch.formats.rdf.tables import pack_batch, repeating, triple_batches
     from anabranch.sources.linking import shaping
@@ -126,7 +126,7 @@ def _pack_triples(
             rows += len(batch)
 
 
-def _triples(parquet: Any) -> Header | None:
+def _triples(parquet: Any) -> TableHeader | None:
     """The columns of a table of triples; None for a table of events."""
     names = parquet.schema_arrow.names
     if {"nodes", "relationships", "edges"}.intersection(names):

@@ -16,7 +16,7 @@ from pyspark import SparkFiles
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from anabranch.runner.rows import TOLD_COLUMNS, Packed, told_values
+from anabranch.runner.rows import TOLD_COLUMNS, PackedRow, told_values
 
 _PART = 1 << 20
 _TOLD = Row(*TOLD_COLUMNS)
@@ -114,7 +114,7 @@ class CellProcessor(StatefulProcessor):
         from anabranch.runner.cell import Cell
         from anabranch.runner.job import load_job
 
-        packed = [Packed(*(row[name] for name in _PACKED)) for row in rows]
+        packed = [PackedRow(*(row[name] for name in _PACKED)) for row in rows]
         job = load_job(SparkFiles.get(self._job_file), self._digest)
         cell = Cell(job, f"{self._run}/{key[0]}", self._state)
         for place, row in enumerate(cell.process(packed)):

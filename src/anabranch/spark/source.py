@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from anabranch.runner.batch_planner import BatchPlanner
-from anabranch.runner.rows import CELL, PACKED_SCHEMA, Packed
+from anabranch.runner.rows import CELL, PACKED_SCHEMA, PackedRow
 from anabranch.runner.source_settings import OPTION, SourceSettings
 from anabranch.sources.base import Offset, Piece
 
@@ -77,7 +77,7 @@ class StreamsReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition.value, bytes):
-            yield _batch([Packed(CELL, "control", partition.value)])
+            yield _batch([PackedRow(CELL, "control", partition.value)])
             return
         from anabranch.runner.packing import pack_piece
 
@@ -103,6 +103,6 @@ def grouped(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
     return [list(pieces[first:stop]) for first, stop in pairwise(bounds)]
 
 
-def _batch(rows: Sequence[Packed]) -> pa.RecordBatch:
+def _batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
     columns = {name: [getattr(row, name) for row in rows] for name in _PACKED_ARROW.names}
     return pa.RecordBatch.from_pydict(columns, schema=_PACKED_ARROW)

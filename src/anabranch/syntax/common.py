@@ -15,7 +15,7 @@ RESERVED = ("win_start", "win_end")
 """Columns that every row of a continuous answer has."""
 
 
-class Problems:
+class LoweringProblems:
     """Collects diagnostics while statements are lowered, and hands out names that cannot meet a user's."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from anabranch.algebra.ingestion import Ingestion
-from anabranch.algebra.operators import Form, Operator, Registration
+from anabranch.algebra.operators import Operator, Registration, ResultForm
 
 Language: TypeAlias = Literal["seraph", "csparql", "lupos", "rspql", "sparql"]
 
@@ -51,11 +51,11 @@ class Script:
     ingestions: tuple[Ingestion, ...]
 
 
-class Plain(NamedTuple):
+class PlainQuery(NamedTuple):
     """A plain query's plan; whether it gives rows, true or false, or a graph; and its prefixes."""
 
     plan: Operator
-    form: Form
+    form: ResultForm
     prefixes: tuple[tuple[str, str], ...]
 
 
@@ -99,14 +99,14 @@ def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, 
     return script(text, file_name).registrations
 
 
-def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> Plain:
+def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> PlainQuery:
     """The algebra of a plain query (no REGISTER, no windows). `graphs` are the names of the graphs that there are, for
     `GRAPH ?g`; None means that nobody knows."""
     if language_of(text, file_name) == "seraph":
         from anabranch.syntax import seraph
 
-        return Plain(seraph.plan(text, file_name), "bindings", ())
+        return PlainQuery(seraph.plan(text, file_name), "bindings", ())
     from anabranch.syntax import sparql
 
     found = sparql.plan(text, file_name, graphs or None)
-    return Plain(found.plan, found.form, found.prefixes)
+    return PlainQuery(found.plan, found.form, found.prefixes)

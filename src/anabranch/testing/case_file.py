@@ -39,7 +39,7 @@ _SECTIONS = ("options", "query", "graph", "events", "answers", "warnings", "erro
 
 
 @dataclass
-class Case:
+class CaseFile:
     """A case file, read."""
 
     path: Path
@@ -74,13 +74,13 @@ class Case:
         return parse_duration(self.options["lateness"]) if "lateness" in self.options else None
 
 
-def load(path: Path | str) -> Case:
+def load(path: Path | str) -> CaseFile:
     path = Path(path)
     return read_case(path.read_text(encoding="utf-8"), path)
 
 
-def read_case(text: str, path: Path = Path("<case>")) -> Case:
-    case = Case(path)
+def read_case(text: str, path: Path = Path("<case>")) -> CaseFile:
+    case = CaseFile(path)
     for kind, name, lines in _sections(text):
         try:
             _read_section(case, kind, name, lines)
@@ -103,7 +103,7 @@ def _sections(text: str) -> Iterator[tuple[str, str | None, list[str]]]:
         yield current
 
 
-def _read_section(case: Case, kind: str, name: str | None, lines: list[str]) -> None:
+def _read_section(case: CaseFile, kind: str, name: str | None, lines: list[str]) -> None:
     match kind:
         case "options":
             _read_options(case, lines)
@@ -125,7 +125,7 @@ def _read_section(case: Case, kind: str, name: str | None, lines: list[str]) -> 
             raise NotationError(f"no such section; there are {', '.join(_SECTIONS)}")
 
 
-def _read_options(case: Case, lines: list[str]) -> None:
+def _read_options(case: CaseFile, lines: list[str]) -> None:
     for line in _joined(lines):
         key, _, value = line.partition(":")
         key = key.strip()
@@ -150,14 +150,14 @@ def _joined(lines: Sequence[str]) -> list[str]:
     return joined
 
 
-def _read_graph(case: Case, lines: Sequence[str]) -> PropertyGraph | TripleGraph:
+def _read_graph(case: CaseFile, lines: Sequence[str]) -> PropertyGraph | TripleGraph:
     joined = _joined(lines)
     if joined and not joined[0].startswith("("):
         return TripleGraph(read_triples("\n".join(lines), case.prefixes, "static"))
     return graph_from([read_graph_line(line) for line in joined])
 
 
-def _read_event(case: Case, line: str, document: str) -> Event:
+def _read_event(case: CaseFile, line: str, document: str) -> Event:
     if line.startswith("{"):
         return event_from_dict(json.loads(line))
     at, _, rest = line.partition(" ")

@@ -34,7 +34,7 @@ from typing import Any
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows
 from anabranch.engine.answers import Answer
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Query, Session, parameter_values
 from anabranch.errors import QueryError
 from anabranch.formats.values import cypher_text
@@ -43,7 +43,7 @@ from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value
 from anabranch.model.windows import EvaluationInstants
 from anabranch.syntax import languages
-from anabranch.testing.case_file import Case, load, read_case
+from anabranch.testing.case_file import CaseFile, load, read_case
 from anabranch.testing.notation import (
     INSTANT,
     NotationError,
@@ -57,8 +57,8 @@ NO_ROWS = "(no rows)"
 
 
 __all__ = [
-    "Case",
     "CaseFailure",
+    "CaseFile",
     "agreed",
     "answer_lines",
     "load",
@@ -77,7 +77,7 @@ class CaseFailure(AssertionError):
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def run_case(case: Case) -> None:
+def run_case(case: CaseFile) -> None:
     """Run a case in all ways; raise CaseFailure where one differs from the expectation."""
     if case.error is not None:
         _expect_error(case)
@@ -90,7 +90,7 @@ def run_case(case: Case) -> None:
         _compare(case, registration.name, expected, answer_lines(case, registration, got[registration.name]))
 
 
-def agreed(case: Case) -> dict[str, list[Answer]]:
+def agreed(case: CaseFile) -> dict[str, list[Answer]]:
     """What every way of running the case and the law agree on; raise CaseFailure where one differs."""
     one_by_one = _run(case, _push_one_by_one)
     _same(case, "all at once", one_by_one, _run(case, _push_at_once))
@@ -103,7 +103,7 @@ def agreed(case: Case) -> dict[str, list[Answer]]:
 Outcome = dict[str, list[Answer]]
 
 
-def _run(case: Case, push: Any) -> Outcome:
+def _run(case: CaseFile, push: Any) -> Outcome:
     session = new_session(case)
     queries = session.register_all(case.query, parameters=case.parameters, now=case.now, file_name=case.path.name)
     names = [query.name for query in queries]
@@ -118,7 +118,9 @@ def _run(case: Case, push: Any) -> Outcome:
     return dict(outcome)
 
 
-def new_session(case: Case, rules: str | Sequence[str] = "all", running: Running | None = None) -> Session:
+def new_session(
+    case: CaseFile, rules: str | Sequence[str] = "all", running: EvaluationOptions | None = None
+) -> Session:
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else None
     session = Session.local(
         streams=names,
@@ -126,14 +128,14 @@ def new_session(case: Case, rules: str | Sequence[str] = "all", running: Running
         windows=case.options.get("windows", "trailing"),  # type: ignore[arg-type]
         conflicts=case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
         rules=rules,
-        running=running or Running(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
+        running=running or EvaluationOptions(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
     )
     for name, graph in case.graphs.items():
         session.graph(name, graph)
     return session
 
 
-def _in_arrival_order(case: Case) -> list[tuple[str, Event]]:
+def _in_arrival_order(case: CaseFile) -> list[tuple[str, Event]]:
     """The events of all streams as they would come in: each stream in its own order, the streams side by side."""
     tagged = []
     for position, (name, events) in enumerate(case.streams.items()):
@@ -144,7 +146,7 @@ def _in_arrival_order(case: Case) -> list[tuple[str, Event]]:
     return [(name, case.streams[name][index]) for _, _, index, name in heapq.merge(*tagged)]
 
 
-def _push_one_by_one(case: Case, session: Session, names: list[str]) -> tuple[Session, Outcome]:
+def _push_one_by_one(case: CaseFile, session: Session, names: list[str]) -> tuple[Session, Outcome]:
     outcome: Outcome = {name: [] for name in names}
     for stream, event in _in_arrival_order(case):
         session.push(stream, event)
@@ -153,20 +155,20 @@ def _push_one_by_one(case: Case, session: Session, names: list[str]) -> tuple[Se
     return session, outcome
 
 
-def _push_at_once(case: Case, session: Session, names: list[str]) -> tuple[Session, Outcome]:
+def _push_at_once(case: CaseFile, session: Session, names: list[str]) -> tuple[Session, Outcome]:
     for stream, events in case.streams.items():
         session.push(stream, events)
     return session, {}
 
 
-def _push_with_restarts(case: Case, session: Session, names: list[str]) -> tuple[Session, Outcome]:
+def _push_with_restarts(case: CaseFile, session: Session, names: list[str]) -> tuple[Session, Outcome]:
     for stream, event in _in_arrival_order(case):
         session.push(stream, event)
         session = Session.restore(session.checkpoint())
     return session, {}
 
 
-def _expect_error(case: Case) -> None:
+def _expect_error(case: CaseFile) -> None:
     try:
         session = new_session(case)
         names = [query.name for query in session.register_all(case.query, parameters=case.parameters, now=case.now)]
@@ -184,7 +186,7 @@ def _expect_error(case: Case) -> None:
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
-def oracles(case: Case) -> list[Oracle]:
+def oracles(case: CaseFile) -> list[Oracle]:
     """The law of every query of a case; a stream that one query makes for another is made by the law too."""
     streams = {name: accepted(events, case.lateness) for name, events in case.streams.items()}
     waiting = list(languages.registrations(case.query, file_name=case.path.name))
@@ -207,7 +209,7 @@ def oracles(case: Case) -> list[Oracle]:
 
 
 def _oracle(
-    case: Case, registration: Registration, streams: Mapping[str, Sequence[Event]], clocks: Mapping[str, int]
+    case: CaseFile, registration: Registration, streams: Mapping[str, Sequence[Event]], clocks: Mapping[str, int]
 ) -> Oracle:
     return Oracle(
         registration,
@@ -222,7 +224,7 @@ def _oracle(
     )
 
 
-def answer_lines(case: Case, registration: Registration, answers: Sequence[Answer]) -> list[str]:
+def answer_lines(case: CaseFile, registration: Registration, answers: Sequence[Answer]) -> list[str]:
     """Answers as the lines of a case file."""
     lines = [f"columns: {' | '.join(registration.columns)}"]
     for answer in answers:
@@ -236,18 +238,18 @@ def answer_lines(case: Case, registration: Registration, answers: Sequence[Answe
     return lines
 
 
-def _text(case: Case, value: Value) -> str:
+def _text(case: CaseFile, value: Value) -> str:
     if isinstance(value, Iri | Blank | Literal):
         return term_short(value, case.prefixes)
     return cypher_text(value)
 
 
-def _warning_lines(case: Case, queries: Sequence[Query]) -> list[str]:
+def _warning_lines(case: CaseFile, queries: Sequence[Query]) -> list[str]:
     found = [warning for query in queries for warning in query.warnings()]
     return [f"{write_instant(warning.at, case.date)} {warning}" for warning in found]
 
 
-def _compare(case: Case, what: str, expected: Sequence[str], got: Sequence[str], ordered: bool = False) -> None:
+def _compare(case: CaseFile, what: str, expected: Sequence[str], got: Sequence[str], ordered: bool = False) -> None:
     wanted, found = [_normal(line) for line in expected], [_normal(line) for line in got]
     if wanted and found and not wanted[0].startswith("columns:") and found[0].startswith("columns:"):
         del found[0]
@@ -265,7 +267,7 @@ def _normal(line: str) -> str:
     return f"{match[1]} {match[2]} {match[3]}-{match[4]}  {match[5] or ''}"
 
 
-def _same(case: Case, way: str, expected: Outcome, got: Outcome) -> None:
+def _same(case: CaseFile, way: str, expected: Outcome, got: Outcome) -> None:
     wanted, found = _as_text(expected), _as_text(got)
     if wanted != found:
         raise CaseFailure(f"{case.path.name}, {way}:\nexpected:\n{wanted}\ngot:\n{found}")
@@ -275,7 +277,7 @@ def _as_text(outcome: Mapping[str, Sequence[Answer]]) -> str:
     return "\n".join(json.dumps(answer.to_dict()) for answers in outcome.values() for answer in answers)
 
 
-def _check_law(case: Case, law: Oracle, got: Sequence[Answer]) -> None:
+def _check_law(case: CaseFile, law: Oracle, got: Sequence[Answer]) -> None:
     """Each instant by itself; of very many instants, those that told something and their neighbours."""
     expected = law.answers(case.until, case.drain)
     if expected is None and law.starting_at is not None:

@@ -21,7 +21,7 @@ from random import Random
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
 from anabranch.model.values import Node, Relationship, Value
-from anabranch.testing.cases import Case, CaseFailure, agreed
+from anabranch.testing.cases import CaseFailure, CaseFile, agreed
 
 _START = parse_instant("2022-10-14T12:00Z")
 _MINUTE = 60_000_000
@@ -33,7 +33,7 @@ _READINGS = ("win_end.minute", "duration.inSeconds(win_start, win_end).minutes",
 _RHYTHMS = ("PT1M", "PT2M", "PT3M", "PT150S", "PT7M")
 
 
-def draw_case(random: Random, number: int = 0) -> Case:
+def draw_case(random: Random, number: int = 0) -> CaseFile:
     """A case by chance: one or two streams of events and one to three queries over them."""
     streams = ["s"] if random.random() < 0.8 else ["s", "t"]
     options = {"windows": random.choice(("trailing", "trailing", "formal", "right-open"))}
@@ -46,7 +46,7 @@ def draw_case(random: Random, number: int = 0) -> Case:
     # Of trails without bound there may be so many that only small graphs let the plain evaluator find them all.
     endless = random.random() < 0.2
     queries = [_Query(random, streams, f"q{index}", endless).text() for index in range(random.choice((1, 1, 1, 2, 3)))]
-    return Case(
+    return CaseFile(
         Path(f"draw-{number}.case"),
         options=options,
         parameters={"p": random.randint(0, 3)},
@@ -106,7 +106,7 @@ _UNWOUND = (
 )
 
 
-def draw_unwound(random: Random, number: int = 0) -> Case:
+def draw_unwound(random: Random, number: int = 0) -> CaseFile:
     """A case by chance whose queries unwind lists of nodes, cut rows off and collect what is left, over events of few
     instants. No two events of an instant say something of the same element."""
     queries = []
@@ -124,7 +124,7 @@ def draw_unwound(random: Random, number: int = 0) -> Case:
             targets = random.sample(ids[: event + 1], min(event + 1, random.randint(0, 2)))
             edges = tuple(Relationship(f"{at}/{source}/{target}", "R", source, target) for target in targets)
             events.append(Event(_START + at * _MINUTE, (node,), edges))
-    return Case(
+    return CaseFile(
         Path(f"unwound-{number}.case"), options={"streams": "s"}, query="\n".join(queries), streams={"s": events}
     )
 
@@ -137,7 +137,7 @@ _ON_TRAILS = (
 )
 
 
-def draw_trails(random: Random, number: int = 0) -> Case:
+def draw_trails(random: Random, number: int = 0) -> CaseFile:
     """A case by chance whose queries ask something of all relationships of a path of several lengths."""
     queries = []
     for index in range(2):
@@ -151,7 +151,7 @@ def draw_trails(random: Random, number: int = 0) -> Case:
         queries.append(
             f"REGISTER QUERY q{index} STARTING AT 2022-10-14T12:00 {{ {text} EMIT {emitted} {output} EVERY PT1M }}"
         )
-    return Case(
+    return CaseFile(
         Path(f"trails-{number}.case"), options={"streams": "s"}, query="\n".join(queries), streams={"s": _few(random)}
     )
 
@@ -170,7 +170,7 @@ def _few(random: Random) -> list[Event]:
     return events
 
 
-def permuted(case: Case, random: Random) -> Case:
+def permuted(case: CaseFile, random: Random) -> CaseFile:
     """The case with the events of each instant in another order."""
     streams = {}
     for name, events in case.streams.items():

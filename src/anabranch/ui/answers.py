@@ -17,8 +17,8 @@ from nicegui.element import Element
 from anabranch.ui.components import LiveTable
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import argument, button, card, say, shown, tag, words
-from anabranch.ui.rows import MOST_ROWS, Rows
-from anabranch.ui.values import Cell, cell, clock, fractional_columns, micros, numeric_columns
+from anabranch.ui.rows import MOST_ROWS, ShownRows
+from anabranch.ui.values import CellText, cell, clock, fractional_columns, micros, numeric_columns
 
 AT = "at"
 
@@ -64,7 +64,7 @@ class Answers:
         return outer
 
     def clear(self) -> None:
-        self._rows = Rows()
+        self._rows = ShownRows()
         self._columns: tuple[str, ...] = ()
         self._numeric: frozenset[str] = frozenset()
         self._fractional: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ class Answers:
         columns = tuple(result["columns"])
         rows = [tuple(row) for row in result["rows"][:MOST_ROWS]]
         if columns != self._columns:
-            self._rows = Rows()
+            self._rows = ShownRows()
             self._columns, self._numeric, self._fractional = columns, frozenset(), frozenset()
         self._numeric |= numeric_columns(columns, rows)
         self._fractional |= fractional_columns(columns, rows)
@@ -133,7 +133,7 @@ class Answers:
                 *(_column(one, one in self._numeric, True) for one in columns),
             ]
         )
-        cells: dict[int, Sequence[Cell]] = {}
+        cells: dict[int, Sequence[CellText]] = {}
         for key in fresh:
             row, at = self._rows.rows[key]
             said = (

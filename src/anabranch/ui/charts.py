@@ -12,11 +12,11 @@ from typing import Any
 
 from nicegui.element import Element
 
-from anabranch.ui.components import Choice, HistoryChart
+from anabranch.ui.components import ChoiceList, HistoryChart
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import argument, button, card, say, shown, tag, words
 from anabranch.ui.presets import preset_of
-from anabranch.ui.series import FOLDS, MOST_LINES, Drawn, Lines
+from anabranch.ui.series import FOLDS, MOST_LINES, Lines, SeriesChoice
 
 _ALL = "all rows"
 
@@ -25,7 +25,7 @@ class Charts:
     def __init__(self, desk: Desk, on_redraw: Callable[[], None]) -> None:
         self._desk = desk
         self._on_redraw = on_redraw
-        self._lines = Lines(Drawn())
+        self._lines = Lines(SeriesChoice())
         self._columns: tuple[str, ...] = ()
 
     def build(self) -> Element:
@@ -35,9 +35,9 @@ class Charts:
                 tag("div", "ab-grow")
                 self._tools = tag("div", "ab-row ab-hidden")
                 with self._tools:
-                    self._by = Choice("line for", {"": _ALL})
+                    self._by = ChoiceList("line for", {"": _ALL})
                     self._by.classes("small").on("pick", lambda event: self._set(name=argument(event)))
-                    self._fold = Choice("as", {name: name for name in FOLDS}, "mean")
+                    self._fold = ChoiceList("as", {name: name for name in FOLDS}, "mean")
                     self._fold.classes("small").on("pick", lambda event: self._set(fold=argument(event)))
                     button(
                         "",
@@ -77,7 +77,7 @@ class Charts:
         held = self._desk.recall(self._key) or self._offered()
         columns = tuple(one for one in held.get("columns", ()) if isinstance(one, str))
         fold = held.get("fold", "mean")
-        self._lines = Lines(Drawn(columns, str(held.get("name", "")), fold if fold in FOLDS else "mean"))
+        self._lines = Lines(SeriesChoice(columns, str(held.get("name", "")), fold if fold in FOLDS else "mean"))
         self._columns = ()
         self._chart.named(self._desk.query_name or "series")
         self._chart.reset((), {})
@@ -93,7 +93,9 @@ class Charts:
 
     def _set(self, **changes: Any) -> None:
         old = self._lines.drawn
-        drawn = Drawn(changes.get("columns", old.columns), changes.get("name", old.name), changes.get("fold", old.fold))
+        drawn = SeriesChoice(
+            changes.get("columns", old.columns), changes.get("name", old.name), changes.get("fold", old.fold)
+        )
         self._desk.remember(self._key, {"columns": list(drawn.columns), "name": drawn.name, "fold": drawn.fold})
         self._lines = Lines(drawn)
         self._chart.reset((), {})

@@ -15,7 +15,7 @@ from nicegui.element import Element
 
 from anabranch.errors import QueryError
 from anabranch.server.problems import EXISTS, ServerError
-from anabranch.ui.components import Choice
+from anabranch.ui.components import ChoiceList
 from anabranch.ui.desk import Desk
 from anabranch.ui.editor import Editor
 from anabranch.ui.pieces import argument, button, enabled, failed, shown, tag
@@ -38,9 +38,9 @@ class Controls:
             self._pause = button("Pause", self._pause_it, icon="pause", hint="Hold the session between two batches")
             self._stop = button("Stop", self._stop_it, icon="stop", hint="Stop the session")
             tag("div", "ab-grow")
-            self._source = Choice("stream", {})
+            self._source = ChoiceList("stream", {})
             self._source.on("pick", lambda event: self._choose_source(argument(event)))
-            self._rate = Choice("speed", RATES)
+            self._rate = ChoiceList("speed", RATES)
             self._rate.on("pick", lambda event: self._at_rate(argument(event)))
         self._chosen = ""
         return foot

@@ -21,7 +21,7 @@ from anabranch.ui.values import COMMON_PREFIXES
 
 if TYPE_CHECKING:
     from anabranch.server.hub import Hub
-    from anabranch.server.queries import LiveQuery
+    from anabranch.server.queries import QueryStatus
     from anabranch.server.session import LiveSession
 
 Found = TypeVar("Found")
@@ -37,7 +37,7 @@ class Desk:
         self.query_name = query
         self.tab = tab
         self._watchers: list[Callable[[], None]] = []
-        self.queries: list[LiveQuery] = []
+        self.queries: list[QueryStatus] = []
 
     # --- what is looked at --------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ class Desk:
         return {} if found is None else {**COMMON_PREFIXES, **found.prefixes}
 
     @property
-    def query(self) -> LiveQuery | None:
+    def query(self) -> QueryStatus | None:
         return next((one for one in self.queries if one.name == self.query_name), None)
 
     def choose(self, *, session: str | None = None, query: str | None = None, tab: str | None = None) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from anabranch.drawings.layout import Place, arranged
-from anabranch.drawings.picture import Box, Edge, Panel
+from anabranch.drawings.layout import Rectangle, arranged
+from anabranch.drawings.picture import Box, Panel, PictureEdge
 from anabranch.insight.shapes import OperatorBox, OperatorGraph
 
 PARTS = {
@@ -25,7 +25,7 @@ _COUNTS = ("in 000,000 · out 000,000", "holds 000,000 · 00.00 ms")
 def drawing(graph: OperatorGraph, *, counted: bool) -> dict[str, Any]:
     """Boxes, edges and the size of the whole; `counted` leaves room for what each box does."""
     boxes = tuple(_box(one, counted) for one in graph.boxes)
-    edges = tuple(Edge(str(source), str(one.id)) for one in graph.boxes for source in dict.fromkeys(one.inputs))
+    edges = tuple(PictureEdge(str(source), str(one.id)) for one in graph.boxes for source in dict.fromkeys(one.inputs))
     if not boxes:
         return {}
     found = arranged(Panel("operators", graph.query, boxes, edges, tree=False))
@@ -63,7 +63,7 @@ def _box(one: OperatorBox, counted: bool) -> Box:
     return Box(str(one.id), title, (*_lines(one.detail), *(_COUNTS if counted else ())), one.kind)
 
 
-def _placed(one: OperatorBox, place: Place, counted: bool) -> dict[str, Any]:
+def _placed(one: OperatorBox, place: Rectangle, counted: bool) -> dict[str, Any]:
     return {
         "id": one.id,
         "title": one.name,
@@ -79,7 +79,7 @@ def _placed(one: OperatorBox, place: Place, counted: bool) -> dict[str, Any]:
     }
 
 
-def _path(tail: Place, head: Place) -> str:
+def _path(tail: Rectangle, head: Rectangle) -> str:
     x, y = tail.x + 2 + tail.width / 2, tail.y + 2 + tail.height
     u, v = head.x + 2 + head.width / 2, head.y + 1
     bend = max(12.0, (v - y) / 2)

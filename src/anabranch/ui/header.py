@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 from nicegui.element import Element
 
-from anabranch.ui.components import Choice
+from anabranch.ui.components import ChoiceList
 from anabranch.ui.desk import Desk
 from anabranch.ui.pieces import LOGO, argument, button, raw, returning, say, shown, tag, words
 from anabranch.ui.values import clock, duration
@@ -25,7 +25,7 @@ _LATE = 5.0  # seconds that a run may be behind before the page says so
 _NEXT = {"auto": "light", "light": "dark", "dark": "auto"}
 
 
-class Header:
+class PageHeader:
     def __init__(self, desk: Desk, on_session: Callable[[str], Awaitable[None] | None]) -> None:
         self._desk = desk
         self._on_session = on_session
@@ -38,7 +38,7 @@ class Header:
                 raw(LOGO)
                 words("span", "Anabranch")
             tag("div", "ab-divider")
-            self._sessions = Choice("session", {}, hidden_label=True)
+            self._sessions = ChoiceList("session", {}, hidden_label=True)
             self._sessions.on("pick", lambda event: self._picked(argument(event)))
             self._state = words("span", "", "ab-pill", role="status")
             self._behind = words(

@@ -16,11 +16,11 @@ from anabranch.ui.charts import Charts
 from anabranch.ui.controls import Controls
 from anabranch.ui.desk import Desk
 from anabranch.ui.editor import Editor
-from anabranch.ui.header import Header
+from anabranch.ui.header import PageHeader
 from anabranch.ui.pieces import arrows, focused_menu, say, shown, tag, words
-from anabranch.ui.plan import Plan
+from anabranch.ui.plan import PlanPanel
 from anabranch.ui.steps import StepByStep
-from anabranch.ui.streams import Streams
+from anabranch.ui.streams import StreamsPanel
 from anabranch.ui.values import clock
 from anabranch.ui.welcome import Welcome
 from anabranch.ui.why import Dialogs
@@ -28,7 +28,7 @@ from anabranch.ui.window import WindowView
 
 if TYPE_CHECKING:
     from anabranch.server.hub import Hub
-    from anabranch.server.queries import LiveQuery
+    from anabranch.server.queries import QueryStatus
     from anabranch.server.session import LiveSession
     from anabranch.server.streams import StreamInfo
 
@@ -55,13 +55,13 @@ class Monitor:
         self._controls = Controls(desk)
         self._editor = Editor(desk, self._controls.take, self._controls.start)
         self._controls.editor = self._editor
-        self._header = Header(desk, self._choose_session)
-        self._streams = Streams(desk)
+        self._header = PageHeader(desk, self._choose_session)
+        self._streams = StreamsPanel(desk)
         self._dialogs = Dialogs(desk)
         self._welcome = Welcome(desk)
         self._charts = Charts(desk, self._redraw)
         self._answers = Answers(desk, self._tick_column, self._why, self._why_not)
-        self._plan, self._steps, self._window = Plan(desk), StepByStep(desk), WindowView(desk)
+        self._plan, self._steps, self._window = PlanPanel(desk), StepByStep(desk), WindowView(desk)
         with tag("div", "ab-page"):
             words("a", "To the answers", "ab-skip", href="#answers")
             self._header.build()
@@ -260,7 +260,7 @@ class Monitor:
 
     # --- queries ------------------------------------------------------------------------------------------------
 
-    def _show_chips(self, queries: list[LiveQuery]) -> None:
+    def _show_chips(self, queries: list[QueryStatus]) -> None:
         wanted: list[tuple[str, str]] = [(one.name, one.state) for one in queries]
         if wanted == self._chips_of and self._chip_chosen == self._desk.query_name:
             return
@@ -270,7 +270,7 @@ class Monitor:
             for one in queries:
                 self._chip(one)
 
-    def _chip(self, one: LiveQuery) -> None:
+    def _chip(self, one: QueryStatus) -> None:
         on = " on" if one.name == self._desk.query_name else ""
         with tag("div", f"ab-chip {one.state}{on}"):
             name = words(
@@ -304,7 +304,7 @@ class Monitor:
             self._chips_of = None
             self._desk.choose()
 
-    def _show_failure(self, queries: list[LiveQuery]) -> None:
+    def _show_failure(self, queries: list[QueryStatus]) -> None:
         session = self._desk.session
         said = []
         if session is not None and session.error:

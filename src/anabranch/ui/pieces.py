@@ -42,7 +42,7 @@ LOGO = (
     '<svg viewBox="0 0 28 28" aria-hidden="true"><path d="M3 8c6 0 6 6 11 6s6-6 11-6"/>'
     '<path d="M3 14h22"/><path d="M3 20c6 0 6-6 11-6s6 6 11 6"/></svg>'
 )
-Handler = Callable[..., Awaitable[None] | None]
+ClickHandler = Callable[..., Awaitable[None] | None]
 
 
 def picture(name: str) -> str:
@@ -79,7 +79,7 @@ def say(element: Element, text: str) -> None:
 
 
 def button(
-    text: str, on_click: Handler | None, *, icon: str = "", classes: str = "", label: str = "", hint: str = ""
+    text: str, on_click: ClickHandler | None, *, icon: str = "", classes: str = "", label: str = "", hint: str = ""
 ) -> Element:
     """A button; without a handler it submits the form that it stands in, as the Enter key does."""
     kind = "submit" if on_click is None else "button"

@@ -12,7 +12,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from anabranch.insight.shapes import OperatorGraph, OperatorLoad
-from anabranch.ui.components import Drawing, PlanGraph
+from anabranch.ui.components import DrawingView, PlanGraph
 from anabranch.ui.desk import Desk
 from anabranch.ui.drawing import PARTS, drawing
 from anabranch.ui.pieces import arrows, card, shown, tag, words
@@ -34,7 +34,7 @@ def legend(kinds: dict[str, str]) -> None:
                 words("span", name)
 
 
-class Plan:
+class PlanPanel:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._sent: dict[int, tuple[float, ...]] = {}
@@ -138,7 +138,7 @@ class Plan:
             with tag("figcaption"):
                 words("b", title).style("font-weight: 500")
                 words("span", f" {meaning}", "ab-quiet")
-            Drawing(f"{title} {meaning}", svg)
+            DrawingView(f"{title} {meaning}", svg)
 
 
 def _themed(svg: str) -> str:

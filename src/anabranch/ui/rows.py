@@ -12,10 +12,10 @@ from anabranch.ui.values import is_number
 
 MOST_ROWS = 200
 _MOST_GONE = 1_000
-Row = tuple[Any, ...]
+ShownRow = tuple[Any, ...]
 
 
-class Rows:
+class ShownRows:
     """Which rows are shown, and the key of each.
 
     A row that is equal to one before keeps its key. Of the others, one that differs from a row before in its numbers
@@ -25,10 +25,10 @@ class Rows:
 
     def __init__(self) -> None:
         self._next = 0
-        self.rows: dict[int, tuple[Row, str]] = {}
-        self.gone: dict[int, tuple[Row, str]] = {}
+        self.rows: dict[int, tuple[ShownRow, str]] = {}
+        self.gone: dict[int, tuple[ShownRow, str]] = {}
 
-    def show(self, rows: Sequence[Row], at: str) -> tuple[list[int], list[int]]:
+    def show(self, rows: Sequence[ShownRow], at: str) -> tuple[list[int], list[int]]:
         """These rows take the place of all others; their keys in order, and which must be sent."""
         free: dict[str, list[int]] = {}
         for key, (row, _) in self.rows.items():
@@ -51,7 +51,7 @@ class Rows:
         self._keep({key: (row, at) for key, row in zip(order, rows, strict=True)})
         return order, fresh
 
-    def put_first(self, rows: Sequence[Row], at: str) -> tuple[list[int], list[int]]:
+    def put_first(self, rows: Sequence[ShownRow], at: str) -> tuple[list[int], list[int]]:
         """These rows come before those that are there."""
         fresh = list(range(self._next, self._next + len(rows)))
         self._next += len(rows)
@@ -59,7 +59,7 @@ class Rows:
         self._keep(dict(list(held.items())[:MOST_ROWS]))
         return list(self.rows), [key for key in fresh if key in self.rows]
 
-    def _keep(self, rows: dict[int, tuple[Row, str]]) -> None:
+    def _keep(self, rows: dict[int, tuple[ShownRow, str]]) -> None:
         left = {key: one for key, one in self.rows.items() if key not in rows}
         self.rows = rows
         if left:
@@ -71,5 +71,5 @@ def _taken(free: dict[str, list[int]], name: str) -> int | None:
     return left.pop(0) if left else None
 
 
-def _without_numbers(row: Row) -> str:
+def _without_numbers(row: ShownRow) -> str:
     return repr(tuple(None if is_number(value) else value for value in row))

@@ -26,7 +26,7 @@ FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SeriesChoice:
     """What is drawn: these columns, by the column `name`, or all rows folded by `fold` if it is empty."""
 
     columns: tuple[str, ...] = ()
@@ -34,15 +34,15 @@ class Drawn:
     fold: str = "mean"
 
 
-Values = dict[str, dict[str, float]]
+SeriesValues = dict[str, dict[str, float]]
 """What a result says: the value of each drawn column by the name of a row, or by nothing for all rows together."""
 Points = dict[str, list[tuple[float, float | None]]]
 """The points of each line, milliseconds and value; None is a break: the row was absent."""
 
 
-def values(result: Mapping[str, Any], drawn: Drawn, prefixes: Mapping[str, str]) -> Values:
+def values(result: Mapping[str, Any], drawn: SeriesChoice, prefixes: Mapping[str, str]) -> SeriesValues:
     columns: list[str] = list(result["columns"])
-    found: Values = {}
+    found: SeriesValues = {}
     for column in drawn.columns:
         if column not in columns:
             continue
@@ -64,12 +64,12 @@ class Lines:
     State: what the last results say, `_MOST_VALUES` values at most.
     """
 
-    def __init__(self, drawn: Drawn) -> None:
+    def __init__(self, drawn: SeriesChoice) -> None:
         self.drawn = drawn
         self.left_out = 0
         self.drawn_anew = False
         self._chosen: list[str] = []
-        self._past: deque[tuple[float, Values]] = deque()
+        self._past: deque[tuple[float, SeriesValues]] = deque()
         self._held = 0
 
     @property
@@ -86,7 +86,7 @@ class Lines:
         """The points that these results add, by line. `drawn_anew` says that the lines are others, and that these are
         all their points: a row came that is drawn from now on, or time went back and the stream has begun anew."""
         before, self.drawn_anew = list(self._chosen), False
-        new: list[tuple[float, Values]] = []
+        new: list[tuple[float, SeriesValues]] = []
         for result in results:
             at, said = micros(result["at"]) / 1000, values(result, self.drawn, prefixes)
             if self._past and self._past[-1][0] > at:
@@ -103,7 +103,7 @@ class Lines:
         before_new = {} if self.drawn_anew or known < 1 else self._past[known - 1][1]
         return self._points(self._past if self.drawn_anew else new, before_new)
 
-    def _choose(self, said: Values) -> None:
+    def _choose(self, said: SeriesValues) -> None:
         if not said:
             return  # what was drawn stays, with a break
         most = max(1, MOST_LINES // max(1, len(self.drawn.columns)))
@@ -112,7 +112,7 @@ class Lines:
         self._chosen = [*kept, *others[: most - len(kept)]]
         self.left_out = len(said) - len(self._chosen)
 
-    def _points(self, past: Iterable[tuple[float, Values]], before: Values) -> Points:
+    def _points(self, past: Iterable[tuple[float, SeriesValues]], before: SeriesValues) -> Points:
         found: Points = {}
         for row in self._chosen:
             for column in self.drawn.columns:

@@ -15,10 +15,10 @@ from typing import Any
 from nicegui import events, ui
 from nicegui.element import Element
 
-from anabranch.insight.shapes import Memory, Message, Row, StepState
-from anabranch.insight.steps import Steps
+from anabranch.insight.shapes import JsonRow, Memory, Message, StepState
+from anabranch.insight.steps import RecordedSteps
 from anabranch.server.slices import STEPS, with_instants
-from anabranch.ui.components import Choice, LiveTable, MessageList, PlanGraph, Scrubber
+from anabranch.ui.components import ChoiceList, LiveTable, MessageList, PlanGraph, Scrubber
 from anabranch.ui.desk import Desk
 from anabranch.ui.drawing import drawing
 from anabranch.ui.pieces import argument, button, card, enabled, picture, raw, say, shown, tag, words
@@ -39,7 +39,7 @@ _NEAR = 40  # messages shown before and after the current one
 class StepByStep:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._steps: Steps | None = None
+        self._steps: RecordedSteps | None = None
         self._at = 0
         self._operator = -1
         self._playing = False
@@ -89,7 +89,7 @@ class StepByStep:
             self._play.on("click", lambda _: self._toggle())
             self._next = button("", lambda: self.go(self._at + 1), icon="next", label="Next message")
             self._last = button("", lambda: self.go(self._count - 1), icon="last", label="Last message")
-            self._pace = Choice("messages a second", _SPEEDS, "3", hidden_label=True)
+            self._pace = ChoiceList("messages a second", _SPEEDS, "3", hidden_label=True)
             self._pace.on("pick", lambda event: self._set_speed(argument(event)))
             self._line = Scrubber("instant")
             self._line.on("move", lambda event: self._jump(argument(event)), throttle=0.1)
@@ -150,7 +150,7 @@ class StepByStep:
         )
         await self.go(self._beginning(found))
 
-    def _beginning(self, found: Steps) -> int:
+    def _beginning(self, found: RecordedSteps) -> int:
         """Not the very first message: the last instant is what people want to see built up."""
         return found.instants[-1][1] if len(found.instants) > 1 else 0
 
@@ -212,7 +212,7 @@ class StepByStep:
 
     # --- showing ------------------------------------------------------------------------------------------------
 
-    def _show(self, steps: Steps, state: StepState) -> None:
+    def _show(self, steps: RecordedSteps, state: StepState) -> None:
         message = state.message
         style = _STYLES.get(message.kind, "told")
         self._graph.light(message.operator, style, self._operator)
@@ -238,7 +238,7 @@ class StepByStep:
         for one, yes in ((self._next, self._at < self._count - 1), (self._last, self._at < self._count - 1)):
             enabled(one, yes)
 
-    def _list(self, steps: Steps) -> None:
+    def _list(self, steps: RecordedSteps) -> None:
         first = max(0, self._at - _NEAR)
         if self._listed is not None and self._listed[0] + 10 <= self._at < self._listed[1] - 10:
             first = self._listed[0]
@@ -248,8 +248,8 @@ class StepByStep:
         self._messages.show([_entry(steps.messages[number], prefixes) for number in range(first, stop)], self._at)
 
 
-def _recorded(session: Any, query: str) -> Steps:
-    return Steps(with_instants(session, query, STEPS))
+def _recorded(session: Any, query: str) -> RecordedSteps:
+    return RecordedSteps(with_instants(session, query, STEPS))
 
 
 def _entry(message: Message, prefixes: Mapping[str, str]) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def _title(element: Element, text: str, memory: Memory) -> None:
 
 
 def _fill(table: LiveTable, columns: tuple[str, ...], memory: Memory, desk: Desk) -> None:
-    rows: tuple[Row, ...] = memory.rows
+    rows: tuple[JsonRow, ...] = memory.rows
     width = len(rows[0]) if rows else len(columns)
     names = columns if len(columns) == width else tuple(str(place + 1) for place in range(width))
     numeric = numeric_columns(names, rows)

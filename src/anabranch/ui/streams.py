@@ -84,7 +84,7 @@ def _fact(name: str) -> Element:
     return value
 
 
-class Streams:
+class StreamsPanel:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._entries: dict[tuple[str, str | None], _Entry] = {}

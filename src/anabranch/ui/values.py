@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-Cell: TypeAlias = "str | tuple[str, str] | None"
+CellText: TypeAlias = "str | tuple[str, str] | None"
 
 _IRI = re.compile(r"<?([A-Za-z][A-Za-z0-9+.-]*:(?://)?[^\s<>\"]+)>?")
 _BRACKETED = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]*:[^<>\s\"]+)>")
@@ -49,7 +49,7 @@ def fractional_columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
     )
 
 
-def cell(value: Any, prefixes: Mapping[str, str], *, fractional: bool = False) -> Cell:
+def cell(value: Any, prefixes: Mapping[str, str], *, fractional: bool = False) -> CellText:
     """A value of an answer as a cell of a table; in a `fractional` column whole numbers have decimals too."""
     match value:
         case None:
@@ -102,7 +102,7 @@ def short_text(text: str, prefixes: Mapping[str, str]) -> str:
     return _BRACKETED.sub(lambda found: short_iri(found[1], prefixes), text) if "<" in text else text
 
 
-def _text(value: str, prefixes: Mapping[str, str]) -> Cell:
+def _text(value: str, prefixes: Mapping[str, str]) -> CellText:
     found = _IRI.fullmatch(value)
     if found is not None and ("://" in value or value.startswith("<")):
         return short_iri(found[1], prefixes), found[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.expressions import AggregateCall, And, Call, Constant, Variable
-from anabranch.algebra.optimized import Optimized
+from anabranch.algebra.optimized import OptimizedPlan
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import XSD_INTEGER, Iri, Literal
 from anabranch.optimizer import Knowledge, optimize
@@ -17,7 +17,7 @@ GRAPH = op.Static("http://brokerscentral.org/brokers.rdf")
 MARKET = op.Window(op.Stream("http://stockexchange.org/market.trdf"), parse_duration("PT24H"))
 
 PATTERN = tr.GraphPattern(
-    op.Merged((GRAPH, MARKET)),
+    op.MergedSource((GRAPH, MARKET)),
     (
         tr.TriplePattern(tr.Var("broker"), Iri(f"{B}is_from"), tr.Var("country")),
         tr.TriplePattern(tr.Var("broker"), Iri(f"{X}does"), tr.Var("tx")),
@@ -46,5 +46,5 @@ QUERY = op.Registration(
 KNOWLEDGE = Knowledge({GRAPH.name: frozenset({Iri(f"{B}is_from")})}, PREFIXES)
 
 
-def optimized() -> Optimized:
+def optimized() -> OptimizedPlan:
     return optimize(PLAN, KNOWLEDGE)

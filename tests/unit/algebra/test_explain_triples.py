@@ -183,7 +183,7 @@ def test_answers_that_are_triples_or_go_into_a_stream_say_so() -> None:
 
 
 def test_what_the_plug_in_answers_is_called_so() -> None:
-    plan = tr.Delegated("SELECT ?a\n  WHERE { ?a ?b ?c }", ("a",), GRAPH)
+    plan = tr.PluginQuery("SELECT ?a\n  WHERE { ?a ?b ?c }", ("a",), GRAPH)
     shown = explain(plan, prefixes=PREFIXES)
     assert "Delegated  SPARQL plug-in\n  │          SELECT ?a WHERE { ?a ?b ?c }" in shown.text()
     assert shown.to_dict()["plan"]["execution"] == "SPARQL plug-in"
@@ -255,9 +255,9 @@ def test_terms_are_spelled_as_turtle_writes_them(term: Term, spelled: str) -> No
 
 
 def test_property_paths_are_spelled_with_the_brackets_they_need() -> None:
-    p, q = tr.Link(Iri(f"{B}p")), tr.Link(RDF_TYPE)
+    p, q = tr.PathLink(Iri(f"{B}p")), tr.PathLink(RDF_TYPE)
     spelled = Speller(PREFIXES, sparql=True).property_path
     assert spelled(tr.Repeat(tr.Sequence((p, tr.Inverse(q))), 0)) == "(b:p/(^a))*"
     assert spelled(tr.Alternative((tr.Repeat(p, 1), tr.Repeat(q, 0, 1)))) == "(b:p+)|(a?)"
-    assert spelled(tr.Negated((p.iri,), (q.iri,))) == "!(b:p|^a)"
-    assert spelled(tr.Negated((p.iri,), None)) == "!b:p"
+    assert spelled(tr.NegatedStep((p.iri,), (q.iri,))) == "!(b:p|^a)"
+    assert spelled(tr.NegatedStep((p.iri,), None)) == "!b:p"

@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.algebra.explain import Explanation, explain
 from anabranch.engine.plans import planned
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.optimizer import Knowledge, optimize
 from anabranch.syntax.languages import registrations
 
@@ -77,11 +77,11 @@ CLOCK = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M EMIT a.id AS
 ONCE = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M RETURN a.id AS id }"
 ROOMS = """REGISTER QUERY t STARTING AT NOW { MATCH (s:Sensor) WITHIN PT5M MATCH (s)-[:IN]->(room) ON GRAPH rooms
 EMIT room.name AS room EVERY PT1M }"""
-AUTO = Running()
+AUTO = EvaluationOptions()
 ALL = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M EMIT a.id AS id EVERY PT1M }"
 
 
-def explained(text: str, name: str = "query.seraph", running: Running = AUTO) -> Explanation:
+def explained(text: str, name: str = "query.seraph", running: EvaluationOptions = AUTO) -> Explanation:
     (query,) = registrations(text, name)
     rewritten = optimize(query.plan, Knowledge.of({}, query.prefixes))
     return explain(query, optimized=rewritten, ways=planned(rewritten.plan, query, running, {}).way)
@@ -136,10 +136,10 @@ def test_only_the_plan_that_runs_is_marked() -> None:
     ("text", "running", "reason"),
     [
         (ONCE, AUTO, "there is one answer"),
-        (ALL, Running(force="recompute"), "asked for by --force recompute"),
+        (ALL, EvaluationOptions(force="recompute"), "asked for by --force recompute"),
     ],
 )
-def test_a_query_that_is_computed_anew_as_a_whole_says_why(text: str, running: Running, reason: str) -> None:
+def test_a_query_that_is_computed_anew_as_a_whole_says_why(text: str, running: EvaluationOptions, reason: str) -> None:
     explanation = explained(text, running=running)
     assert f"\n              because: {reason}\n" in explanation.text()
     assert f"[recompute: {reason}]" in explanation.text()

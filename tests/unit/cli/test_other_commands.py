@@ -11,7 +11,7 @@ import pytest
 from anabranch import __version__
 from anabranch.algebra.explain import Explanation, explain
 from anabranch.engine.plans import planned
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.model.windows import WindowPolicy
 from anabranch.optimizer import optimize
 from anabranch.syntax.seraph import registrations
@@ -53,7 +53,7 @@ def test_every_command_helps_with_an_example(invoke: Invoke, command: str) -> No
 def explained(file: Path, windows: WindowPolicy = "trailing") -> Explanation:
     (query,) = registrations(file.read_text())
     rewritten = optimize(query.plan)
-    return explain(query, windows, rewritten, ways=planned(rewritten.plan, query, Running(), {}).way)
+    return explain(query, windows, rewritten, ways=planned(rewritten.plan, query, EvaluationOptions(), {}).way)
 
 
 def test_explain_prints_the_text_of_the_explanation(invoke: Invoke, trick: Path) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from anabranch.cli.demo_auctions import Auctions, query_text
-from anabranch.cli.serving import Place, bind, has_browser, read_token
+from anabranch.cli.demo_auctions import AuctionDemo, query_text
+from anabranch.cli.serving import ServerPlace, bind, has_browser, read_token
 from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
 
@@ -28,7 +28,7 @@ from .conftest import ROOT, Invoke
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_the_loopback_interface_needs_no_token(host: str) -> None:
-    Place(host).check()
+    ServerPlace(host).check()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org"])
@@ -36,7 +36,7 @@ def test_an_address_that_others_can_reach_needs_one(host: str, invoke: Invoke) -
     ran = invoke("serve", "--host", host, "--engine", "local")
     assert ran.code == 1
     assert f"error: --host {host} can be reached from other machines, and there is no token" in ran.err
-    Place(host, token="t").check()
+    ServerPlace(host, token="t").check()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org"])
@@ -47,8 +47,8 @@ def test_an_address_that_others_can_reach_says_which_files_they_may_read(host: s
     assert "hint: say which folder they may read (--root FOLDER), or that it may be any (--any-file)" in ran.err
     ran = invoke("serve", "--host", host, "--token", "t", "--any-file", "--root", ".")
     assert "give one of --root and --any-file" in " ".join(ran.err.split())
-    Place(host, token="t", is_bounded=True).check()
-    Place("127.0.0.1", is_bounded=False).check()
+    ServerPlace(host, token="t", is_bounded=True).check()
+    ServerPlace("127.0.0.1", is_bounded=False).check()
 
 
 def test_a_token_comes_from_the_first_line_of_a_file(tmp_path: Path, invoke: Invoke) -> None:
@@ -106,9 +106,9 @@ def test_a_browser_is_opened_only_where_there_is_a_screen(monkeypatch: pytest.Mo
 
 
 def test_the_auctions_are_a_stream_of_a_rate_and_perhaps_an_end() -> None:
-    assert Auctions().address == "gen:auctions?rate=10&early=600&jumps=100"
-    assert Auctions(rate=None, count=7).address == "gen:auctions?count=7&jumps=100"
-    assert Auctions(rate=None).address == "gen:auctions?jumps=100"
+    assert AuctionDemo().address == "gen:auctions?rate=10&early=600&jumps=100"
+    assert AuctionDemo(rate=None, count=7).address == "gen:auctions?count=7&jumps=100"
+    assert AuctionDemo(rate=None).address == "gen:auctions?jumps=100"
     assert query_text() == (ROOT / "examples" / "auctions" / "figure6.lupos").read_text()
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.delta.bags import Bag, ChangingBag, Row, accumulate, follows, summed
 
 from anabranch.delta.batch import NULL, Batch, Ids
-from anabranch.delta.operators.distinct import Distinct
+from anabranch.delta.operators.distinct import DistinctRows
 
 STEPS = [(1, 12), (7, 6), (80, 3)]
 
@@ -49,7 +49,9 @@ def plain(order: Callable[[Row], object]) -> Callable[[Bag], Bag]:
 def test_exact_rows_are_shown_once(width: int) -> None:
     for seed in range(25):
         for most, steps in STEPS:
-            follows(Distinct(width), (source(seed, width),), lambda rows: Counter(set(rows)), steps, most, leaving=0.5)
+            follows(
+                DistinctRows(width), (source(seed, width),), lambda rows: Counter(set(rows)), steps, most, leaving=0.5
+            )
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3])
@@ -60,11 +62,11 @@ def test_of_each_class_the_row_that_is_ordered_first_is_shown(
     for seed in range(25):
         for most, steps in STEPS:
             expected = plain(order or (lambda row: ()))
-            follows(Distinct(width, same, order), (source(seed, width),), expected, steps, most, leaving=0.5)
+            follows(DistinctRows(width, same, order), (source(seed, width),), expected, steps, most, leaving=0.5)
 
 
 def test_the_shown_row_is_replaced_when_an_earlier_one_comes_and_when_it_goes() -> None:
-    distinct = Distinct(1, same, last_digits_down)
+    distinct = DistinctRows(1, same, last_digits_down)
     shown = summed([distinct.apply(Batch.of([(10,)], [2], 1))])
     assert shown == {(10,): 1}
     change = distinct.apply(Batch.of([(12,)], [1], 1))
@@ -78,7 +80,7 @@ def test_the_shown_row_is_replaced_when_an_earlier_one_comes_and_when_it_goes() 
 
 
 def test_a_row_with_two_derivations_survives_the_loss_of_one() -> None:
-    for distinct in (Distinct(1), Distinct(1, same)):
+    for distinct in (DistinctRows(1), DistinctRows(1, same)):
         distinct.apply(Batch.of([(10,), (10,)], [1, 1], 1))
         assert len(distinct.apply(Batch.of([(10,)], [-1], 1))) == 0
         assert summed([distinct.apply(Batch.of([(10,)], [-1], 1))]) == {(10,): -1}

@@ -16,7 +16,7 @@ from anabranch.algebra import triples as tr
 from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, RowFunction
-from anabranch.delta.operators.grouping import AnnotatedRows, Call, GroupedAggregates
+from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
 from anabranch.errors import EvaluationError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration
@@ -64,7 +64,7 @@ class Everything:
         self.dictionary = Dictionary()
         self.pools = [[self.dictionary.encode(value) for value in pool] for pool in pools]
         self.aggregates = tuple((f"r{at}", call) for at, call in enumerate(calls))
-        self.calls = [Call(Aggregation(call), tuple(map(self.function, call.arguments))) for call in calls]
+        self.calls = [GroupCall(Aggregation(call), tuple(map(self.function, call.arguments))) for call in calls]
 
     def draw(self, random: Random) -> Row:
         return tuple(random.choice(pool) for pool in self.pools)

@@ -19,8 +19,8 @@ from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
 from anabranch.delta.operators.mark import Arguments, MarkJoin
 from anabranch.delta.operators.shelves import Shelves
-from anabranch.delta.operators.union import Union
-from anabranch.delta.trace import Found
+from anabranch.delta.operators.union import BagUnion
+from anabranch.delta.trace import TraceRows
 
 SharedColumns = Sequence[tuple[int, int, bool]]
 Join = type[SymmetricHashJoin] | type[SymmetricHashLeftJoin]
@@ -222,7 +222,7 @@ def test_rows_that_may_be_unbound_are_asked_for_by_what_both_sides_have() -> Non
     assert shelves.size() == (0, 0)
 
 
-def _listed(found: Found) -> tuple[list[int], list[list[int]]]:
+def _listed(found: TraceRows) -> tuple[list[int], list[list[int]]]:
     return found.asked.tolist(), found.rows.tolist()
 
 
@@ -372,7 +372,7 @@ def test_arguments_are_the_distinct_rows_of_their_columns(width: int, columns: t
 
 
 def test_a_union_gives_both_bags_with_the_right_columns_in_the_left_order() -> None:
-    union: DeltaOperator = Union((2, 0))
+    union: DeltaOperator = BagUnion((2, 0))
     given = union.apply(entering((2, 3)), entering((4, 5, 6), (6, 7, 4)))
     assert given.rows.tolist() == [[2, 3], [6, 4], [4, 6]]
     assert union.width == 2

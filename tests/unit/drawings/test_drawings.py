@@ -15,15 +15,15 @@ from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.explain import Explanation, explain
 from anabranch.algebra.expressions import Call, Constant, Variable
-from anabranch.drawings import Form, View, draw, picture
-from anabranch.drawings.layout import Place, arranged
-from anabranch.drawings.picture import Box, Edge, Panel, wrapped
+from anabranch.drawings import DrawingForm, DrawingSubject, draw, picture
+from anabranch.drawings.layout import Rectangle, arranged
+from anabranch.drawings.picture import Box, Panel, PictureEdge, wrapped
 from anabranch.model.terms import Iri, Literal
 from anabranch.syntax.seraph import ingestions, plan, registrations
 
 TRICK = (Path(__file__).parents[3] / "examples/bikes/student_trick.seraph").read_text()
-FORMS: tuple[Form, ...] = ("mermaid", "dot", "svg")
-VIEWS: tuple[View, ...] = ("ograph", "dgraph")
+FORMS: tuple[DrawingForm, ...] = ("mermaid", "dot", "svg")
+VIEWS: tuple[DrawingSubject, ...] = ("ograph", "dgraph")
 
 
 def brokers() -> Explanation:
@@ -117,7 +117,7 @@ MERMAID = re.compile(
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("form", FORMS)
-def test_no_text_of_a_query_breaks_a_drawing(form: Form, view: View) -> None:
+def test_no_text_of_a_query_breaks_a_drawing(form: DrawingForm, view: DrawingSubject) -> None:
     condition = Call("sparql:equal", (Variable("a"), Constant(Literal(HOSTILE))))
     pattern = tr.GraphPattern(op.Static(HOSTILE), (tr.TriplePattern(tr.Var("a"), Iri(HOSTILE), Literal(HOSTILE)),))
     drawn = draw([explain(replace(QUERY, name=HOSTILE, plan=op.Filter(pattern, condition)))], form, view)
@@ -137,7 +137,7 @@ def test_no_text_of_a_query_breaks_a_drawing(form: Form, view: View) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_kind_of_statement_can_be_drawn(form: Form, view: View) -> None:
+def test_every_kind_of_statement_can_be_drawn(form: DrawingForm, view: DrawingSubject) -> None:
     (load,) = ingestions("LOAD STREAM FROM 'x.ndjson' AS e INTO rides MERGE (a:A {k: e.k})")
     explained = [brokers(), explain(registrations(TRICK)[0]), explain(load), explain(plan("RETURN 1 AS one"))]
     drawn = draw(explained, form, view)
@@ -170,13 +170,13 @@ def test_svg_stands_alone_and_follows_the_reader_s_colours() -> None:
     assert {"static knowledge", "streaming", "StaticPart"} <= set(texts)
 
 
-def _overlap(one: Place, other: Place) -> bool:
+def _overlap(one: Rectangle, other: Rectangle) -> bool:
     apart = one.x + one.width <= other.x or other.x + other.width <= one.x
     return not (apart or one.y + one.height <= other.y or other.y + other.height <= one.y)
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_no_two_boxes_overlap_and_frames_hold_only_their_own(view: View) -> None:
+def test_no_two_boxes_overlap_and_frames_hold_only_their_own(view: DrawingSubject) -> None:
     for panel in picture([brokers(), explain(registrations(TRICK)[0])], view).panels:
         placed = arranged(panel)
         assert not any(_overlap(a, b) for a, b in combinations(placed.boxes.values(), 2))
@@ -187,7 +187,7 @@ def test_no_two_boxes_overlap_and_frames_hold_only_their_own(view: View) -> None
 
 def test_circles_and_self_loops_have_a_layout() -> None:
     boxes = tuple(Box(name, name) for name in "abc")
-    edges = (Edge("a", "b"), Edge("b", "c"), Edge("c", "a"), Edge("a", "a"))
+    edges = (PictureEdge("a", "b"), PictureEdge("b", "c"), PictureEdge("c", "a"), PictureEdge("a", "a"))
     placed = arranged(Panel("p", "circle", boxes, edges, tree=False))
     assert not any(_overlap(a, b) for a, b in combinations(placed.boxes.values(), 2))
 

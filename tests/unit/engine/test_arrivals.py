@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.engine.rdf import P, asked, at, event, everything, last, lasting, objects, options, told
 
-from anabranch.algebra.operators import Merged, Static
+from anabranch.algebra.operators import MergedSource, Static
 from anabranch.engine.engine import Engine
 from anabranch.engine.query_options import QueryOptions
 from anabranch.model.event import Event
@@ -48,7 +48,7 @@ def test_an_instant_is_told_as_soon_as_nothing_more_can_come_at_it() -> None:
 
 def test_triples_are_counted_over_all_streams_of_a_query_in_the_order_of_time() -> None:
     engine = Engine()
-    registration = asked(objects(Merged((everything("s"), everything("t")))), every=None, arrivals=2)
+    registration = asked(objects(MergedSource((everything("s"), everything("t")))), every=None, arrivals=2)
     engine.register(registration, options(registration))
     engine.push("s", [event("10:00", "a"), event("10:02", "c"), event("10:03", "d")])
     engine.push("t", [event("10:01", "b"), event("10:04", "e")])

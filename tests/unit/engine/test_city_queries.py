@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from anabranch.engine.answers import row_key
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import RDF_TYPE, XSD_DOUBLE, XSD_INTEGER, Iri, Literal, Term, Triple
@@ -126,7 +126,7 @@ QUERIES = {
 }
 
 
-def rows_of(body: str, rules: str, running: Running) -> list[tuple[int, list[object]]]:
+def rows_of(body: str, rules: str, running: EvaluationOptions) -> list[tuple[int, list[object]]]:
     columns, _, where = body.partition(" | ")
     where = where if "GROUP BY" in where else where + " }"
     streams = "".join(f"FROM STREAM <{C}{name}> [RANGE 3s STEP 1s]\n" for name in (*STREAMS, "users"))
@@ -145,7 +145,7 @@ def rows_of(body: str, rules: str, running: Running) -> list[tuple[int, list[obj
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_over_sensors_and_their_repository_has_the_same_rows_however_it_runs(name: str) -> None:
-    plain = rows_of(QUERIES[name], "none", Running(force="recompute"))
+    plain = rows_of(QUERIES[name], "none", EvaluationOptions(force="recompute"))
     assert any(rows for _, rows in plain)
-    assert rows_of(QUERIES[name], "all", Running()) == plain
-    assert rows_of(QUERIES[name], "all", Running(force="recompute")) == plain
+    assert rows_of(QUERIES[name], "all", EvaluationOptions()) == plain
+    assert rows_of(QUERIES[name], "all", EvaluationOptions(force="recompute")) == plain

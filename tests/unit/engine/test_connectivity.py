@@ -9,14 +9,14 @@ import pytest
 from anabranch.algebra.operators import Filter, Project
 from anabranch.algebra.walk import walk
 from anabranch.engine.plans import planned
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.triples import TripleGraph
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.values import Node, Relationship
-from anabranch.planner.leaves.connections import Index
+from anabranch.planner.leaves.connections import IndexName
 from anabranch.syntax import languages
 
 SECOND = 1_000_000
@@ -89,7 +89,9 @@ def triples(seed: int, count: int = 60) -> list[Event]:
     return events
 
 
-def told(text: str, events: list[Event], running: Running, conflicts: ConflictPolicy = "latest") -> list[object]:
+def told(
+    text: str, events: list[Event], running: EvaluationOptions, conflicts: ConflictPolicy = "latest"
+) -> list[object]:
     session = Session.local(running=running, conflicts=conflicts)
     query = session.register(text)
     for event in events:
@@ -99,9 +101,9 @@ def told(text: str, events: list[Event], running: Running, conflicts: ConflictPo
 
 
 def both_ways(text: str, events: list[Event], conflicts: ConflictPolicy = "latest") -> list[object]:
-    found = told(text, events, Running(), conflicts)
-    assert found == told(text, events, Running(index="bic"), conflicts)
-    assert found == told(text, events, Running(force="recompute"), conflicts)
+    found = told(text, events, EvaluationOptions(), conflicts)
+    assert found == told(text, events, EvaluationOptions(index="bic"), conflicts)
+    assert found == told(text, events, EvaluationOptions(force="recompute"), conflicts)
     return found
 
 
@@ -138,9 +140,9 @@ def test_windows_of_the_last_triples_and_of_whole_slides(text: str, seed: int) -
     (WHOLE_SLIDES, "bic", "Bic"), (WHOLE_SLIDES.replace("PT9S", "P1D"), "bic", "Bic"),
     (WHOLE_SLIDES, "recency", "RecencyTree"), (ALL_KINDS, "bic", "RecencyTree"),
 ])  # fmt: skip
-def test_explain_says_which_index_answers(text: str, index: Index, name: str) -> None:
+def test_explain_says_which_index_answers(text: str, index: IndexName, name: str) -> None:
     registration = languages.registrations(text)[0]
-    plan = planned(registration.plan, registration, Running(index=index), {})
+    plan = planned(registration.plan, registration, EvaluationOptions(index=index), {})
     ways = [plan.way(node) for node in walk(registration.plan) if isinstance(node, Filter | Project)]
     assert ways == [("incremental", f"Projected, {name}"), ("incremental", f"Filtered, {name}")]
 
@@ -163,7 +165,7 @@ def test_a_static_graph_links_what_the_window_does_not() -> None:
         for at in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15)
     ]
     found = []
-    for running in (Running(), Running(force="recompute")):
+    for running in (EvaluationOptions(), EvaluationOptions(force="recompute")):
         session = Session.local(running=running)
         session.graph("http://g", graph)
         query = session.register(text)
@@ -180,7 +182,7 @@ def test_a_static_graph_links_what_the_window_does_not() -> None:
 def test_a_component_is_called_by_one_of_its_nodes_and_keeps_its_name_while_it_stays() -> None:
     events = meetings(3, count=40)
     names: dict[frozenset[int], set[int]] = {}
-    for answer in told(ALL_KINDS, events, Running()):
+    for answer in told(ALL_KINDS, events, EvaluationOptions()):
         members: dict[int, set[int]] = {}
         for row in answer["rows"]:  # type: ignore[index]
             members.setdefault(row["c"], set()).update((row["a"], row["b"]))
@@ -207,7 +209,7 @@ def test_a_question_about_no_node_fails_only_where_it_is_asked(condition: str) -
       EMIT id(x) AS x, v = 7 AS number SNAPSHOT EVERY PT3S }}"""
     found = []
     for force in ("auto", "recompute"):
-        session = Session.local(["s"], running=Running(force=force))  # type: ignore[arg-type]
+        session = Session.local(["s"], running=EvaluationOptions(force=force))  # type: ignore[arg-type]
         query = session.register(text)
         for number in (1, 2):
             session.push("s", [Event(number * SECOND, (Node(number, frozenset({"P"})),))])

@@ -17,9 +17,9 @@ from tests.unit.delta.connectivity.naive import labels_of
 
 from anabranch import ConnectivityAnswer, ConnectivityWorkload
 from anabranch.engine.connectivity import names as connectivity_names
-from anabranch.engine.connectivity.changes import CHANGE_KINDS, Change
-from anabranch.engine.connectivity.names import Names
-from anabranch.engine.connectivity.windows import Shape
+from anabranch.engine.connectivity.changes import CHANGE_KINDS, ComponentChange
+from anabranch.engine.connectivity.names import VertexNames
+from anabranch.engine.connectivity.windows import WindowShape
 from anabranch.errors import EngineError
 from anabranch.model.instants import Instant, parse_instant
 from anabranch.model.temporal import Duration, parse_duration
@@ -152,7 +152,7 @@ def _parts(workload: ConnectivityWorkload) -> Parts:
     )
 
 
-def _spelled(change: Change, before: dict[str, frozenset[str]], after: dict[str, frozenset[str]]) -> Any:
+def _spelled(change: ComponentChange, before: dict[str, frozenset[str]], after: dict[str, frozenset[str]]) -> Any:
     sides = []
     for components, named in ((change.before, before), (change.after, after)):
         parts = [named[str(one.name)] for one in components]
@@ -284,9 +284,9 @@ def test_messages_of_students_are_connected_as_scipy_says(window: str, slide: st
 def test_an_edge_is_in_the_windows_that_the_model_says(width: str, slide: str) -> None:
     if width.startswith("PT0.0"):
         with pytest.raises(EngineError, match="longer than nothing"):
-            Shape.of(width, slide)
+            WindowShape.of(width, slide)
         return
-    shape, start = Shape.of(width, slide), parse_instant("2020-01-31T00:00Z")
+    shape, start = WindowShape.of(width, slide), parse_instant("2020-01-31T00:00Z")
     windows = shape.windows(start, start)
     reach = 40 * SECOND if "T" in width else 400 * 86_400 * SECOND
     times = np.random.default_rng(3).integers(start - reach, start + reach, 300)
@@ -406,7 +406,7 @@ def test_texts_and_vertices_that_no_window_reaches_are_forgotten(index: Any) -> 
 
 
 def test_an_integer_and_the_text_that_spells_it_are_one_vertex() -> None:
-    names = Names()
+    names = VertexNames()
     numbers = np.array([17, -4, 0, 10**18 - 1, 10**18, 2**63 - 1, -(2**63)])
     as_integers = names.numbers_of(numbers)
     assert names.names_of(as_integers) == numbers.tolist()
@@ -425,7 +425,7 @@ def test_an_integer_and_the_text_that_spells_it_are_one_vertex() -> None:
 
 
 def test_texts_that_only_look_like_integers_are_themselves() -> None:
-    names = Names()
+    names = VertexNames()
     texts = ["1", "01", "+1", "1.0", " 1", "1\n", "-0", "0", "", "١"]
     for given in (texts, pa.array(texts)):
         found = names.numbers_of(given)
@@ -435,7 +435,7 @@ def test_texts_that_only_look_like_integers_are_themselves() -> None:
 
 def test_texts_whose_digests_meet_have_numbers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connectivity_names, "scrambled", lambda text: -1)
-    names = Names()
+    names = VertexNames()
     found = names.numbers_of(["a", "b", "c", "a"])
     assert len(set(found.tolist())) == 3
     assert names.names_of(found) == ["a", "b", "c", "a"]

@@ -10,7 +10,7 @@ from anabranch.algebra.walk import read_by, walk
 from anabranch.engine.answers import Answer
 from anabranch.engine.plans import ALL_RULES, models_of, optimized, rule_names
 from anabranch.engine.session import Session
-from anabranch.engine.surroundings import StaticGraph, Surroundings
+from anabranch.engine.surroundings import SharedState, StaticGraph
 from anabranch.errors import EngineError
 from anabranch.model.event import Event
 from anabranch.model.mapping import Mapping
@@ -106,9 +106,9 @@ def test_an_evaluator_that_does_not_exist_is_refused_with_those_that_do() -> Non
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
-def around(rules: tuple[str, ...] = ALL_RULES, **graphs: TripleGraph) -> Surroundings:
+def around(rules: tuple[str, ...] = ALL_RULES, **graphs: TripleGraph) -> SharedState:
     mapping = Mapping()
-    return Surroundings(
+    return SharedState(
         static_graphs={name: StaticGraph(1, one, mapping) for name, one in graphs.items()}, mapping=mapping, rules=rules
     )
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from anabranch.engine.answers import Answer
-from anabranch.engine.engine import LatePolicy, Pushed
-from anabranch.engine.running import Running
+from anabranch.engine.engine import LatePolicy, PushResult
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, MalformedEventError, StreamError
 from anabranch.formats.rdf.terms import term_text
@@ -49,9 +49,11 @@ def drawn(random: Random) -> tuple[Draw, str]:
     return replace(one, streams=streams), text
 
 
-def play(one: Draw, text: str, random: Random, as_tables: bool) -> tuple[list[Pushed], list[Answer], dict[str, int]]:
+def play(
+    one: Draw, text: str, random: Random, as_tables: bool
+) -> tuple[list[PushResult], list[Answer], dict[str, int]]:
     late = LatePolicy("drop" if "TRIPLES" in text else random.choice(["drop", "correct"]))
-    running = Running(force=random.choice(["auto", "recompute"]))
+    running = EvaluationOptions(force=random.choice(["auto", "recompute"]))
     session = Session.local(list(one.streams), random.choice([None, "PT1S"]), late=late, running=running)
     query = session.register(text)
     waiting = {name: list(events) for name, events in one.streams.items()}
@@ -112,7 +114,7 @@ def test_tables_of_other_libraries_and_with_other_names_are_taken(given: Any) ->
     query = session.register(ALL)
     columns = {"from": ["http://ex/a"], "link": ["n:p"], "to": [5], "time": ["2024-01-01T00:00:00Z"], "more": [1]}
     table = pd.DataFrame(columns) if given is pd.DataFrame else given.from_pydict(columns)
-    assert session.push_table("s", table, "from", "link", "to", "time") == Pushed(1)
+    assert session.push_table("s", table, "from", "link", "to", "time") == PushResult(1)
     session.finish()
     assert [[str(row[0].value) for row in answer.rows] for answer in query.poll()] == [["http://ex/a"]]
 
@@ -128,4 +130,4 @@ def test_a_malformed_row_is_refused_before_any_row_is_taken_in() -> None:
     assert len(session._engine.stream("s")) == 0
     assert session.push_table(
         "s", pa.table({name: pa.array([], pa.string()) for name in ("s", "p", "o", "at")})
-    ) == Pushed(0)
+    ) == PushResult(0)

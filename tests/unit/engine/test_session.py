@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from anabranch.engine.answers import Answer
-from anabranch.engine.engine import Pushed
-from anabranch.engine.running import Running
+from anabranch.engine.engine import PushResult
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Query, Session
 from anabranch.errors import EngineError, EvaluationError, MalformedEventError, QueryError, QueryNameError
 from anabranch.formats.ndjson import read_ndjson
@@ -170,7 +170,7 @@ def test_entering_and_exiting_are_told_by_queries_that_share_a_window() -> None:
 
 
 def test_buffers_keep_no_more_than_the_widest_window_needs() -> None:
-    session = Session.local(running=Running(force="recompute"))
+    session = Session.local(running=EvaluationOptions(force="recompute"))
     session.register(query("ON EXIT", "narrow", within="PT10M"))
     session.register(query("ON EXIT", "wide", within="PT30M"))
     engine = session._engine
@@ -427,7 +427,7 @@ def test_declared_streams_are_all_there_is() -> None:
     session = Session.local(streams=["rides"])
     with pytest.raises(EngineError, match=r"no stream `rdes`; did you mean `rides`\?"):
         session.push("rdes", event("10:00", "a"))
-    assert session.push("rides", event("10:00", "a")) == Pushed(1)
+    assert session.push("rides", event("10:00", "a")) == PushResult(1)
 
 
 def test_each_stream_may_have_its_own_lateness() -> None:
@@ -466,7 +466,7 @@ RATIO = registered("MATCH (n) WITHIN PT5M EMIT 10 / n.x AS share SNAPSHOT EVERY 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_failing_query_tells_what_it_knew_then_its_error_and_disturbs_no_other(restart: bool) -> None:
-    session = Session.local(running=Running(on_error="fail"))
+    session = Session.local(running=EvaluationOptions(on_error="fail"))
     session.register(RATIO)
     session.register(registered("MATCH (n) WITHIN PT5M EMIT count(n) AS c SNAPSHOT EVERY PT5M", "count"))
     for clock, x in (("10:00", 5), ("10:05", 0), ("10:10", 2)):

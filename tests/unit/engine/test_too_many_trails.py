@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.engine.engine import Engine
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.model.event import Event
 from anabranch.model.values import Relationship
 from anabranch.planner.leaves import walks
@@ -34,7 +34,7 @@ def events() -> list[Event]:
     return found
 
 
-def run(body: str, running: Running, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
+def run(body: str, running: EvaluationOptions, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
     text = f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ MATCH {body} EVERY PT1S }}"
     (registration,) = seraph.registrations(text)
     engine = Engine(running=running)
@@ -63,13 +63,13 @@ def test_answers_stay_the_same_when_trails_become_too_many(
     body: str, output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = f"{body} {output}"
-    _, expected = run(body, Running(force="recompute"), events())
-    query, told = run(body, Running(), events())
+    _, expected = run(body, EvaluationOptions(force="recompute"), events())
+    query, told = run(body, EvaluationOptions(), events())
     assert told == expected
     assert not reasons(query)
     monkeypatch.setattr(walks, "MOST_WALKS", FEW)
-    query, told = run(body, Running(), events())
+    query, told = run(body, EvaluationOptions(), events())
     assert told == expected
     assert any("too many of them to be kept" in reason for reason in reasons(query))
-    query, _ = run(body, Running(), events()[:5])
+    query, _ = run(body, EvaluationOptions(), events()[:5])
     assert not reasons(query), "as long as there are few, they are kept"

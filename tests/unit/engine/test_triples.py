@@ -6,7 +6,7 @@ import pytest
 from tests.unit.engine.rdf import P, asked, at, event, everything, last, lasting, objects, options, told
 
 from anabranch.algebra.expressions import Property, Variable
-from anabranch.algebra.operators import DEFAULT_GRAPH, Merged, NodePattern, PathPattern, Pattern, Project, Static
+from anabranch.algebra.operators import DEFAULT_GRAPH, MergedSource, NodePattern, PathPattern, Pattern, Project, Static
 from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy
 from anabranch.errors import QueryError
@@ -135,7 +135,7 @@ def test_an_engine_forgets_what_no_window_by_count_will_show_again() -> None:
 
 def test_a_window_by_count_does_not_keep_a_drained_run_going() -> None:
     engine = Engine()
-    registration = asked(objects(Merged((last(1), lasting("PT2M")))), starting_at=at("10:00"))
+    registration = asked(objects(MergedSource((last(1), lasting("PT2M")))), starting_at=at("10:00"))
     engine.register(registration, options(registration))
     engine.push("s", [event("10:00", "a")])
     engine.finish(drain=True)
@@ -236,7 +236,7 @@ def refusal(registration, engine: Engine) -> str:  # type: ignore[no-untyped-def
 
 
 def test_an_unknown_graph_is_refused_with_the_ways_to_give_it() -> None:
-    plan = Merged((Static("http://g"), Static(DEFAULT_GRAPH)))
+    plan = MergedSource((Static("http://g"), Static(DEFAULT_GRAPH)))
     assert refusal(asked(objects(plan)), Engine()) == (
         "SER-212: no graph <http://g>; give it with --graph http://g=FILE, or write FROM and the file's name"
     )

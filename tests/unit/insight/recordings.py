@@ -12,7 +12,7 @@ from anabranch.insight.recording import Recording
 from anabranch.model.triples import TripleGraph
 from anabranch.syntax import languages
 from anabranch.testing import sparql_draws
-from anabranch.testing.cases import Case, load, oracles
+from anabranch.testing.cases import CaseFile, load, oracles
 from anabranch.testing.draws import draw_case
 from anabranch.testing.oracle import Oracle
 
@@ -37,7 +37,7 @@ def chained_recordings(file: str, query: str) -> Iterator[tuple[str, Recording, 
             yield name, replace(recording, events=given), law
 
 
-def recordings_of(case: Case, chained: bool = False) -> Iterator[tuple[str, Recording, Oracle]]:
+def recordings_of(case: CaseFile, chained: bool = False) -> Iterator[tuple[str, Recording, Oracle]]:
     """`chained`: those too that read what other queries make."""
     registered = languages.registrations(case.query, file_name=case.path.name)
     made = {one.into for one in registered if one.into is not None and not chained}

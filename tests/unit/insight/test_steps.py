@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from anabranch.engine.answers import row_key
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.insight.recording import Recording
 from anabranch.insight.shapes import to_json
-from anabranch.insight.steps import Steps
+from anabranch.insight.steps import RecordedSteps
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
@@ -25,7 +25,7 @@ RECORDINGS = list(case_recordings())
 _MOST_INSTANTS = 300  # of one recording that the law is asked about
 
 
-def held_against_the_law(steps: Steps, law: Oracle) -> int:
+def held_against_the_law(steps: RecordedSteps, law: Oracle) -> int:
     """How many results were compared; each is what the plain query has over what the windows hold."""
     results = [message for message in steps.messages if message.kind == "compute result"]
     assert len(results) == len(steps.replay.moments)
@@ -41,7 +41,7 @@ def held_against_the_law(steps: Steps, law: Oracle) -> int:
 
 @pytest.mark.parametrize(("recording", "law"), [one[1:] for one in RECORDINGS], ids=[one[0] for one in RECORDINGS])
 def test_each_computed_result_is_what_the_plain_query_says(recording: Recording, law: Oracle) -> None:
-    assert held_against_the_law(Steps(recording), law) > 0
+    assert held_against_the_law(RecordedSteps(recording), law) > 0
 
 
 @pytest.mark.parametrize("shard", range(4))
@@ -49,7 +49,7 @@ def test_random_queries_over_random_streams_step_to_what_the_law_says(shard: int
     compared = 0
     for number in range(shard, 40, 4):
         for _, recording, law in drawn_recordings(f"steps/{number}"):
-            steps = Steps(recording)
+            steps = RecordedSteps(recording)
             if not steps.note:
                 compared += held_against_the_law(steps, law)
     assert compared > 0
@@ -58,7 +58,7 @@ def test_random_queries_over_random_streams_step_to_what_the_law_says(shard: int
 @pytest.mark.parametrize("name", ["figure6_auctions-query", "bikes_snapshot-student_trick", "listing05_full_streets"])
 def test_a_state_is_the_same_from_whatever_side_one_comes_to_it(name: str) -> None:
     recording = next(one[1] for one in RECORDINGS if one[0].startswith(name))
-    steps = Steps(recording)
+    steps = RecordedSteps(recording)
     forward = [steps.state(number) for number in range(len(steps.messages))]
     backward = [steps.state(number) for number in reversed(range(len(steps.messages)))]
     assert list(reversed(backward)) == forward
@@ -69,7 +69,7 @@ def test_a_state_is_the_same_from_whatever_side_one_comes_to_it(name: str) -> No
 
 
 def test_the_memory_of_an_operator_is_what_it_gave_and_did_not_take_back() -> None:
-    steps = Steps(_bids(60))
+    steps = RecordedSteps(_bids(60))
     counted: dict[int, Counter[str]] = {box.id: Counter() for box in steps.graph.boxes}
     for message in steps.messages:
         if message.kind in ("element added", "binding added"):
@@ -85,16 +85,16 @@ def test_the_memory_of_an_operator_is_what_it_gave_and_did_not_take_back() -> No
 def test_keyframes_do_not_change_what_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     from anabranch.insight import steps as module
 
-    rare = Steps(_bids(80))
+    rare = RecordedSteps(_bids(80))
     monkeypatch.setattr(module, "_BETWEEN_KEYFRAMES", 1)
-    often = Steps(_bids(80))
+    often = RecordedSteps(_bids(80))
     assert len(often._keyframes) > len(rare._keyframes)
     for number in range(0, len(rare.messages), 7):
         assert often.state(number) == rare.state(number)
 
 
 def test_elements_leave_before_others_come_and_bindings_follow_what_caused_them() -> None:
-    steps = Steps(_bids(30))
+    steps = RecordedSteps(_bids(30))
     assert steps.messages[0].kind == "start of evaluation"
     for (_, first), (_, stop) in zip(steps.instants[1:], steps.instants[2:], strict=False):
         kinds = [message.kind for message in steps.messages[first:stop]]
@@ -105,9 +105,9 @@ def test_elements_leave_before_others_come_and_bindings_follow_what_caused_them(
 
 
 def test_a_recording_that_begins_later_begins_with_full_windows() -> None:
-    whole = Steps(_bids(60))
+    whole = RecordedSteps(_bids(60))
     middle = whole.instants[5][0]
-    late = Steps(_bids(60, begins_at=middle))
+    late = RecordedSteps(_bids(60, begins_at=middle))
     expected = {
         message.at: whole.state(message.number).result for message in whole.messages if _is_result(message.kind)
     }
@@ -117,7 +117,7 @@ def test_a_recording_that_begins_later_begins_with_full_windows() -> None:
 
 
 def test_too_many_messages_are_cut_off_and_it_is_said() -> None:
-    steps = Steps(_bids(60), most_messages=50)
+    steps = RecordedSteps(_bids(60), most_messages=50)
     assert len(steps.messages) == 50
     assert "cut off" in steps.note
     assert steps.state(49).message.number == 49
@@ -134,7 +134,7 @@ def test_a_query_that_is_computed_anew_speaks_at_instants_alone() -> None:
         Event(at * SECOND, (Node(1, (), {"id": 1}), Node(at, (), {"id": at})), (Relationship(f"r{at}", "SEES", 1, at),))
         for at in range(2, 6)
     ]
-    steps = Steps(Recording(text, events={"s": events}))
+    steps = RecordedSteps(Recording(text, events={"s": events}))
     boxes = {box.id: box for box in steps.graph.boxes}
     spoken = [message for message in steps.messages if message.kind.startswith("binding")]
     assert spoken, "rows come and go"
@@ -150,7 +150,7 @@ def test_what_fails_only_between_instants_is_no_failure() -> None:
       MATCH (a:A) WITHIN PT2S EMIT 6 / count(*) AS share, 6 / (count(*) - 1) AS rest SNAPSHOT EVERY PT1S
     }"""
     events = [Event(at * SECOND, (Node(f"{at}{name}", ("A",)),)) for at in range(1, 6) for name in "ab"]
-    steps = Steps(Recording(text, events={"s": events}))
+    steps = RecordedSteps(Recording(text, events={"s": events}))
     assert not steps.note
     results = [steps.state(message.number).result for message in steps.messages if _is_result(message.kind)]
     assert [one.rows for one in results] == [((3, 6),), *[((1, 2),)] * 4]
@@ -163,25 +163,25 @@ def test_a_query_that_fails_is_followed_until_then() -> None:
     }"""
     events = [Event(at * SECOND, (Node(at, ("A",)),)) for at in range(1, 5)]
     recording = Recording(text, events={"s": events}, on_error="fail")
-    steps = Steps(recording)
+    steps = RecordedSteps(recording)
     assert "division by zero" in steps.note
     assert [message.kind for message in steps.messages].count("compute result") == 1
-    assert "division by zero" in Steps(replace(recording, begins_at=3 * SECOND)).note
-    skipping = Steps(replace(recording, on_error="skip"))
+    assert "division by zero" in RecordedSteps(replace(recording, begins_at=3 * SECOND)).note
+    skipping = RecordedSteps(replace(recording, on_error="skip"))
     assert not skipping.note
     results = [skipping.state(message.number).result for message in skipping.messages if _is_result(message.kind)]
     assert [one.rows for one in results] == [((-6,),), (), ((6,),), ((3,),)]
 
 
-@pytest.mark.parametrize("running", [Running(), Running(force="recompute")])
-def test_what_entered_is_counted_from_nothing_or_from_the_instant_before(running: Running) -> None:
+@pytest.mark.parametrize("running", [EvaluationOptions(), EvaluationOptions(force="recompute")])
+def test_what_entered_is_counted_from_nothing_or_from_the_instant_before(running: EvaluationOptions) -> None:
     text = """
     REGISTER QUERY many STARTING AT 1970-01-01T00:00:01Z {
       MATCH (a:A) WITHIN PT1S EMIT count(*) AS n SNAPSHOT EVERY PT1S
     }"""
     recording = Recording(text, events={"s": [Event(5 * SECOND, (Node(1, ("A",)),))]}, running=running)
     for begins_at, entered in ((None, "1 entered, 0 left"), (3 * SECOND, "0 entered, 0 left")):
-        steps = Steps(replace(recording, begins_at=begins_at))
+        steps = RecordedSteps(replace(recording, begins_at=begins_at))
         first = next(message for message in steps.messages if _is_result(message.kind))
         assert first.text.endswith(entered)
 
@@ -199,14 +199,14 @@ def test_connected_nodes_step_by_step() -> None:
         Event((2 + place) * SECOND, (), (Relationship(f"r{place}", "L", source, target),))
         for place, (source, target) in enumerate(links)
     ]
-    steps = Steps(Recording(text, events={"s": events}))
+    steps = RecordedSteps(Recording(text, events={"s": events}))
     totals = [steps.state(message.number).result.total for message in steps.messages if _is_result(message.kind)]
     assert totals == [0, 0, 0, 1]
     assert any(box.name == "RecencyTree" for box in steps.graph.boxes)
 
 
 def test_messages_and_states_are_json() -> None:
-    steps = Steps(_bids(10))
+    steps = RecordedSteps(_bids(10))
     assert isinstance(to_json(steps.graph), dict)
     assert isinstance(to_json(steps.messages[3]), dict)
     assert isinstance(to_json(steps.state(3)), dict)

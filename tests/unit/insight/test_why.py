@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from anabranch.engine.answers import Row, row_key
+from anabranch.engine.answers import AnswerRow, row_key
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.values import to_json
-from anabranch.insight.elements import Unit, unit_name
+from anabranch.insight.elements import ElementUnit, unit_name
 from anabranch.insight.held import Holding
 from anabranch.insight.minimal import Budget, OutOfBudget, smallest, thinned
 from anabranch.insight.recording import Recording
-from anabranch.insight.replay import Moment, Replay
+from anabranch.insight.replay import Replay, ReplayInstant
 from anabranch.insight.shapes import Why
 from anabranch.insight.why import why, why_left
 from anabranch.model.event import Event
@@ -29,12 +29,12 @@ XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 RECORDINGS = {name: recording for name, recording, _ in case_recordings()}
 
 
-def has(replay: Replay, moment: Moment, row: Row, kept: list[Unit] | None = None) -> bool:
+def has(replay: Replay, moment: ReplayInstant, row: AnswerRow, kept: list[ElementUnit] | None = None) -> bool:
     rows = replay.rows(moment, None if kept is None else frozenset(kept))
     return row_key(row) in {row_key(one) for one in rows}
 
 
-def held_against_the_law(recording: Recording, moment: Moment, wanted: Row, found: Why) -> None:
+def held_against_the_law(recording: Recording, moment: ReplayInstant, wanted: AnswerRow, found: Why) -> None:
     replay = Replay(recording)
     shown = tuple(map(to_json, wanted))
     row = next(one for one in replay.rows(moment) if tuple(map(to_json, one)) == shown)
@@ -54,7 +54,7 @@ def held_against_the_law(recording: Recording, moment: Moment, wanted: Row, foun
     _check_leaving(recording, moment, row, found)
 
 
-def _check_leaving(recording: Recording, moment: Moment, row: Row, found: Why) -> None:
+def _check_leaving(recording: Recording, moment: ReplayInstant, row: AnswerRow, found: Why) -> None:
     """Until it leaves the row is there, if nothing more comes; then it is gone."""
     replay = Replay(replace(recording, ends_at=None), until=moment.at)
     instants = replay.query.cursor.instants
@@ -62,7 +62,7 @@ def _check_leaving(recording: Recording, moment: Moment, row: Row, found: Why) -
         assert found.leaves_at is None
         return
     for ahead in range(200):
-        later = Moment(moment.index + ahead, instants.instant(moment.index + ahead))
+        later = ReplayInstant(moment.index + ahead, instants.instant(moment.index + ahead))
         there = has(replay, later, row)
         if found.leaves_at is not None and later.at >= found.leaves_at:
             assert later.at == found.leaves_at

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anabranch.errors import InternalError
 from anabranch.model.terms import Iri, Literal, Triple
-from anabranch.model.triple_window import Kept, TripleWindow
+from anabranch.model.triple_window import KeptTriples, TripleWindow
 from anabranch.model.triples import TripleGraph
 
 A, B, P, Q = Iri("a"), Iri("b"), Iri("p"), Iri("q")
@@ -91,7 +91,7 @@ _KEEPS = st.none() | st.lists(
 
 @given(st.lists(st.tuples(_EVENTS, st.integers(0, 2), st.integers(0, 5), st.booleans()), max_size=12), _KEEPS)
 def test_after_any_adds_and_drops_a_window_is_as_built_from_scratch(
-    slides: list[tuple[list[Triple], int, int, bool]], keep: list[Kept] | None
+    slides: list[tuple[list[Triple], int, int, bool]], keep: list[KeptTriples] | None
 ) -> None:
     window, inside, now = TripleWindow(keep), [], 0
     for event, wait, drops, asks in slides:
@@ -113,5 +113,5 @@ def test_after_any_adds_and_drops_a_window_is_as_built_from_scratch(
             assert list(window.graph().match(*terms)) == list(scratch.match(*terms))
 
 
-def _fits(triple: Triple, pattern: Kept) -> bool:
+def _fits(triple: Triple, pattern: KeptTriples) -> bool:
     return all(one is None or one == other for one, other in zip(pattern, triple, strict=True))

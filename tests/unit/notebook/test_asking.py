@@ -6,7 +6,7 @@ import pytest
 
 from anabranch.errors import EngineError
 from anabranch.model.instants import parse_instant
-from anabranch.notebook.asking import Line, parse_line
+from anabranch.notebook.asking import CellOptions, parse_line
 
 
 def test_a_line_says_streams_graphs_time_and_where_the_answers_go() -> None:
@@ -14,7 +14,7 @@ def test_a_line_says_streams_graphs_time_and_where_the_answers_go() -> None:
         "--stream rides='gen:bikes?rate=100' -s <http://s.org/t?a=b>=tolls.tsv --graph city=city.ttl -p user=1234 "
         "--engine spark --for 10s --until 2022-10-14T15:00Z --name q --into found --rows 5 --keep 100"
     )
-    assert line == Line(
+    assert line == CellOptions(
         (("rides", "gen:bikes?rate=100"), ("http://s.org/t?a=b", "tolls.tsv")),
         (("city", "city.ttl"),),
         {"user": "1234"},
@@ -29,7 +29,7 @@ def test_a_line_says_streams_graphs_time_and_where_the_answers_go() -> None:
 
 
 def test_an_empty_line_runs_in_this_process_until_the_input_ends() -> None:
-    assert parse_line("") == Line()
+    assert parse_line("") == CellOptions()
 
 
 @pytest.mark.parametrize(

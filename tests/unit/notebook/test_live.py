@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors import EngineError, QueryError
-from anabranch.notebook.asking import Line, parse_line
-from anabranch.notebook.live import LiveQuery
+from anabranch.notebook.asking import CellOptions, parse_line
+from anabranch.notebook.live import CellQuery
 
 ROOT = Path(__file__).parents[3]
 BIKES = ROOT / "examples" / "bikes"
@@ -22,11 +22,11 @@ def nothing() -> None:
     pass
 
 
-def live(text: str, line: str, language: str = "seraph") -> LiveQuery:
-    return LiveQuery(text, f"cell.{language}", parse_line(line))
+def live(text: str, line: str, language: str = "seraph") -> CellQuery:
+    return CellQuery(text, f"cell.{language}", parse_line(line))
 
 
-def trick(line: str = RIDES) -> LiveQuery:
+def trick(line: str = RIDES) -> CellQuery:
     return live((BIKES / "student_trick.seraph").read_text(), line)
 
 
@@ -141,4 +141,4 @@ def test_refusals_and_failures_come_out_of_it() -> None:
 
 
 def test_the_line_is_all_defaults_without_words() -> None:
-    assert parse_line("  ") == Line()
+    assert parse_line("  ") == CellOptions()

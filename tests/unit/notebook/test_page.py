@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors import QueryError
-from anabranch.notebook.asking import Line, parse_line
-from anabranch.notebook.live import LiveQuery
+from anabranch.notebook.asking import CellOptions, parse_line
+from anabranch.notebook.live import CellQuery
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "notebook.md").read_text()
@@ -18,7 +18,7 @@ CELLS = re.findall(r"^```text cell\n%%(\w+) ([^\n]*)\n(.*?)^```\n```text\n(.*?)^
 
 def shown(language: str, line: str, text: str) -> str:
     try:
-        query = LiveQuery(text, f"cell.{language}", parse_line(line, f"%%{language}"))
+        query = CellQuery(text, f"cell.{language}", parse_line(line, f"%%{language}"))
         query.follow(lambda: None)
     except QueryError as error:
         return error.render()
@@ -36,5 +36,5 @@ def test_a_cell_of_the_page_shows_what_the_page_says(
 def test_the_page_has_cells_and_names_every_option() -> None:
     assert len(CELLS) == 3
     options = {"stream", "graph", "param", "engine", "for", "until", "name", "into", "rows", "keep"}
-    assert len(options) == len(Line.__slots__)
+    assert len(options) == len(CellOptions.__slots__)
     assert [name for name in sorted(options) if f"`--{name}`" not in PAGE] == []

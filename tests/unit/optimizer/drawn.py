@@ -19,7 +19,7 @@ from .plans import BOTH, EX, KNOWN, MARKET, OTHER, Data, bound, call, equal, pla
 NAMES = ("a", "b", "c", "d")
 PREDICATES = ("p", "q", "r")
 NODES = ("x", "y", "1")
-SOURCES = (BOTH, BOTH, KNOWN, MARKET, OTHER, op.Merged((KNOWN, MARKET, OTHER)))
+SOURCES = (BOTH, BOTH, KNOWN, MARKET, OTHER, op.MergedSource((KNOWN, MARKET, OTHER)))
 
 
 def draw_data(random: Random) -> Data:
@@ -41,7 +41,7 @@ def draw_plan(random: Random) -> op.Operator:
 def _pattern(random: Random, depth: int = 0) -> op.Operator:
     source = random.choice(SOURCES)
     if random.random() < 0.1:
-        step: tr.PropertyPath = tr.Link(Iri(EX + random.choice(PREDICATES)))
+        step: tr.PropertyPath = tr.PathLink(Iri(EX + random.choice(PREDICATES)))
         if random.random() < 0.5:
             step = tr.Alternative((step, tr.Inverse(step)))
         path = tr.Repeat(step, random.choice((0, 0, 1)))

@@ -22,7 +22,7 @@ PREFIXES = (("", EX),)
 MARKET = op.Window(op.Stream("market"), parse_duration("PT1H"))
 OTHER = op.Window(op.Stream("other"), parse_duration("PT2H"))
 KNOWN = op.Static("known")
-BOTH = op.Merged((KNOWN, MARKET))
+BOTH = op.MergedSource((KNOWN, MARKET))
 
 Data = Mapping[str, Sequence[Triple]]
 """Triples by the name of their stream or graph."""
@@ -32,7 +32,7 @@ def term(word: str) -> Term:
     return Literal(word, XSD_INTEGER) if word.lstrip("-").isdigit() else Iri(EX + word)
 
 
-def place(word: str) -> tr.Place:
+def place(word: str) -> tr.TermPlace:
     return tr.Var(word[1:]) if word.startswith("?") else term(word)
 
 
@@ -85,5 +85,5 @@ def rows(plan: op.Operator, data: Data) -> Counter[tuple[Any, ...]]:
     return Counter(evaluate_plan(plan, context)[1])
 
 
-def _fits(triple: Triple, kept: op.Kept) -> bool:
+def _fits(triple: Triple, kept: op.TripleFilter) -> bool:
     return all(wanted is None or wanted == term for wanted, term in zip(kept, triple, strict=True))

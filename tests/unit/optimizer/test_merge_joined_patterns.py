@@ -13,7 +13,7 @@ from anabranch.optimizer.merge_joined_patterns import merge_joined_patterns
 from .plans import KNOWN, MARKET, OTHER, bgp, equal
 
 NOTHING = Knowledge()
-PATH = tr.Path(MARKET, tr.Var("b"), tr.Repeat(tr.Link(bgp("?a p ?b").patterns[0].predicate), 1), tr.Var("c"))  # type: ignore[arg-type]
+PATH = tr.Path(MARKET, tr.Var("b"), tr.Repeat(tr.PathLink(bgp("?a p ?b").patterns[0].predicate), 1), tr.Var("c"))  # type: ignore[arg-type]
 
 
 def merged(plan: op.Operator) -> op.Operator | None:

@@ -36,8 +36,8 @@ def test_parts_that_nothing_connects_are_joined_through_what_does() -> None:
 
 
 def test_windows_are_never_lost() -> None:
-    three = op.Merged((KNOWN, MARKET, OTHER))
-    assert narrowed(bgp("?a q ?b", three)) == bgp("?a q ?b", op.Merged((MARKET, OTHER)))
+    three = op.MergedSource((KNOWN, MARKET, OTHER))
+    assert narrowed(bgp("?a q ?b", three)) == bgp("?a q ?b", op.MergedSource((MARKET, OTHER)))
 
 
 def test_a_graph_of_which_nothing_is_known_stays() -> None:
@@ -50,7 +50,7 @@ def test_a_pattern_with_any_predicate_keeps_all_its_sources() -> None:
 
 
 def test_a_path_loses_a_graph_unless_it_may_have_no_steps() -> None:
-    step = tr.Link(Iri(EX + "q"))
+    step = tr.PathLink(Iri(EX + "q"))
     for least, source in ((1, MARKET), (0, None)):
         path = tr.Path(BOTH, tr.Var("a"), tr.Repeat(step, least), tr.Var("b"))
         expected = None if source is None else tr.Path(source, path.subject, path.path, path.object)

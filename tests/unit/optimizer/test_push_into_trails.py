@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.algebra.operators import Pattern
 from anabranch.algebra.walk import walk
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -71,7 +71,7 @@ def events(seed: int) -> list[Event]:
     return found
 
 
-def told(text: str, seed: int, running: Running, rules: str) -> list[object]:
+def told(text: str, seed: int, running: EvaluationOptions, rules: str) -> list[object]:
     session = Session.local(running=running, rules=rules)
     query = session.register(HEAD + text + TAIL)
     for event in events(seed):
@@ -83,7 +83,7 @@ def told(text: str, seed: int, running: Running, rules: str) -> list[object]:
 @pytest.mark.parametrize("text", PUSHED)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_answers_stay_what_they_were(text: str, seed: int) -> None:
-    plain = told(text, seed, Running(force="recompute"), "none")
-    assert told(text, seed, Running(force="recompute"), "all") == plain
-    assert told(text, seed, Running(), "all") == plain
+    plain = told(text, seed, EvaluationOptions(force="recompute"), "none")
+    assert told(text, seed, EvaluationOptions(force="recompute"), "all") == plain
+    assert told(text, seed, EvaluationOptions(), "all") == plain
     assert seed == 3 or any(answer["rows"] for answer in plain)  # type: ignore[index]

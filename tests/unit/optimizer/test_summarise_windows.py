@@ -20,14 +20,16 @@ P, Q, R, ONE = Iri(EX + "p"), Iri(EX + "q"), Iri(EX + "r"), term("1")
 EVERYTHING = None
 
 
-def kept(plan: op.Operator) -> dict[str | None, tuple[op.Kept, ...] | None]:
+def kept(plan: op.Operator) -> dict[str | None, tuple[op.TripleFilter, ...] | None]:
     """What each stream's window keeps in the end."""
     rewrite = summarise_windows(plan, Knowledge(prefixes=PREFIXES))
     return {one.stream.name: one.keep for one in windows(plan if rewrite is None else rewrite.plan)}
 
 
-def path(least: int, subject: tr.Place) -> tr.Path:
-    return tr.Path(MARKET, subject, tr.Repeat(tr.Alternative((tr.Link(P), tr.Inverse(tr.Link(Q)))), least), tr.Var("b"))
+def path(least: int, subject: tr.TermPlace) -> tr.Path:
+    return tr.Path(
+        MARKET, subject, tr.Repeat(tr.Alternative((tr.PathLink(P), tr.Inverse(tr.PathLink(Q)))), least), tr.Var("b")
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def path(least: int, subject: tr.Place) -> tr.Path:
         (path(0, tr.Var("a")), EVERYTHING),
         (path(0, term("x")), ((None, P, None), (None, Q, None))),
         (tr.Describe(bgp("?a p ?b"), MARKET, (var("a"),)), EVERYTHING),
-        (tr.Delegated("SELECT * { ?a ?p ?b }", ("a",), MARKET), EVERYTHING),
+        (tr.PluginQuery("SELECT * { ?a ?p ?b }", ("a",), MARKET), EVERYTHING),
         (op.Filter(bgp("?a p ?b"), Exists(bgp("?a q 1"))), ((None, P, None), (None, Q, ONE))),
         (
             op.Extend(bgp("?a p ?b"), "t", TripleTime(MARKET, var("a"), Constant(Q), var("b"))),

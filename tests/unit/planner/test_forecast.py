@@ -6,8 +6,8 @@ from anabranch.algebra.operators import Operator, Window
 from anabranch.algebra.triples import GraphPattern
 from anabranch.algebra.walk import walk
 from anabranch.engine.plans import planned
-from anabranch.engine.running import Running
-from anabranch.planner.forecast import Kept, forecast, size_words
+from anabranch.engine.running import EvaluationOptions
+from anabranch.planner.forecast import OperatorForecast, forecast, size_words
 from anabranch.syntax import languages
 
 TEXT = """
@@ -21,9 +21,9 @@ SELECT * FROM STREAM <http://s> [RANGE TRIPLES 500] WHERE { ?a :p ?b . ?b :p ?c 
 """
 
 
-def kept(text: str, rate: float) -> list[tuple[Operator, Kept]]:
+def kept(text: str, rate: float) -> list[tuple[Operator, OperatorForecast]]:
     (registration,) = languages.registrations(text)
-    plan = planned(registration.plan, registration, Running(), {})
+    plan = planned(registration.plan, registration, EvaluationOptions(), {})
 
     def rate_of(window: Window) -> float:
         return rate

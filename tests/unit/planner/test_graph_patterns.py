@@ -23,7 +23,7 @@ from anabranch.model.union import ElementChanges, WindowContent
 from anabranch.model.values import Node, Relationship
 from anabranch.planner.leaves.graph_facts import FactMaker, nothing_shared, path_values
 from anabranch.planner.patterns.graph_patterns import plan_pattern
-from anabranch.planner.patterns.kinds import Component, GraphMatch, NodeKind, RelationshipKind, TrailKind
+from anabranch.planner.patterns.kinds import GraphMatch, NodeKind, PatternComponent, RelationshipKind, TrailKind
 from anabranch.snapshot import Context, compile_expression, evaluate_plan
 from anabranch.snapshot.compiled import truth
 
@@ -315,7 +315,7 @@ def test_the_facts_of_one_part_are_a_share_of_all() -> None:
     assert shares[0] + shares[1] == all_kinds
 
 
-def _made(match: GraphMatch, graph: PropertyGraph, component: Component | None) -> list[list[int]]:
+def _made(match: GraphMatch, graph: PropertyGraph, component: PatternComponent | None) -> list[list[int]]:
     maker = FactMaker(match, Dictionary(), Context(graph=_no_graph), component)
     facts: list[list[int]] = maker.facts(ElementChanges.entering(graph))[1].tolist()
     return facts

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from anabranch.algebra.walk import windows
-from anabranch.engine.views import Frame
+from anabranch.engine.views import WindowFrame
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import WindowPolicy
 from anabranch.planner.link_streams import LinkStream, link_streams
@@ -73,7 +73,7 @@ def test_every_window_of_every_instant_begins_and_ends_at_a_border(policy: Windo
     (links,) = found(text, policy).values()
     assert registration.every is not None
     every = registration.every.seconds * SECOND
-    frame = Frame(policy, registration.starting_at or 0, 0, registration.every, False)
+    frame = WindowFrame(policy, registration.starting_at or 0, 0, registration.every, False)
     for number in range(40):
         bounds = frame.bounds(window, number * every)
         for border in (bounds.first, bounds.stop) if bounds.first < bounds.stop else ():

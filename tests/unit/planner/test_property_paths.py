@@ -14,7 +14,7 @@ import pytest
 from anabranch.algebra.explain import explain
 from anabranch.engine.answers import Answer
 from anabranch.engine.plans import planned
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EvaluationError
 from anabranch.formats.rdf.terms import to_oxigraph
@@ -26,7 +26,7 @@ from anabranch.planner.leaves import property_paths
 from anabranch.planner.leaves.property_paths import PathTrees
 from anabranch.syntax.languages import registrations
 
-AUTO = Running()
+AUTO = EvaluationOptions()
 SECOND = 1_000_000
 STREAM = "http://e/s"
 WIDTH, STEP = 10, 3
@@ -77,7 +77,7 @@ def drawn_path(random: Random, depth: int = 3) -> str:
 class Run:
     """A query, and what it tells of a stream and a static graph. Events may come with another static graph."""
 
-    def __init__(self, text: str, running: Running = AUTO, static: Sequence[Triple] = ()) -> None:
+    def __init__(self, text: str, running: EvaluationOptions = AUTO, static: Sequence[Triple] = ()) -> None:
         self.session = Session.local(running=running)
         if static:
             self.session.graph("default", TripleGraph(static))
@@ -105,7 +105,7 @@ def both_ways(
 ) -> list[Answer]:
     run = Run(text, AUTO, static)
     found = run.told(events)
-    expected = Run(text, Running(force="recompute"), static).told(events)
+    expected = Run(text, EvaluationOptions(force="recompute"), static).told(events)
     assert [one.to_dict() for one in found] == [one.to_dict() for one in expected]
     assert how in run.modes()
     return found
@@ -237,7 +237,7 @@ def test_a_path_through_several_windows_follows_all_of_them(one: str, other: str
     streams = drawn_stream(seed), drawn_stream(seed + 100)
     run = Together(text)
     found = run.told_of(*streams)
-    expected = Together(text, Running(force="recompute")).told_of(*streams)
+    expected = Together(text, EvaluationOptions(force="recompute")).told_of(*streams)
     assert [one.to_dict() for one in found] == [one.to_dict() for one in expected]
     assert "PathTrees" in run.modes()
 
@@ -262,7 +262,7 @@ def test_explain_names_the_algorithm_beside_the_path() -> None:
 
 
 def test_more_nodes_than_the_user_allows_end_the_query_with_an_error_that_names_the_path() -> None:
-    run = Run(asked("?x :p+ ?y"), Running(max_matches=3))
+    run = Run(asked("?x :p+ ?y"), EvaluationOptions(max_matches=3))
     run.told(drawn_stream(1))  # what was answered before
     with pytest.raises(EvaluationError, match="SER-308") as refused:
         run.query.poll()

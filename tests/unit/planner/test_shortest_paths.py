@@ -13,7 +13,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.engine.engine import Engine
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.compare import content_key
@@ -28,7 +28,7 @@ from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.planner.patterns.kinds import ShortestKind
 from anabranch.snapshot import Context
 from anabranch.snapshot.index import Adjacency
-from anabranch.snapshot.paths import ShortestPaths
+from anabranch.snapshot.paths import ShortestPathSearch
 from anabranch.syntax import seraph
 
 KIND = 7
@@ -107,7 +107,7 @@ class Kept:
         adjacency = Adjacency(graph, kind.types, kind.direction, ())
         found: Counter[Any] = Counter()
         for start in graph.nodes.values():
-            search = ShortestPaths(adjacency, start, kind.maximum, None, Context(graph=_no_graph))
+            search = ShortestPathSearch(adjacency, start, kind.maximum, None, Context(graph=_no_graph))
             ways: list[tuple[list[Relationship], Node]] = [([], start)] if kind.minimum == 0 else []
             for end in search.reachable():
                 ways += [(way, end) for way in (search.paths_to(end) if kind.every else [search.path_to(end)])]
@@ -244,7 +244,7 @@ def test_more_distances_than_may_be_kept_are_refused() -> None:
 # --- in a query -------------------------------------------------------------------------------------------------------
 
 
-def run(body: str, running: Running, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
+def run(body: str, running: EvaluationOptions, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
     text = f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ MATCH {body} EVERY PT1S }}"
     (registration,) = seraph.registrations(text)
     engine = Engine(running=running)
@@ -263,9 +263,9 @@ def feed() -> list[Event]:
 
 def test_a_query_with_more_paths_than_can_be_kept_goes_on_by_searching(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "p = shortestPath((a)-[*]->(b)) WITHIN PT3S EMIT id(a) AS a, id(b) AS b, length(p) AS n SNAPSHOT"
-    _, expected = run(body, Running(force="recompute"), feed())
+    _, expected = run(body, EvaluationOptions(force="recompute"), feed())
     monkeypatch.setattr(walks, "MOST_WALKS", 50)
-    query, told = run(body, Running(), feed())
+    query, told = run(body, EvaluationOptions(), feed())
     assert told == expected
     planned = query.run.plans._planned
     assert planned is not None
@@ -273,7 +273,7 @@ def test_a_query_with_more_paths_than_can_be_kept_goes_on_by_searching(monkeypat
 
 
 def test_a_budget_of_bytes_ends_the_query_with_its_pattern() -> None:
-    session = Session.local(running=Running(max_state=20_000))
+    session = Session.local(running=EvaluationOptions(max_state=20_000))
     query = session.register(
         "REGISTER QUERY q STARTING AT 1970-01-01T00:00Z { MATCH shortestPath((a)-[r*]->(b)) WITHIN PT3S "
         "EMIT id(a) AS a, size(r) AS n SNAPSHOT EVERY PT1S }"

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -41,7 +41,7 @@ def query(pattern: str) -> str:
 
 
 class Run:
-    def __init__(self, pattern: str, running: Running, rules: str = "all") -> None:
+    def __init__(self, pattern: str, running: EvaluationOptions, rules: str = "all") -> None:
         self.session = Session.local(running=running, rules=rules)
         self.query = self.session.register(query(pattern))
 
@@ -61,14 +61,14 @@ class Run:
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_answers_are_those_of_the_plain_query(pattern: str, seed: int) -> None:
-    plain = Run(pattern, Running(force="recompute"), rules="none").told(drawn(seed))
+    plain = Run(pattern, EvaluationOptions(force="recompute"), rules="none").told(drawn(seed))
     assert any(answer["rows"] for answer in plain)  # type: ignore[index]
-    assert Run(pattern, Running()).told(drawn(seed), at_once=seed == 0) == plain
+    assert Run(pattern, EvaluationOptions()).told(drawn(seed), at_once=seed == 0) == plain
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_nothing_is_kept_of_what_has_left(pattern: str) -> None:
-    run = Run(pattern, Running())
+    run = Run(pattern, EvaluationOptions())
     run.told(drawn(7))
     match = run.match()
     assert match.size().rows == 0
@@ -79,13 +79,13 @@ def test_nothing_is_kept_of_what_has_left(pattern: str) -> None:
 def test_trees_with_many_idle_loops_are_made_anew_and_nobody_sees_it(
     pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = Run(pattern, Running(force="recompute"), rules="none").told(drawn(9))
+    plain = Run(pattern, EvaluationOptions(force="recompute"), rules="none").told(drawn(9))
     monkeypatch.setattr(trail_ends, "_SPARE_LOOPS", 0)
-    assert Run(pattern, Running()).told(drawn(9)) == plain
+    assert Run(pattern, EvaluationOptions()).told(drawn(9)) == plain
 
 
 @pytest.mark.parametrize("pattern", [PATTERNS[0], PATTERNS[8]])
 def test_more_ends_than_can_be_kept_are_searched_for_anew(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Run(pattern, Running(force="recompute"), rules="none").told(drawn(4))
+    plain = Run(pattern, EvaluationOptions(force="recompute"), rules="none").told(drawn(4))
     monkeypatch.setattr(trail_ends, "MOST_PAIRS", 5)
-    assert Run(pattern, Running()).told(drawn(4)) == plain
+    assert Run(pattern, EvaluationOptions()).told(drawn(4)) == plain

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import pytest
 
 from anabranch.algebra.explain import explain
-from anabranch.algebra.triples import Delegated, TriplePattern, Var
+from anabranch.algebra.triples import PluginQuery, TriplePattern, Var
 from anabranch.engine.session import Session
 from anabranch.errors import EvaluationError, QueryError
 from anabranch.model.event import Event
@@ -261,10 +261,10 @@ DEEP = (
 
 def test_a_plan_too_deep_for_our_evaluator_is_the_plug_in_s_and_explain_says_so() -> None:
     [registration] = languages.registrations(DEEP)
-    assert isinstance(registration.plan, Delegated)
+    assert isinstance(registration.plan, PluginQuery)
     assert "└─ Delegated  SPARQL plug-in\n" in explain(registration).text(100)
     shallow = DEEP.replace(binds(90, 180), "").replace("QUERY deep", "QUERY shallow")
-    assert not isinstance(languages.registrations(shallow)[0].plan, Delegated)
+    assert not isinstance(languages.registrations(shallow)[0].plan, PluginQuery)
     assert answers(DEEP, "own") == answers(shallow, "own")
 
 

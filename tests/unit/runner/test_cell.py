@@ -12,7 +12,7 @@ from tests.support.cells import DictState, Worker, answers_of, control, job_of, 
 from tests.support.jobs import changed, queries_of
 
 from anabranch.engine.engine import LatePolicy
-from anabranch.engine.running import Running
+from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.errors import EngineError, StreamError
 from anabranch.formats import chunks
@@ -22,10 +22,10 @@ from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.runner import cell as cells
 from anabranch.runner.job import Job
-from anabranch.runner.rows import CellRow, Packed
+from anabranch.runner.rows import CellRow, PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
-from anabranch.testing.case_file import Case
+from anabranch.testing.case_file import CaseFile
 
 MINUTE = 60_000_000
 COUNT = (
@@ -39,7 +39,7 @@ def count(name: str = "q", width: str = "PT2M", stream: str = "s", output: str =
 
 
 def job(*queries: str, streams: tuple[str, ...] = ("s",), **more: object) -> Job:
-    case = Case(Path("q.case"), query="\n".join(queries or (count(),)), streams={name: [] for name in streams})
+    case = CaseFile(Path("q.case"), query="\n".join(queries or (count(),)), streams={name: [] for name in streams})
     return changed(job_of(case), **more)
 
 
@@ -104,7 +104,7 @@ def test_chunks_that_a_thread_opens_are_taken_in_as_others_are(monkeypatch: pyte
         monkeypatch.setattr(cells, "_WORTH_A_THREAD", worth)
         worker = Worker(job())
         rows = [replace(packed("s", [event(minute, minute)])[0], place=minute) for minute in range(9)]
-        rows.insert(4, Packed("0", "malformed", b"{}", "s", place=4, number=1, count=1))
+        rows.insert(4, PackedRow("0", "malformed", b"{}", "s", place=4, number=1, count=1))
         worker.batch([*rows, control(end=True, closed=["s"])])
         found.append([(row.kind, row.at, row.typed, row.rows) for row in worker.rows if row.kind != "status"])
     assert found[0] == found[1]
@@ -204,9 +204,9 @@ def test_a_late_event_corrects_the_answers_that_it_changes_also_after_a_rebuild(
 
 def test_dead_letters_pass_through_in_the_batch_that_brought_them() -> None:
     worker = Worker(job())
-    from anabranch.runner.rows import Packed
+    from anabranch.runner.rows import PackedRow
 
-    rows = worker.batch([Packed("0", "malformed", b'{"line": 1}\n', "s", count=1), control()])
+    rows = worker.batch([PackedRow("0", "malformed", b'{"line": 1}\n', "s", count=1), control()])
     assert [(row.query, row.rows, row.data) for row in rows if row.kind == "malformed"] == [("s", 1, b'{"line": 1}\n')]
     assert status(rows)["malformed"] == 1
 
@@ -529,7 +529,7 @@ def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None
         cells.forget_everything()
         forgetful.batch([*packed("s", events), control()])
         heads = [chunks.head(cells._open(*one)[1]) for one in forgetful.state.chunks()]
-        assert [head.layout for head in heads] == [chunks.Layout.BLOCK], "small ones are one"
+        assert [head.layout for head in heads] == [chunks.ChunkLayout.BLOCK], "small ones are one"
     assert status(forgetful.rows)["late"] == 3
     assert [(row.kind, row.typed, row.data) for row in forgetful.rows if row.kind != "status"] == [
         (row.kind, row.typed, row.data) for row in steady.rows if row.kind != "status"
@@ -540,7 +540,7 @@ def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None
 
 def test_a_failing_query_is_told_once_and_stops_alone() -> None:
     failing = count("failing").replace("count(a) AS n", "1 / (count(a) - 2) AS n")
-    worker = Worker(job(failing, count("fine"), running=Running(on_error="fail")))
+    worker = Worker(job(failing, count("fine"), running=EvaluationOptions(on_error="fail")))
     worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2), event(1.5, 3)]), control()])
     cells.forget_everything()
     worker.batch([*packed("s", [event(2.5, 3)]), control()])

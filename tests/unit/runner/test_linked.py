@@ -26,7 +26,7 @@ from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
 from anabranch.runner.linked import LinkedRows
 from anabranch.runner.packing import pack_piece
-from anabranch.runner.rows import CELL, CellRow, Packed
+from anabranch.runner.rows import CELL, CellRow, PackedRow
 from anabranch.runner.source_settings import SourceSettings
 from anabranch.sources import linking
 from anabranch.sources.base import Decoding, Limit, OpenedStream
@@ -79,14 +79,14 @@ def write(folder: Path, random: Random, *, disorder: int = 0, overlap: int = 0, 
         pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=random.choice((30, 100)))
 
 
-def batches(job: Job, as_links: bool) -> Iterator[list[Packed]]:
+def batches(job: Job, as_links: bool) -> Iterator[list[PackedRow]]:
     links = job.link_streams() if as_links else {}
     settings = SourceSettings(job.streams, job.fingerprint, Limit(60), None, links=links)
     planner = BatchPlanner(settings.streams, settings.queries, settings.limit)
     start = planner.initial()
     while (end := planner.ahead(start)) != start:
         rows = [row for piece in planner.pieces(start, end) for row in pack_piece(settings, piece)]
-        yield [Packed(CELL, "control", json.dumps(BatchPlanner.control(end)).encode()), *rows]
+        yield [PackedRow(CELL, "control", json.dumps(BatchPlanner.control(end)).encode()), *rows]
         start = end
 
 

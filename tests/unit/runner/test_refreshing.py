@@ -21,7 +21,7 @@ from anabranch.model.triples import TripleGraph
 from anabranch.runner import cell as cells
 from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.job import Job, load_job, save_job
-from anabranch.runner.refreshing import Noted, Refresher, RefreshSettings, copies, load_copy, refresh_settings
+from anabranch.runner.refreshing import GraphCopies, Refresher, RefreshSettings, copies, load_copy, refresh_settings
 from anabranch.sources.base import Decoding, Limit, OpenedStream
 from anabranch.sources.generators import GeneratorSource
 from anabranch.sources.static import GraphFile
@@ -61,7 +61,7 @@ def graph(district: str) -> set[Triple]:
     return {Triple(Iri(f"{EX}gate"), Iri(f"{EX}in"), Iri(EX + district))}
 
 
-def seen(noted: Noted) -> set[Triple]:
+def seen(noted: GraphCopies) -> set[Triple]:
     found = load_copy(copies(noted)["default"])
     assert isinstance(found, TripleGraph)
     return set(found)

@@ -20,7 +20,7 @@ from anabranch.errors import EvaluationError
 from anabranch.model.compare import canonical_key
 from anabranch.model.temporal import Date, Duration
 from anabranch.model.values import Node, Value
-from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Distinct
+from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, DistinctValues
 from anabranch.snapshot.grouping import Aggregation
 from anabranch.snapshot.rdf.aggregates import AGGREGATES as TERM_AGGREGATES
 from anabranch.snapshot.rdf.values import number_of
@@ -54,7 +54,7 @@ def extra_for(name: str, random: Random) -> Sequence[Value]:
 
 def begin(name: str, distinct: bool) -> Accumulator:
     inner = {**AGGREGATES, **TERM_AGGREGATES}[name]()
-    return Distinct(inner) if distinct else inner
+    return DistinctValues(inner) if distinct else inner
 
 
 def seen(accumulator: Accumulator, ordered: bool) -> Any:
@@ -224,7 +224,7 @@ def test_extremes_of_equals_do_not_depend_on_who_came_first(
 
 def test_the_next_look_of_a_value_takes_the_place_of_one_that_leaves() -> None:
     looks = sorted(({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}), key=canonical_key)
-    least = Distinct(AGGREGATES["min"]())
+    least = DistinctValues(AGGREGATES["min"]())
     for look in (looks[2], looks[0], looks[1]):
         least.add(look, ())
     for look in looks:

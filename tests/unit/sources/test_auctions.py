@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anabranch.demos.auction_house import ROUND, AuctionHouse, Settings
+from anabranch.demos.auction_house import ROUND, AuctionHouse, HouseSettings
 from anabranch.demos.auctions import EBAY, THINGS
 from anabranch.errors import StreamError
 from anabranch.formats.events import event_to_dict
@@ -201,7 +201,7 @@ def test_about_so_many_auctions_are_open_at_a_time(wanted: int) -> None:
 
 
 def test_prices_spread_over_orders_of_magnitude() -> None:
-    values = np.sort(AuctionHouse(Settings()).values(np.arange(2000)))
+    values = np.sort(AuctionHouse(HouseSettings()).values(np.arange(2000)))
     assert values[100] * 50 < values[-100]
     assert values[0] >= 256
 

@@ -14,13 +14,13 @@ import pytest
 from anabranch.formats import chunks
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.rdf import tables
-from anabranch.formats.rdf.tables import Header, header_of, pack_rows, read_rows, repeating
+from anabranch.formats.rdf.tables import TableHeader, header_of, pack_rows, read_rows, repeating
 from anabranch.model.event import Event
 from anabranch.sources.lines import Cut
 from anabranch.sources.linking import coded, shaping
 from anabranch.sources.rowgroups import pack_row_groups
 
-HEADER = Header("s", "p", "o", "at")
+HEADER = TableHeader("s", "p", "o", "at")
 PLAIN = [f"http://v/{number}" for number in range(9)]
 BRACKETED = [f"<{text}>" for text in PLAIN]
 OTHERS = ["_:b", '"x"@en', "a literal", "http://user@host/", "http://h:80/"]

@@ -23,7 +23,7 @@ from anabranch.sources.receivers import Receiver, asking
 from anabranch.sources.receivers import bodies as bodies_module
 from anabranch.sources.receivers import sse as sse_module
 from anabranch.sources.receivers.bodies import body_records
-from anabranch.sources.receivers.polling import HttpPollReceiver, Seen
+from anabranch.sources.receivers.polling import HttpPollReceiver, RecentRecords
 from anabranch.sources.receivers.sse import EventReader, SseReceiver
 from anabranch.sources.spool import Spool
 
@@ -273,7 +273,7 @@ def test_a_peer_that_does_not_speak_http_is_asked_again(spool: Spool) -> None:
 
 
 def test_what_was_seen_is_bounded_but_holds_one_whole_answer() -> None:
-    seen = Seen(most=3)
+    seen = RecentRecords(most=3)
     old = [b"1", b"2", b"3"]
     assert seen.unseen(old, None) == old
     assert seen.unseen([b"4", b"1"], None) == [b"4"]
@@ -282,11 +282,11 @@ def test_what_was_seen_is_bounded_but_holds_one_whole_answer() -> None:
     many = [str(n).encode() for n in range(100)]
     seen.unseen(many, None)
     assert seen.unseen(many, None) == []
-    assert Seen.unpacked(seen.packed()).unseen(many, None) == []
+    assert RecentRecords.unpacked(seen.packed()).unseen(many, None) == []
 
 
 def test_a_hundred_thousand_hashes_fit_into_a_small_cursor() -> None:
-    seen = Seen()
+    seen = RecentRecords()
     seen.unseen((str(n).encode() for n in range(150_000)), None)
     seen.unseen([b"x"], None)
     assert len(seen.packed()) < 1_100_000

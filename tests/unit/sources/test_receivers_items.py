@@ -22,7 +22,7 @@ from anabranch.sources.address import parse_address
 from anabranch.sources.base import Limit, as_event
 from anabranch.sources.receivers import Receiver, open_receiver
 from anabranch.sources.receivers.items import AppId, ItemsReceiver, Questions, item_number
-from anabranch.sources.receivers.listings import Context, Told, page_of, unwrapped
+from anabranch.sources.receivers.listings import JsonLdContext, ListedItems, page_of, unwrapped
 from anabranch.sources.spool import Spool, SpoolSource
 
 OFTEN = 0.01
@@ -160,10 +160,10 @@ def test_a_context_of_ones_own_says_what_other_names_mean(spool: Spool, tmp_path
 def test_a_context_that_is_none_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "c.json").write_text(text)
     with pytest.raises(StreamError) as refused:
-        Context(tmp_path / "c.json")
+        JsonLdContext(tmp_path / "c.json")
     assert message in str(refused.value)
     with pytest.raises(StreamError, match="No such file"):
-        Context(tmp_path / "d.json")
+        JsonLdContext(tmp_path / "d.json")
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------
@@ -211,12 +211,12 @@ def test_another_context_tells_everything_again(tmp_path: Path) -> None:
 
 
 def test_what_was_told_is_bounded_but_holds_a_whole_round() -> None:
-    told = Told(most=2)
+    told = ListedItems(most=2)
     assert all(told.changes(key, b"x") for key in (1, 2, 3))
     told.forget_oldest(3)
     assert not told.changes(1, b"x")
     told.forget_oldest(0)  # 2 is now the oldest
-    assert [Told(told.packed()).changes(key, b"x") for key in (1, 3, 2)] == [False, False, True]
+    assert [ListedItems(told.packed()).changes(key, b"x") for key in (1, 3, 2)] == [False, False, True]
     assert told.changes(1, b"y")
     assert told.changes(None, b"z")
     assert not told.changes(None, b"z")

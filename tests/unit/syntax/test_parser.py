@@ -71,7 +71,7 @@ def test_names_may_be_of_any_alphabet() -> None:
     ],
 )
 def test_literals_are_read(text: str, value: object) -> None:
-    assert expression(text) == t.Literal(value)  # type: ignore[arg-type]
+    assert expression(text) == t.LiteralExpr(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["9223372036854775808", "1e999", "'\\q'", "0x", "12ab", "'open"])
@@ -82,20 +82,24 @@ def test_literals_that_cannot_be_read_are_refused(text: str) -> None:
 
 def test_power_binds_tighter_than_product_and_product_than_sum() -> None:
     assert expression("1 + 2 * 3 ^ 4") == t.Binary(
-        "add", t.Literal(1), t.Binary("multiply", t.Literal(2), t.Binary("power", t.Literal(3), t.Literal(4)))
+        "add",
+        t.LiteralExpr(1),
+        t.Binary("multiply", t.LiteralExpr(2), t.Binary("power", t.LiteralExpr(3), t.LiteralExpr(4))),
     )
 
 
 def test_not_binds_looser_than_comparison_and_tighter_than_and() -> None:
     assert expression("NOT a = 1 AND b") == t.Binary(
         "and",
-        t.Unary("not", t.Comparison(t.VariableRef("a"), (("=", t.Literal(1)),))),
+        t.Unary("not", t.Comparison(t.VariableRef("a"), (("=", t.LiteralExpr(1)),))),
         t.VariableRef("b"),
     )
 
 
 def test_comparisons_chain() -> None:
-    assert expression("1 <= a < 3") == t.Comparison(t.Literal(1), (("<=", t.VariableRef("a")), ("<", t.Literal(3))))
+    assert expression("1 <= a < 3") == t.Comparison(
+        t.LiteralExpr(1), (("<=", t.VariableRef("a")), ("<", t.LiteralExpr(3)))
+    )
 
 
 def test_a_bracketed_node_before_a_relationship_is_a_pattern() -> None:
@@ -103,7 +107,7 @@ def test_a_bracketed_node_before_a_relationship_is_a_pattern() -> None:
         t.PathTree(
             (
                 t.NodeTree(t.Name("a"), (t.Name("L"),)),
-                t.NodeTree(None, (), t.MapLiteral(((t.Name("k"), t.Literal(1)),))),
+                t.NodeTree(None, (), t.MapLiteral(((t.Name("k"), t.LiteralExpr(1)),))),
             ),
             (t.RelationshipTree("out", None, (t.Name("T"),)),),
         )
@@ -111,7 +115,7 @@ def test_a_bracketed_node_before_a_relationship_is_a_pattern() -> None:
 
 
 def test_a_bracketed_name_without_a_relationship_is_an_expression() -> None:
-    assert expression("(a) - 1") == t.Binary("subtract", t.VariableRef("a"), t.Literal(1))
+    assert expression("(a) - 1") == t.Binary("subtract", t.VariableRef("a"), t.LiteralExpr(1))
 
 
 def test_a_list_around_in_is_a_comprehension_and_brackets_make_it_a_list() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.cli.demo_auctions import Auctions, furnish
+from anabranch.cli.demo_auctions import AuctionDemo, furnish
 from anabranch.demos.examples import examples
 from anabranch.server.hub import Hub
 from anabranch.syntax import languages as syntax
@@ -93,7 +93,7 @@ def answered(hub: Hub, preset: Preset, seconds: float = 60.0) -> list[dict[str, 
 
 
 def test_every_preset_runs_beside_the_demo_and_has_rows(hub: Hub) -> None:
-    furnish(hub, Auctions("local"))
+    furnish(hub, AuctionDemo("local"))
     for preset in PRESETS:
         columns = answered(hub, preset)[-1]["columns"]
         assert isinstance(columns, list)

@@ -18,10 +18,10 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from anabranch.cli import options
-from anabranch.cli.connectivity.report import Asked, ConnectivityForm, WhichChanges, Write, make_report
+from anabranch.cli.connectivity.report import ConnectivityForm, ReportOptions, WhichChanges, WriteLine, make_report
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import OK, SET_ASIDE, InputError, guarded
-from anabranch.cli.options import STDIN, Color, Index, existing
+from anabranch.cli.options import STDIN, Color, IndexOption, existing
 from anabranch.cli.signals import INTERRUPTED, interruptible
 from anabranch.errors import EngineError, StreamError
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from anabranch.formats.edges.reader import EdgeChunk
 
 
-class Unit(StrEnum):
+class TimeUnitOption(StrEnum):
     s = "s"
     ms = "ms"
     us = "us"
@@ -80,8 +80,9 @@ def connectivity(
         str | None, typer.Option(metavar="FILE.svg", help="Draw components, merges and splits over time.")
     ] = None,
     index: Annotated[
-        Index, typer.Option(help="The index: a recency tree, or BIC as its paper has it; the answers are the same.")
-    ] = Index.recency,
+        IndexOption,
+        typer.Option(help="The index: a recency tree, or BIC as its paper has it; the answers are the same."),
+    ] = IndexOption.recency,
     chunk: Annotated[
         int | None, typer.Option(metavar="SLIDES", min=1, help="The chunk of BIC. \\[as long as the window]")
     ] = None,
@@ -90,7 +91,7 @@ def connectivity(
         typer.Option(metavar="SOURCE,TARGET,TIME", help="Which columns they are: names, or numbers from 1."),
     ] = None,
     time_unit: Annotated[
-        Unit | None, typer.Option(help="What times as numbers are. \\[by their size]", show_default=False)
+        TimeUnitOption | None, typer.Option(help="What times as numbers are. \\[by their size]", show_default=False)
     ] = None,
     starting_at: Annotated[
         str | None,
@@ -130,7 +131,7 @@ def connectivity(
     from anabranch.formats.edges.reader import EdgeReader, edge_format
 
     terminal = open_terminal(color)
-    asked = Asked(_read_pairs(pairs), all_, components, changes)
+    asked = ReportOptions(_read_pairs(pairs), all_, components, changes)
     if not (pairs or components or changes or plot):
         asked.components = True
     _refuse_together(form, asked)
@@ -182,7 +183,12 @@ class _Run:
     """Edges in, lines out."""
 
     def __init__(
-        self, workload: ConnectivityWorkload, asked: Asked, write: Write, plot: Plot | None, letters: _Letters
+        self,
+        workload: ConnectivityWorkload,
+        asked: ReportOptions,
+        write: WriteLine,
+        plot: Plot | None,
+        letters: _Letters,
     ) -> None:
         self.workload, self.plot, self.letters = workload, plot, letters
         self._asked, self._write = asked, write
@@ -279,7 +285,7 @@ def _read_pairs(path: str | None) -> list[tuple[str, str]]:
     return found
 
 
-def _refuse_together(form: ConnectivityForm, asked: Asked) -> None:
+def _refuse_together(form: ConnectivityForm, asked: ReportOptions) -> None:
     several = bool(asked.pairs) + asked.components + (asked.changes is not None) > 1
     if form is ConnectivityForm.csv and several:
         raise typer.BadParameter(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from anabranch.engine.connectivity.changes import Change, ChangeKind, Component, Components
+    from anabranch.engine.connectivity.changes import ChangeKind, ComponentChange, WindowComponent, WindowComponents
     from anabranch.engine.connectivity.names import VertexId
     from anabranch.engine.connectivity.workload import ConnectivityAnswer
 
@@ -50,18 +50,18 @@ class WhichChanges(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ReportLine:
     """One line of output: of the instant `at` either a pair, the components, or a change."""
 
     at: int
     pair: tuple[VertexId, VertexId] | None = None
     connected: bool = False
-    components: Components | None = None
-    change: Change | None = None
+    components: WindowComponents | None = None
+    change: ComponentChange | None = None
 
 
 @dataclass(slots=True)
-class Asked:
+class ReportOptions:
     """What is told at an instant: pairs (if there are any) only when they changed, unless `every`."""
 
     pairs: Sequence[tuple[VertexId, VertexId]]
@@ -70,18 +70,18 @@ class Asked:
     changes: WhichChanges | None
     _before: npt.NDArray[np.bool_] | None = field(default=None, init=False)
 
-    def facts(self, answer: ConnectivityAnswer) -> Iterator[Fact]:
+    def facts(self, answer: ConnectivityAnswer) -> Iterator[ReportLine]:
         # Changes first: components are found on the way.
         changes = answer.changes().of(*self._kinds()) if self.changes is not None else ()
         if self.components:
-            yield Fact(answer.at, components=answer.components())
+            yield ReportLine(answer.at, components=answer.components())
         for change in changes:
-            yield Fact(answer.at, change=change)
+            yield ReportLine(answer.at, change=change)
         if self.pairs:
             told = answer.connected if self._before is None else answer.connected != self._before
             places = range(len(self.pairs)) if self.every else told.nonzero()[0].tolist()
             for place in places:
-                yield Fact(answer.at, pair=self.pairs[place], connected=bool(answer.connected[place]))
+                yield ReportLine(answer.at, pair=self.pairs[place], connected=bool(answer.connected[place]))
             self._before = answer.connected
 
     def _kinds(self) -> tuple[ChangeKind, ...]:
@@ -90,10 +90,10 @@ class Asked:
         return CHANGE_KINDS if self.changes is WhichChanges.all else CHANGE_KINDS[:4]
 
 
-Write = Callable[[Fact], None]
+WriteLine = Callable[[ReportLine], None]
 
 
-def make_report(form: ConnectivityForm, console: Console, asked: Asked) -> Write:
+def make_report(form: ConnectivityForm, console: Console, asked: ReportOptions) -> WriteLine:
     match form:
         case ConnectivityForm.json:
             return _write_json
@@ -113,7 +113,7 @@ def instant_text(at: int) -> str | int:
 # --- programs ---
 
 
-def _write_json(fact: Fact) -> None:
+def _write_json(fact: ReportLine) -> None:
     found: dict[str, Any] = {"at": instant_text(fact.at)}
     if fact.pair is not None:
         found |= {"pair": list(fact.pair), "connected": fact.connected}
@@ -127,7 +127,7 @@ def _write_json(fact: Fact) -> None:
     print(json.dumps(found, ensure_ascii=False))
 
 
-def component_counts(components: Components) -> dict[str, int]:
+def component_counts(components: WindowComponents) -> dict[str, int]:
     values = (
         len(components), components.vertices, components.edges, components.largest, components.smallest,
         components.median, components.p99,
@@ -138,7 +138,7 @@ def component_counts(components: Components) -> dict[str, int]:
 class _CsvReport:
     """One kind of facts, so one header."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ReportOptions) -> None:
         self._csv = csv.writer(sys.stdout, lineterminator="\n")
         if asked.components:
             head: Sequence[str] = COMPONENT_COLUMNS
@@ -148,7 +148,7 @@ class _CsvReport:
             head = ("source", "target", "connected")
         self._csv.writerow(["at", *head])
 
-    def write(self, fact: Fact) -> None:
+    def write(self, fact: ReportLine) -> None:
         row: list[Any] = [instant_text(fact.at)]
         if fact.pair is not None:
             row += [*fact.pair, "true" if fact.connected else "false"]
@@ -159,7 +159,7 @@ class _CsvReport:
         self._csv.writerow(row)
 
 
-def _json_list(components: Sequence[Component]) -> str:
+def _json_list(components: Sequence[WindowComponent]) -> str:
     return json.dumps([[one.name, one.size] for one in components], ensure_ascii=False)
 
 
@@ -169,7 +169,7 @@ def _json_list(components: Sequence[Component]) -> str:
 class _LineReport:
     """A line per fact, the instant before the first of them; numbers of components in columns."""
 
-    def __init__(self, console: Console, asked: Asked) -> None:
+    def __init__(self, console: Console, asked: ReportOptions) -> None:
         self._console = console
         self._is_plain = not console.is_terminal or console.color_system is None
         self._at: int | None = None
@@ -177,7 +177,7 @@ class _LineReport:
         self._has_head = not asked.components
         self._widths: Mapping[str, int] = _HEADS
 
-    def write(self, fact: Fact) -> None:
+    def write(self, fact: ReportLine) -> None:
         if fact.at != self._at:
             self._when = lead = _when(fact.at)
             self._at = fact.at
@@ -219,12 +219,12 @@ def _fitting(room: int) -> dict[str, int]:
     return widths
 
 
-def _told(change: Change) -> str:
+def _told(change: ComponentChange) -> str:
     sides = [_listed(side) for side in (change.before, change.after) if side]
     return " → ".join(sides)
 
 
-def _listed(components: Sequence[Component]) -> str:
+def _listed(components: Sequence[WindowComponent]) -> str:
     shown = [f"{one.name} ({one.size:,})" for one in components[:_MOST_SHOWN]]
     if len(components) > _MOST_SHOWN:
         shown.append(f"{len(components) - _MOST_SHOWN:,} more")

@@ -152,7 +152,7 @@ def _with_length(array: Ids, length: int) -> Ids:
     return changed
 
 
-class Windowed:
+class WindowedIndex:
     """An index of connectivity over ids. An id that it does not know is connected to nothing but itself.
 
     Numbers are swept when twice as many are handed out as were left by the last sweep, when many edges have come since

@@ -16,13 +16,13 @@ import numpy as np
 
 from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 from anabranch.delta.operators.base import DeltaOperator, SameAs, Size
-from anabranch.delta.trace import Found, Touched, Trace, distinct_rows
+from anabranch.delta.trace import Trace, TraceRows, WeightChange, distinct_rows
 
 First = Callable[[tuple[int, ...]], Any]
 """From a row of ids to what it is ordered by."""
 
 
-class Distinct(DeltaOperator):
+class DistinctRows(DeltaOperator):
     """Without `same`, rows are compared by exact ids. Without `first`, a class shows its row with the lowest ids."""
 
     def __init__(self, width: int, same: SameAs | None = None, first: First | None = None) -> None:
@@ -50,7 +50,7 @@ class Distinct(DeltaOperator):
         # A row may enter with one piece and leave with another.
         return concatenated([self.apply(piece) for piece in pieces], self.width).consolidated()
 
-    def _shown(self, found: Found, classes: int) -> tuple[Mask, Ids]:
+    def _shown(self, found: TraceRows, classes: int) -> tuple[Mask, Ids]:
         """Which of the asked classes are there, and the row that each shows."""
         there = np.zeros(classes, np.bool_)
         there[found.asked] = True
@@ -75,7 +75,7 @@ class Distinct(DeltaOperator):
         return self._trace.size()
 
 
-def _entered_or_left(touched: Touched) -> Batch:
+def _entered_or_left(touched: WeightChange) -> Batch:
     turn = (touched.after > 0).astype(np.int64) - (touched.before > 0).astype(np.int64)
     turned = np.flatnonzero(turn)
     return Batch(touched.rows.take(turned, axis=0), turn.take(turned))

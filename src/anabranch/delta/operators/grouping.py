@@ -34,7 +34,7 @@ from anabranch.model.compare import SortKey, canonical_key
 from anabranch.model.sorted_bag import SortedBag
 from anabranch.model.values import Value
 
-Row = tuple[int, ...]
+IdRow = tuple[int, ...]
 
 _REFUSED: Any = object()  # stands for the value of REFUSED
 
@@ -68,7 +68,7 @@ def _raise(error: EvaluationError) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GroupCall:
     function: AggregateFunction
     arguments: Sequence[RowFunction]
 
@@ -82,9 +82,9 @@ class _Group:
         self.rows = 0
         self.counts = [0] * counts
         self.states = states
-        self.arguments: SortedBag[tuple[SortKey, Row]] | None = SortedBag() if is_ordered else None
-        self.looks: dict[Row, int] = {}
-        self.results: Row | None = None
+        self.arguments: SortedBag[tuple[SortKey, IdRow]] | None = SortedBag() if is_ordered else None
+        self.looks: dict[IdRow, int] = {}
+        self.results: IdRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Groups:
     def __init__(
         self,
         keys: Sequence[RowFunction],
-        calls: Sequence[Call],
+        calls: Sequence[GroupCall],
         same: SameAs | None,
         dictionary: Dictionary,
         refuse: Refuse,
@@ -111,7 +111,7 @@ class _Groups:
         self.keys = keys
         self._refuse = refuse
         self._has_refused = False  # a value, at any time
-        self.found: dict[Row, _Group] = {}
+        self.found: dict[IdRow, _Group] = {}
         self._same = same
         self._dictionary = dictionary
         self._width = len(calls)
@@ -130,23 +130,23 @@ class _Groups:
             (self._ordered if call.function.ordered else self._plain).append(fed)
         self._sorted_from = self._ordered[0].start if self._ordered else len(self._arguments)
 
-    def open(self, key: Row) -> _Group:
+    def open(self, key: IdRow) -> _Group:
         group = self.found.get(key)
         if group is None:
             states = [call.function.begin() for call in self._plain]
             group = self.found[key] = _Group(len(self._counting), states, bool(self._ordered))
         return group
 
-    def close(self, key: Row) -> None:
+    def close(self, key: IdRow) -> None:
         del self.found[key]
         if not self.found:  # a dictionary keeps the room that it once needed
             self.found = {}
 
     # --- taking in ---
 
-    def take(self, rows: Ids, weights: Weights) -> dict[Row, _Group]:
+    def take(self, rows: Ids, weights: Weights) -> dict[IdRow, _Group]:
         """Take in changes; the groups that they touch, by the classes of their keys. Empty ones are still there."""
-        touched: dict[Row, _Group] = {}
+        touched: dict[IdRow, _Group] = {}
         if not len(rows):
             return touched
         keys, rows, weights = self._with_keys(rows, weights)
@@ -186,16 +186,16 @@ class _Groups:
             return keys[kept], rows[kept], weights[kept]
         return keys, rows, weights
 
-    def classes_of(self, rows: Ids) -> list[Row]:
+    def classes_of(self, rows: Ids) -> list[IdRow]:
         """The classes of the keys of rows."""
         return self._classes(_columns([function(rows) for function in self.keys], len(rows)))
 
-    def _classes(self, keys: Ids) -> list[Row]:
+    def _classes(self, keys: Ids) -> list[IdRow]:
         if self._same is not None and keys.shape[1]:
             keys = np.column_stack([self._same(column) for column in keys.T])
         return list(map(tuple, keys.tolist()))
 
-    def _feed(self, keys: Ids, rows: Ids, weights: Weights, classes: dict[Row, Row]) -> None:
+    def _feed(self, keys: Ids, rows: Ids, weights: Weights, classes: dict[IdRow, IdRow]) -> None:
         arguments = _columns([function(rows) for function in self._arguments], len(rows))
         changed = Batch(np.concatenate((keys, arguments), axis=1), weights).consolidated()
         width = keys.shape[1]
@@ -206,7 +206,7 @@ class _Groups:
             for look, row, weight in zip(looks, ids, chosen.weights.tolist(), strict=True):
                 self._change(self.found[classes[look]], row, weight)
 
-    def _change(self, group: _Group, row: Row, weight: int) -> None:
+    def _change(self, group: _Group, row: IdRow, weight: int) -> None:
         if self._plain:
             decode = self._dictionary.decode
             values = [None if one == REFUSED else decode(one) for one in row[: self._sorted_from]]
@@ -244,7 +244,7 @@ class _Groups:
 
     # --- giving out ---
 
-    def results(self, group: _Group) -> Row | None:
+    def results(self, group: _Group) -> IdRow | None:
         """The ids of what the aggregates say of a group; None where one of them fails and the group is skipped."""
         try:
             return self._results(group)
@@ -252,7 +252,7 @@ class _Groups:
             self._refuse(error)
             return None
 
-    def _results(self, group: _Group) -> Row:
+    def _results(self, group: _Group) -> IdRow:
         results = [NULL] * self._width
         encode = self._dictionary.encode
         for (at, call), count, known in zip(self._counting, group.counts, self._count_ids, strict=True):
@@ -274,7 +274,7 @@ class _Groups:
                 results[fed.place] = encode(fed.function.result(state))
         return tuple(results)
 
-    def shown(self, group: _Group) -> Row:
+    def shown(self, group: _Group) -> IdRow:
         """The key that stands for a group."""
         if len(group.looks) < 2:
             return next(iter(group.looks), ())
@@ -292,7 +292,7 @@ class GroupedAggregates(DeltaOperator):
     def __init__(
         self,
         keys: Sequence[RowFunction],
-        calls: Sequence[Call],
+        calls: Sequence[GroupCall],
         dictionary: Dictionary,
         same: SameAs | None = None,
         always_one: bool = False,
@@ -306,12 +306,12 @@ class GroupedAggregates(DeltaOperator):
         return self.apply_pieces(iter(inputs))
 
     def apply_pieces(self, pieces: Iterator[Batch]) -> Batch:
-        touched: dict[Row, _Group] = {}
+        touched: dict[IdRow, _Group] = {}
         for piece in pieces:
             touched.update(self._groups.take(piece.rows, piece.weights))
         if self._always_one and not self._groups.found:
             touched = {(): self._groups.open(())}
-        rows: list[Row] = []
+        rows: list[IdRow] = []
         weights: list[int] = []
         for key, group in touched.items():
             old, new = group.results, None
@@ -340,23 +340,23 @@ class AnnotatedRows(DeltaOperator):
         self,
         width: int,
         keys: Sequence[RowFunction],
-        calls: Sequence[Call],
+        calls: Sequence[GroupCall],
         dictionary: Dictionary,
         same: SameAs | None = None,
         refuse: Refuse = _raise,
     ) -> None:
         self.width = width + len(calls)
         self._groups = _Groups(keys, calls, same, dictionary, refuse)
-        self._members: dict[Row, dict[Row, int]] = {}
+        self._members: dict[IdRow, dict[IdRow, int]] = {}
 
     def apply(self, *inputs: Batch) -> Batch:
         batch = inputs[0].consolidated()
         touched = self._groups.take(batch.rows, batch.weights)
         changes = self._changes(batch)
-        rows: list[Row] = []
+        rows: list[IdRow] = []
         weights: list[int] = []
 
-        def tell(members: Iterable[tuple[Row, int]], results: Row, sign: int) -> None:
+        def tell(members: Iterable[tuple[IdRow, int]], results: IdRow, sign: int) -> None:
             for row, weight in members:
                 rows.append(row + results)
                 weights.append(sign * weight)
@@ -383,9 +383,9 @@ class AnnotatedRows(DeltaOperator):
             group.results = new
         return Batch.of(rows, weights, self.width)
 
-    def _changes(self, batch: Batch) -> dict[Row, list[tuple[Row, int]]]:
+    def _changes(self, batch: Batch) -> dict[IdRow, list[tuple[IdRow, int]]]:
         """The changed rows by the classes of their keys."""
-        found: dict[Row, list[tuple[Row, int]]] = {}
+        found: dict[IdRow, list[tuple[IdRow, int]]] = {}
         keys = self._groups.classes_of(batch.rows)
         rows = map(tuple, batch.rows.tolist())
         for key, row, weight in zip(keys, rows, batch.weights.tolist(), strict=True):

@@ -16,7 +16,7 @@ import numpy as np
 
 from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 from anabranch.delta.operators.base import DeltaOperator, Size
-from anabranch.delta.operators.distinct import Distinct
+from anabranch.delta.operators.distinct import DistinctRows
 from anabranch.delta.trace import Trace, halves, net, total_size
 
 
@@ -26,7 +26,7 @@ class Arguments(DeltaOperator):
     def __init__(self, columns: Sequence[int]) -> None:
         self._columns = list(columns)
         self.width = len(self._columns)
-        self._distinct = Distinct(self.width)
+        self._distinct = DistinctRows(self.width)
 
     def apply(self, *inputs: Batch) -> Batch:
         return self._distinct.apply(inputs[0].picked(self._columns))

@@ -17,7 +17,7 @@ from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.model.sorted_bag import SortedBag
 
-Row = tuple[int, ...]
+OrderedIdRow = tuple[int, ...]
 
 _SHARE_OF_MERGE = 8  # from an eighth of the rows on, sorting all is cheaper than placing each
 _FEW = 64
@@ -28,22 +28,24 @@ class _Entry(NamedTuple):
     """A row's place. Keys that are equal leave the choice to the ids, so entries are equal only for equal rows."""
 
     key: Any
-    row: Row
+    row: OrderedIdRow
 
 
 class OrderedSlice(DeltaOperator):
     """`order` says where a row of ids belongs; it is asked once for each row that is there, and what it says has `<`,
     `==` and a hash. `limit` None: no bound."""
 
-    def __init__(self, width: int, order: Callable[[Row], Any], skip: int = 0, limit: int | None = None) -> None:
+    def __init__(
+        self, width: int, order: Callable[[OrderedIdRow], Any], skip: int = 0, limit: int | None = None
+    ) -> None:
         self.width = width
         self._order = order
         self._skip = skip
         self._end = None if limit is None else skip + limit
         self._empty = limit == 0
         self._bag: SortedBag[_Entry] = SortedBag()
-        self._known: dict[Row, _Entry] = {}
-        self._counts: dict[Row, int] = {}
+        self._known: dict[OrderedIdRow, _Entry] = {}
+        self._counts: dict[OrderedIdRow, int] = {}
 
     def apply(self, *inputs: Batch) -> Batch:
         batch = inputs[0].consolidated()
@@ -58,7 +60,7 @@ class OrderedSlice(DeltaOperator):
         if not self._skip and self._end is None:
             self._place(entering, leaving)
             return batch
-        changes: Counter[Row] = Counter()
+        changes: Counter[OrderedIdRow] = Counter()
         if self._is_large(len(entering) + len(leaving)):
             changes.subtract(self.ordered())
             self._bag.update(entering, leaving)
@@ -71,13 +73,13 @@ class OrderedSlice(DeltaOperator):
         told = [(row, weight) for row, weight in changes.items() if weight]
         return Batch.of([row for row, _ in told], [weight for _, weight in told], self.width)
 
-    def _entry(self, row: Row) -> _Entry:
+    def _entry(self, row: OrderedIdRow) -> _Entry:
         known = self._known.get(row)
         if known is None:
             known = self._known[row] = _Entry(self._order(row), row)
         return known
 
-    def _count(self, row: Row, weight: int) -> None:
+    def _count(self, row: OrderedIdRow, weight: int) -> None:
         count = self._counts.get(row, 0) + weight
         if count:
             self._counts[row] = count
@@ -103,7 +105,7 @@ class OrderedSlice(DeltaOperator):
     def _at(self, place: int | None) -> _Entry | None:
         return self._bag[place] if place is not None and place < len(self._bag) else None
 
-    def _enter(self, entry: _Entry, changes: Counter[Row]) -> None:
+    def _enter(self, entry: _Entry, changes: Counter[OrderedIdRow]) -> None:
         self._bag.add(entry)
         pushed_out = self._at(self._end)
         if self._empty or (pushed_out is not None and not entry < pushed_out):
@@ -114,7 +116,7 @@ class OrderedSlice(DeltaOperator):
         if first is not None:
             changes[max(entry, first).row] += 1
 
-    def _leave(self, entry: _Entry, changes: Counter[Row]) -> None:
+    def _leave(self, entry: _Entry, changes: Counter[OrderedIdRow]) -> None:
         pulled_in, first = self._at(self._end), self._at(self._skip)
         self._bag.remove(entry)
         if self._empty or (pulled_in is not None and not entry < pulled_in):
@@ -126,7 +128,7 @@ class OrderedSlice(DeltaOperator):
 
     # --- what is there ---
 
-    def ordered(self) -> Iterator[Row]:
+    def ordered(self) -> Iterator[OrderedIdRow]:
         """The rows of the slice as they are now, in order."""
         if not self._skip and self._end is None:
             return (entry.row for entry in self._bag)

@@ -21,7 +21,7 @@ from anabranch.delta.batch import NULL, Batch, Ids, Mask, Weights
 from anabranch.delta.operators.base import RowTest, SameAs, Size
 from anabranch.delta.operators.shelves import Shelves
 from anabranch.delta.patterns import BudgetExceeded
-from anabranch.delta.trace import Touched, Trace, net, total_size
+from anabranch.delta.trace import Trace, WeightChange, net, total_size
 
 Combine: TypeAlias = Callable[[Ids, Ids], Ids]
 """From the ids that two equivalent values have on the left and on the right to the ids of what the joined rows show."""
@@ -39,7 +39,7 @@ class Shared(NamedTuple):
     certain: bool
 
 
-class Met(NamedTuple):
+class JoinedRows(NamedTuple):
     """Pairs of given rows with stored ones: the place of the given row, the stored row and its weight, and the joined
     row (without columns if nobody wants it)."""
 
@@ -137,13 +137,13 @@ class Pairs:
             batch = Batch.empty(side.start + batch.rows.shape[1])
         return batch, never
 
-    def add_left(self, batch: Batch) -> Touched:
+    def add_left(self, batch: Batch) -> WeightChange:
         """Keep a change of stored left rows."""
         if self._left_shelves is not None:
             self._left_shelves.add(batch)
         return self.left.add(batch)
 
-    def add_right(self, batch: Batch) -> Touched:
+    def add_right(self, batch: Batch) -> WeightChange:
         """Keep a change of stored right rows."""
         if self._right_shelves is not None:
             self._right_shelves.add(batch)
@@ -160,15 +160,15 @@ class Pairs:
 
     # --- pairs ---
 
-    def with_right(self, batch: Batch) -> Met:
+    def with_right(self, batch: Batch) -> JoinedRows:
         """Pairs of stored left rows with what the right trace holds."""
         return self._meet(batch.rows, self.left_side, self.right, self._right_shelves)
 
-    def with_left(self, batch: Batch) -> Met:
+    def with_left(self, batch: Batch) -> JoinedRows:
         """Pairs of stored right rows with what the left trace holds."""
         return self._meet(batch.rows, self.right_side, self.left, self._left_shelves)
 
-    def _meet(self, rows: Ids, side: Side, trace: Trace, shelves: Shelves | None) -> Met:
+    def _meet(self, rows: Ids, side: Side, trace: Trace, shelves: Shelves | None) -> JoinedRows:
         if shelves is None:
             return self._meet_all(rows, side, side.keys, trace)
         parts = [self._meet_all(rows[:0], side, side.keys, trace)]
@@ -186,7 +186,7 @@ class Pairs:
         if pairs > most:
             raise BudgetExceeded("bytes", _MOST_BYTES)
 
-    def _meet_all(self, rows: Ids, side: Side, keys: list[int], trace: Trace) -> Met:
+    def _meet_all(self, rows: Ids, side: Side, keys: list[int], trace: Trace) -> JoinedRows:
         self._refuse_many(rows, keys, trace)
         step = len(rows) if keys else max(1, _MOST_PAIRS // (len(trace) + 1))
         if len(rows) <= step:
@@ -197,7 +197,7 @@ class Pairs:
             parts.append(met._replace(given=met.given + start))
         return _together(parts)
 
-    def _meet_some(self, rows: Ids, side: Side, keys: list[int], trace: Trace) -> Met:
+    def _meet_some(self, rows: Ids, side: Side, keys: list[int], trace: Trace) -> JoinedRows:
         given, others, weights = trace.probe(rows.take(keys, axis=1))
         mine = rows.take(given, axis=0)
         left, right = (mine, others) if side is self.left_side else (others, mine)
@@ -209,7 +209,7 @@ class Pairs:
         if self._condition is not None and len(given):
             passed = self._condition(joined)
             given, others, weights, joined = (one[passed] for one in (given, others, weights, joined))
-        return Met(given, others, weights, joined)
+        return JoinedRows(given, others, weights, joined)
 
     def _agreeing(self, left: Ids, right: Ids) -> Mask | None:
         """Which pairs with the same key agree on the other shared columns; None if all."""
@@ -240,5 +240,5 @@ class Pairs:
         return joined
 
 
-def _together(parts: list[Met]) -> Met:
-    return Met(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+def _together(parts: list[JoinedRows]) -> JoinedRows:
+    return JoinedRows(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

@@ -42,7 +42,7 @@ def accepted(batch: Batch, columns: Sequence[Ids]) -> Batch:
     return batch.kept(np.all([column != REFUSED for column in refused], axis=0)) if refused else batch
 
 
-class Filtered(DeltaOperator):
+class RowFilter(DeltaOperator):
     linear = True
 
     def __init__(self, width: int, test: RowTest) -> None:
@@ -57,7 +57,7 @@ class Filtered(DeltaOperator):
         return seen.kept(mask)
 
 
-class Extended(DeltaOperator):
+class RowExtension(DeltaOperator):
     """Every row with more columns."""
 
     linear = True
@@ -74,7 +74,7 @@ class Extended(DeltaOperator):
         return accepted(Batch(np.column_stack((seen.rows, *columns)), seen.weights), columns)
 
 
-class Projected(DeltaOperator):
+class RowProjection(DeltaOperator):
     """New rows from old ones."""
 
     linear = True
@@ -93,7 +93,7 @@ class Projected(DeltaOperator):
         return accepted(Batch(np.column_stack(columns), seen.weights), columns)
 
 
-class Picked(DeltaOperator):
+class ColumnChoice(DeltaOperator):
     """Some of the columns, in another order."""
 
     linear = True

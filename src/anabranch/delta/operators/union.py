@@ -11,7 +11,7 @@ from anabranch.delta.batch import Batch, concatenated
 from anabranch.delta.operators.base import DeltaOperator
 
 
-class Union(DeltaOperator):
+class BagUnion(DeltaOperator):
     """`picks` are the columns of the right rows, in the order of the left ones."""
 
     def __init__(self, picks: Sequence[int]) -> None:

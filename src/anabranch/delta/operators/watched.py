@@ -19,7 +19,7 @@ from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.delta.trace import Trace, halves, net, total_size
 
 
-class Watched(DeltaOperator):
+class WatchedRows(DeltaOperator):
     """`answer` gives one id per row of arguments, which are the columns `arguments` of the rows."""
 
     def __init__(self, width: int, arguments: Sequence[int], answer: Callable[[Ids], Ids]) -> None:

@@ -23,7 +23,7 @@ MOST_STEPS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """Along one fact, of one of these kinds, or, with `others`, of any kind but these."""
 
     kinds: frozenset[int]
@@ -33,26 +33,26 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    parts: tuple[Expression, ...]
+    parts: tuple[PathExpression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    parts: tuple[Expression, ...]
+    parts: tuple[PathExpression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
-    part: Expression
+class PathRepetition:
+    part: PathExpression
     least: int
     most: int | None = None
 
 
-Expression: TypeAlias = Step | Chain | Choice | Repeated
+PathExpression: TypeAlias = PathStep | Chain | Choice | PathRepetition
 
 Letter: TypeAlias = tuple[int | None, bool]
 """A kind (None: all that the expression does not name), and whether it is walked backward."""
-Move: TypeAlias = tuple[int, int, int]
+Transition: TypeAlias = tuple[int, int, int]
 """From a state by a symbol to a state."""
 
 
@@ -70,7 +70,7 @@ class Automaton:
 
     states: int
     symbol_count: int
-    moves: tuple[Move, ...]
+    moves: tuple[Transition, ...]
     accepting: frozenset[int]
     nullable: bool
     symbols: Mapping[int, tuple[int, int]]
@@ -78,7 +78,7 @@ class Automaton:
     standing: int = -1
 
 
-def automaton(expression: Expression, standing: bool = False) -> Automaton:
+def automaton(expression: PathExpression, standing: bool = False) -> Automaton:
     """With `standing`, a path of no step is one along a symbol of its own, which vertices have to themselves."""
     built = _Positions()
     whole = built.lay(expression)
@@ -133,12 +133,12 @@ class _Positions:
     """Numbers the steps from 1 on; `follow[n - 1]` are the positions that may come after position n."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[PathStep] = []
         self.follow: list[int] = []
 
-    def lay(self, expression: Expression) -> _Part:
+    def lay(self, expression: PathExpression) -> _Part:
         match expression:
-            case Step():
+            case PathStep():
                 if len(self.steps) == MOST_STEPS:
                     raise TooManySteps
                 self.steps.append(expression)
@@ -151,7 +151,7 @@ class _Positions:
                 laid = [self.lay(part) for part in parts]
                 first, last = _union(part.first for part in laid), _union(part.last for part in laid)
                 return _Part(first, last, any(part.nullable for part in laid))
-            case Repeated(part, least, most):
+            case PathRepetition(part, least, most):
                 return self._repeated(part, least, most)
 
     def _chained(self, parts: Sequence[_Part]) -> _Part:
@@ -163,7 +163,7 @@ class _Positions:
             nullable = nullable and part.nullable
         return _Part(first, last, nullable)
 
-    def _repeated(self, part: Expression, least: int, most: int | None) -> _Part:
+    def _repeated(self, part: PathExpression, least: int, most: int | None) -> _Part:
         """`least` copies and then a loop, or further ones that may be left out, each only with those behind it."""
         copies = [self.lay(part) for _ in range(least - 1 if most is None else least)]
         if most is None:
@@ -179,7 +179,7 @@ class _Positions:
             self.follow[position - 1] |= after
 
 
-def _takes(step: Step, letter: Letter) -> bool:
+def _takes(step: PathStep, letter: Letter) -> bool:
     kind, backward = letter
     named = kind is not None and kind in step.kinds
     return step.backward == backward and named != step.others

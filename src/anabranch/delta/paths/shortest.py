@@ -26,9 +26,9 @@ from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import shortest as kernel
 from anabranch.delta.paths.arcs import Arcs
 
-Name: TypeAlias = Hashable
+VertexName: TypeAlias = Hashable
 """What the caller calls a node."""
-Pair: TypeAlias = tuple[Name, Name]
+Pair: TypeAlias = tuple[VertexName, VertexName]
 """A root and a node."""
 
 MOST_CELLS = 1 << 24
@@ -45,12 +45,12 @@ class TooManyCells(Exception):
         self.most = most
 
 
-class Edge(NamedTuple):
+class PathEdge(NamedTuple):
     """An edge from left to right. `key` tells it from all others and orders it among them."""
 
     key: Any
-    left: Name
-    right: Name
+    left: VertexName
+    right: VertexName
 
 
 class ShortestPaths:
@@ -79,20 +79,20 @@ class ShortestPaths:
         self._keys: list[Any] = []
         self._ends: Ids = np.zeros((_LEAST, 2), np.int64)
         self._free_edges: list[int] = []
-        self._nodes: dict[Name, int] = {}
-        self._names: list[Name] = []
+        self._nodes: dict[VertexName, int] = {}
+        self._names: list[VertexName] = []
         self._free_nodes: list[int] = []
-        self._rows: dict[Name, int] = {}
+        self._rows: dict[VertexName, int] = {}
         self._free_rows: list[int] = []
         self._distances = np.full((_LEAST, _LEAST), -1, np.int32)
         self._steps = np.zeros((1 if every else _LEAST, _LEAST), np.int32)
         self._limits: Ids = np.zeros(_LEAST, np.int64)
-        self._cut: set[Name] = set()  # roots whose search ended when all that was wanted had been found
-        self._wanted: dict[Name, dict[Name, None]] = {}  # by root
-        self._wanted_of: dict[Name, dict[Name, None]] = {}  # the same by node
-        self._wanted_of_all: dict[Name, None] = {}
+        self._cut: set[VertexName] = set()  # roots whose search ended when all that was wanted had been found
+        self._wanted: dict[VertexName, dict[VertexName, None]] = {}  # by root
+        self._wanted_of: dict[VertexName, dict[VertexName, None]] = {}  # the same by node
+        self._wanted_of_all: dict[VertexName, None] = {}
         self._common: Ids | None = None  # the numbers of these, as far as they have edges
-        self._new_nodes: list[Name] = []  # of the last change
+        self._new_nodes: list[VertexName] = []  # of the last change
         self._pending: list[Pair] = []  # wanted since the last change
         self.searches = 0
         self._make_scratch()
@@ -106,15 +106,15 @@ class ShortestPaths:
         arcs = self._onward.nbytes + (0 if self._both_ways else self._back.nbytes)
         return arcs + self._distances.nbytes + self._steps.nbytes + 200 * len(self._edges)
 
-    def edges(self) -> Iterator[Edge]:
+    def edges(self) -> Iterator[PathEdge]:
         for key, edge in self._edges.items():
             near, far = self._ends[edge].tolist()
             left, right = (far, near) if self._backwards else (near, far)
-            yield Edge(key, self._names[left], self._names[right])
+            yield PathEdge(key, self._names[left], self._names[right])
 
     # --- what is wanted ---
 
-    def want(self, root: Name | None, node: Name) -> None:
+    def want(self, root: VertexName | None, node: VertexName) -> None:
         """Ask for a node from the next change on: of one root, or of all (None)."""
         if root is None:
             self._wanted_of_all[node] = None
@@ -125,7 +125,7 @@ class ShortestPaths:
             if root in self._rows:
                 self._pending.append((root, node))
 
-    def unwant(self, root: Name | None, node: Name) -> None:
+    def unwant(self, root: VertexName | None, node: VertexName) -> None:
         if root is None:
             del self._wanted_of_all[node]
             return
@@ -134,7 +134,7 @@ class ShortestPaths:
             if not index[one]:
                 del index[one]
 
-    def _is_wanted(self, root: Name, node: Name) -> bool:
+    def _is_wanted(self, root: VertexName, node: VertexName) -> bool:
         return node in self._wanted_of_all or node in self._wanted.get(root, ())
 
     # --- changes ---
@@ -142,9 +142,9 @@ class ShortestPaths:
     def change(
         self,
         removed: Iterable[Any] = (),
-        added: Iterable[Edge] = (),
-        gone_roots: Iterable[Name] = (),
-        new_roots: Iterable[Name] = (),
+        added: Iterable[PathEdge] = (),
+        gone_roots: Iterable[VertexName] = (),
+        new_roots: Iterable[VertexName] = (),
     ) -> list[Pair]:
         """Take edges away (by their keys) and others in, and roots; the pairs of a root that stays or comes and a node
         whose paths are others now. A root that goes takes its pairs along without a word."""
@@ -178,7 +178,7 @@ class ShortestPaths:
         self._sweep(lifted, left)
         return list(found)
 
-    def _concerned(self, gone: Ids, came: Ids) -> list[Name]:
+    def _concerned(self, gone: Ids, came: Ids) -> list[VertexName]:
         if not self._rows or not (len(gone) or len(came)):
             return []
         rows = np.fromiter(self._rows.values(), np.int64, len(self._rows))
@@ -187,14 +187,14 @@ class ShortestPaths:
         roots = list(self._rows)
         return [roots[at] for at in np.flatnonzero(flags).tolist()]
 
-    def _short_of(self) -> Iterator[Name]:
+    def _short_of(self) -> Iterator[VertexName]:
         """Roots whose search was cut short before a wanted node had any edge, which has one now."""
         for name in self._new_nodes if self._cut else ():
             if name in self._wanted_of_all:
                 yield from self._cut
             yield from (root for root in self._wanted_of.get(name, ()) if root in self._cut)
 
-    def _search(self, root: Name, graph: kernel.Graph, change: kernel.Change) -> list[int]:
+    def _search(self, root: VertexName, graph: kernel.Graph, change: kernel.Change) -> list[int]:
         """Search from a root again; the nodes whose paths are others now."""
         self.searches += 1
         row, scratch = self._rows[root], self._scratch
@@ -209,7 +209,7 @@ class ShortestPaths:
         found: list[int] = scratch.found[:count].tolist()
         return found
 
-    def _targets(self, root: Name) -> Ids:
+    def _targets(self, root: VertexName) -> Ids:
         if self._is_open:
             return _NO_TARGETS
         if self._common is None:
@@ -217,7 +217,7 @@ class ShortestPaths:
         own = self._wanted.get(root)
         return self._common if own is None else self._numbers({**self._wanted_of_all, **own})
 
-    def _numbers(self, names: Iterable[Name]) -> Ids:
+    def _numbers(self, names: Iterable[VertexName]) -> Ids:
         found = [self._nodes[name] for name in names if name in self._nodes]
         return np.array(found, np.int64)
 
@@ -231,7 +231,7 @@ class ShortestPaths:
             self._back.remove(far, (key, edge, near))
         return edge
 
-    def _lay(self, given: Edge) -> int:
+    def _lay(self, given: PathEdge) -> int:
         edge = self._free_edges.pop() if self._free_edges else len(self._keys)
         if edge == len(self._keys):
             self._keys.append(None)
@@ -247,7 +247,7 @@ class ShortestPaths:
             self._back.add(far, (given.key, edge, near))
         return edge
 
-    def _number(self, name: Name) -> int:
+    def _number(self, name: VertexName) -> int:
         node = self._nodes.get(name)
         if node is None:
             node = self._free_nodes.pop() if self._free_nodes else len(self._names)
@@ -260,7 +260,7 @@ class ShortestPaths:
             self._new_nodes.append(name)
         return node
 
-    def _take_root(self, root: Name) -> Name:
+    def _take_root(self, root: VertexName) -> VertexName:
         self._number(root)
         row = self._free_rows.pop() if self._free_rows else len(self._rows)
         if row >= len(self._distances):
@@ -303,7 +303,7 @@ class ShortestPaths:
             arcs = np.concatenate((arcs, arcs[:, [1, 0, 2]]))
         return np.ascontiguousarray(arcs)
 
-    def _sweep(self, lifted: Sequence[int], gone_roots: Iterable[Name]) -> None:
+    def _sweep(self, lifted: Sequence[int], gone_roots: Iterable[VertexName]) -> None:
         """Numbers that nobody stands behind any more are free for the next change, not before."""
         self._free_edges += lifted
         left = {self._names[node] for node in self._ends[list(lifted)].ravel().tolist()} | set(gone_roots)
@@ -315,12 +315,12 @@ class ShortestPaths:
 
     # --- paths ---
 
-    def distance(self, root: Name, node: Name) -> int:
+    def distance(self, root: VertexName, node: VertexName) -> int:
         """How long the shortest paths are; -1: there is none, or nobody wanted it."""
         number = self._nodes.get(node)
         return -1 if number is None else int(self._distances[self._rows[root], number])
 
-    def paths(self, root: Name, node: Name) -> Iterator[tuple[list[Any], list[Name]]]:
+    def paths(self, root: VertexName, node: VertexName) -> Iterator[tuple[list[Any], list[VertexName]]]:
         """The paths between a root and a wanted node, as the keys of edges and the names of nodes, from the left."""
         if self.distance(root, node) <= 0:
             return
@@ -332,7 +332,7 @@ class ShortestPaths:
             keys, names = [self._keys[edge] for edge in edges], [self._names[one] for one in nodes]
             yield (keys, names) if self._backwards else (keys[::-1], names[::-1])
 
-    def _way(self, root: Name, node: int) -> tuple[list[int], list[int]]:
+    def _way(self, root: VertexName, node: int) -> tuple[list[int], list[int]]:
         """The edges and nodes from a node to the root."""
         steps, end = self._steps[self._rows[root]], self._nodes[root]
         edges: list[int] = []
@@ -345,7 +345,7 @@ class ShortestPaths:
             nodes.append(node)
         return edges, nodes
 
-    def _ways(self, root: Name, node: int) -> Iterator[tuple[list[int], list[int]]]:
+    def _ways(self, root: VertexName, node: int) -> Iterator[tuple[list[int], list[int]]]:
         distances, end = self._distances[self._rows[root]], self._nodes[root]
 
         def nearer(here: int) -> Iterator[tuple[int, int]]:

@@ -33,7 +33,7 @@ NamesOf = Callable[[Ids], list[VertexId]]
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class WindowComponent:
     """A component: the name of the vertex that stands for it, and how many vertices it has."""
 
     name: VertexId
@@ -44,15 +44,15 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ComponentChange:
     """What became of some components: those that were, and those that are instead. Largest first."""
 
     kind: ChangeKind
-    before: tuple[Component, ...]
-    after: tuple[Component, ...]
+    before: tuple[WindowComponent, ...]
+    after: tuple[WindowComponent, ...]
 
 
-class Components:
+class WindowComponents:
     """The components of the vertices that have an edge in a window."""
 
     __slots__ = ("_names_of", "_roots", "edges", "sizes")
@@ -67,10 +67,10 @@ class Components:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def __iter__(self) -> Iterator[Component]:
+    def __iter__(self) -> Iterator[WindowComponent]:
         """The components with their names, largest first."""
         for name, size in zip(self._names_of(self._roots), self.sizes.tolist(), strict=True):
-            yield Component(name, size)
+            yield WindowComponent(name, size)
 
     def __repr__(self) -> str:
         return f"Components({len(self)}; {self.vertices} vertices, {self.edges} edges)"
@@ -126,7 +126,7 @@ class Labels:
         return cls(nothing, nothing, nothing, nothing, nothing)
 
 
-class Changes:
+class ComponentChanges:
     """All changes from one window to another."""
 
     __slots__ = ("_after", "_before", "_by_after", "_changed", "_from", "_into", "_names_of", "counts")
@@ -153,10 +153,10 @@ class Changes:
         }
         self.counts: dict[ChangeKind, int] = {kind: len(found) for kind, found in self._changed.items()}
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[ComponentChange]:
         return self.of(*CHANGE_KINDS)
 
-    def of(self, *kinds: ChangeKind) -> Iterator[Change]:
+    def of(self, *kinds: ChangeKind) -> Iterator[ComponentChange]:
         """The changes of some kinds, kind by kind, and of each the largest first."""
         for kind in kinds:
             found = self._changed[kind]
@@ -175,12 +175,12 @@ class Changes:
                     before = self._singles(self._before, self._from[links])
                     after = self._singles(self._after, self._into[links])
             for were, are in zip(before, after, strict=True):
-                yield Change(kind, were, are)
+                yield ComponentChange(kind, were, are)
 
-    def _singles(self, labels: Labels, places: Ids) -> list[tuple[Component, ...]]:
+    def _singles(self, labels: Labels, places: Ids) -> list[tuple[WindowComponent, ...]]:
         return [(one,) for one in self._components(labels, places)]
 
-    def _groups(self, labels: Labels, members: Ids, groups: Ids, wanted: Ids) -> list[tuple[Component, ...]]:
+    def _groups(self, labels: Labels, members: Ids, groups: Ids, wanted: Ids) -> list[tuple[WindowComponent, ...]]:
         """Of each wanted group its members, largest first; `groups` of the members rise."""
         starts = np.searchsorted(groups, wanted)
         counts = np.searchsorted(groups, wanted, "right") - starts
@@ -190,8 +190,8 @@ class Changes:
         components = self._components(labels, chosen[order])
         return [tuple(components[end - count : end]) for end, count in zip(ends.tolist(), counts.tolist(), strict=True)]
 
-    def _components(self, labels: Labels, places: Ids) -> list[Component]:
-        return list(map(Component, self._names_of(labels.roots[places]), labels.sizes[places].tolist()))
+    def _components(self, labels: Labels, places: Ids) -> list[WindowComponent]:
+        return list(map(WindowComponent, self._names_of(labels.roots[places]), labels.sizes[places].tolist()))
 
 
 def _links(before: Labels, after: Labels) -> tuple[Ids, Ids, Ids]:

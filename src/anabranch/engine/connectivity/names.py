@@ -34,7 +34,7 @@ _LARGEST = 10**18 - 1
 _FIRST_TEXT = 1 << 62
 
 
-class Names:
+class VertexNames:
     __slots__ = ("_numbers", "_texts", "are_texts")
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ def extent(value: ExtentLike, what: str) -> Extent:
     return found
 
 
-class Windows(Protocol):
+class WindowSequence(Protocol):
     def closing(self, times: Ids) -> Ids:
         """Of each time the first window whose instant is not before it."""
 
@@ -78,14 +78,14 @@ class Windows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WindowShape:
     """A width and a slide of the same kind."""
 
     width: Extent
     slide: Extent
 
     @classmethod
-    def of(cls, window: ExtentLike, slide: ExtentLike) -> Shape:
+    def of(cls, window: ExtentLike, slide: ExtentLike) -> WindowShape:
         shape = cls(extent(window, "the window"), extent(slide, "the slide"))
         if isinstance(shape.width, int) != isinstance(shape.slide, int):
             raise EngineError(
@@ -124,7 +124,7 @@ class Shape:
                 return approximate_micros(long) < approximate_micros(step)
         raise AssertionError
 
-    def windows(self, first: int, starting_at: int | None) -> Windows:
+    def windows(self, first: int, starting_at: int | None) -> WindowSequence:
         """The windows from an instant on: without one, from the first multiple of the slide since the epoch that is not
         before the first edge."""
         match self.width, self.slide:

@@ -35,17 +35,17 @@ import pyarrow as pa
 from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity.bic import BicIndex
 from anabranch.delta.connectivity.recency import RecencyTree
-from anabranch.delta.connectivity.vertices import Windowed
+from anabranch.delta.connectivity.vertices import WindowedIndex
 from anabranch.delta.operators.base import Size
-from anabranch.engine.connectivity.changes import Changes, Components, Labels
-from anabranch.engine.connectivity.names import Names, VertexId, VertexIds
-from anabranch.engine.connectivity.windows import ExtentLike, Shape, Windows
+from anabranch.engine.connectivity.changes import ComponentChanges, Labels, WindowComponents
+from anabranch.engine.connectivity.names import VertexId, VertexIds, VertexNames
+from anabranch.engine.connectivity.windows import ExtentLike, WindowSequence, WindowShape
 from anabranch.errors import EngineError
 from anabranch.formats.arrow_arrays import numbers
 from anabranch.model.instants import parse_instant
-from anabranch.planner.choices import Index
+from anabranch.planner.choices import IndexName
 
-Times: TypeAlias = npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray | Iterable[int]
+EdgeTimes: TypeAlias = npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray | Iterable[int]
 
 _FARTHEST = 1 << 61  # microseconds; widths are added to times
 _BEGINNING = -(1 << 62)
@@ -71,11 +71,11 @@ class ConnectivityAnswer:
     def __repr__(self) -> str:
         return f"ConnectivityAnswer({self.at}: {int(self.connected.sum())} of {len(self.connected)} pairs connected)"
 
-    def components(self) -> Components:
+    def components(self) -> WindowComponents:
         """The components of the vertices that have an edge in the window."""
         return self._workload._components(self._moment)
 
-    def changes(self) -> Changes:
+    def changes(self) -> ComponentChanges:
         """What became of the components of the window for which this was last asked; at first all appear."""
         return self._workload._changes(self._moment)
 
@@ -91,21 +91,21 @@ class ConnectivityWorkload:
         slide: ExtentLike,
         *,
         pairs: Iterable[tuple[VertexId, VertexId]] = (),
-        index: Index = "recency",
+        index: IndexName = "recency",
         chunk: int | None = None,
         starting_at: int | str | datetime | None = None,
     ) -> None:
-        self._shape = Shape.of(window, slide)
+        self._shape = WindowShape.of(window, slide)
         self._starting_at = _instant(starting_at)
         if self._shape.counts and starting_at is not None:
             raise EngineError("windows of edges begin with the first edge\nhint: leave out starting_at")
-        self._windowed = Windowed(_index(index, chunk, self._shape.widest))
-        self._names = Names()
+        self._windowed = WindowedIndex(_index(index, chunk, self._shape.widest))
+        self._names = VertexNames()
         self.pairs: tuple[tuple[VertexId, VertexId], ...] = tuple((left, right) for left, right in pairs)
         self._left = self._asked([left for left, _ in self.pairs])
         self._right = self._asked([right for _, right in self.pairs])
         self._names.are_texts = False  # as the edges are, so names are told
-        self._windows: Windows | None = None
+        self._windows: WindowSequence | None = None
         self._next = 0  # the window that is answered next
         self._opens = 0  # the tick at which the window of the last answer opens
         self._latest = _BEGINNING  # of all times
@@ -115,7 +115,7 @@ class ConnectivityWorkload:
         self._living = 0  # edges in the window
         self._moment = 0  # answers and insertions so far
         self._labels: Labels | None = None  # of this moment, once somebody asked
-        self._changed: Changes | None = None  # the same
+        self._changed: ComponentChanges | None = None  # the same
         self._before = Labels.none()
         self._texts_left = 0
         self._jobs: deque[Iterator[ConnectivityAnswer]] = deque()  # answers that nobody has taken yet
@@ -134,7 +134,9 @@ class ConnectivityWorkload:
 
     # --- edges ---
 
-    def push(self, sources: VertexIds, targets: VertexIds, times: Times | None = None) -> Iterator[ConnectivityAnswer]:
+    def push(
+        self, sources: VertexIds, targets: VertexIds, times: EdgeTimes | None = None
+    ) -> Iterator[ConnectivityAnswer]:
         """Take edges in, and give the answers of the instants that they bring to an end. Ids are texts or integers,
         times UTC microseconds; windows of edges need no times.
 
@@ -168,7 +170,7 @@ class ConnectivityWorkload:
             last = int(self._windows.closing(np.array([self._latest]))[0])
             yield from self._answers(self._windows, last + 1)
 
-    def _edges(self, sources: VertexIds, targets: VertexIds, times: Times | None) -> tuple[Ids, Ids, Ids]:
+    def _edges(self, sources: VertexIds, targets: VertexIds, times: EdgeTimes | None) -> tuple[Ids, Ids, Ids]:
         left, right = self._names.numbers_of(sources), self._names.numbers_of(targets)
         if self._shape.counts:
             found = np.arange(self.edges + 1, self.edges + len(left) + 1)
@@ -180,7 +182,7 @@ class ConnectivityWorkload:
             raise EngineError(f"{len(left)} sources, {len(right)} targets and {len(found)} times are no edges")
         return left, right, found
 
-    def _pushed(self, sources: VertexIds, targets: VertexIds, times: Times | None) -> Iterator[ConnectivityAnswer]:
+    def _pushed(self, sources: VertexIds, targets: VertexIds, times: EdgeTimes | None) -> Iterator[ConnectivityAnswer]:
         left, right, at = self._edges(sources, targets, times)
         self.late_places = np.empty(0, np.int64)
         if not len(at):
@@ -230,7 +232,7 @@ class ConnectivityWorkload:
 
     # --- answers ---
 
-    def _answers(self, windows: Windows, until: int) -> Iterator[ConnectivityAnswer]:
+    def _answers(self, windows: WindowSequence, until: int) -> Iterator[ConnectivityAnswer]:
         """The answers of the windows before this one."""
         while self._next < until:
             if self._told_empty:
@@ -240,7 +242,7 @@ class ConnectivityWorkload:
                 self._told_empty = self._gone_by <= self._next
                 self._next += 1
 
-    def _answer(self, windows: Windows, number: int) -> ConnectivityAnswer:
+    def _answer(self, windows: WindowSequence, number: int) -> ConnectivityAnswer:
         self._moment += 1
         self._labels = self._changed = None
         if self._gone_by <= number:
@@ -255,22 +257,22 @@ class ConnectivityWorkload:
             self, self._moment, windows.at(number), windows.opens_at(number), connected, self._living
         )
 
-    def _components(self, moment: int) -> Components:
+    def _components(self, moment: int) -> WindowComponents:
         self._check(moment)
         if self._labels is not None:
             roots, sizes = self._labels.roots, self._labels.sizes
         else:
             roots, sizes = self._windowed.components(self._opens)
-        return Components(roots, sizes, self._living, self._names.names_of)
+        return WindowComponents(roots, sizes, self._living, self._names.names_of)
 
-    def _changes(self, moment: int) -> Changes:
+    def _changes(self, moment: int) -> ComponentChanges:
         self._check(moment)
         if self._changed is None:
             known = self._windowed.vertices
             vertices = self._windowed.living(self._opens)
             places = known.known(vertices)
             self._labels = Labels.of(vertices, places, self._windowed.index.roots(places, self._opens), known.ids)
-            self._changed = Changes(self._before, self._labels, self._names.names_of)
+            self._changed = ComponentChanges(self._before, self._labels, self._names.names_of)
             self._before = self._labels
         return self._changed
 
@@ -313,7 +315,7 @@ def _index(name: str, chunk: int | None, widest: int) -> RecencyTree | BicIndex:
             return RecencyTree()
         case "bic":
             return BicIndex(widest, chunk)
-    raise EngineError(f"there is no index `{name}`\nhint: there are {' and '.join(get_args(Index))}")
+    raise EngineError(f"there is no index `{name}`\nhint: there are {' and '.join(get_args(IndexName))}")
 
 
 def _instant(value: int | str | datetime | None) -> int | None:

@@ -29,7 +29,7 @@ class EdgeColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class EdgeLayout:
     """How the lines of a CSV file are read: told by its first line, which is the header or an edge."""
 
     delimiter: str
@@ -38,18 +38,18 @@ class Layout:
     columns: EdgeColumns
 
 
-def layout_of(line: str, asked: Sequence[str], times: TimeReader, needs_time: bool) -> Layout:
+def layout_of(line: str, asked: Sequence[str], times: TimeReader, needs_time: bool) -> EdgeLayout:
     delimiter = delimiter_of(line)
     cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
     if asked and not all(one.isdecimal() for one in asked):
-        return Layout(delimiter, len(cells), True, named_columns(cells, asked, needs_time))
+        return EdgeLayout(delimiter, len(cells), True, named_columns(cells, asked, needs_time))
     if not asked and _is_header(cells):
-        return Layout(delimiter, len(cells), True, named_columns(cells, (), needs_time))
+        return EdgeLayout(delimiter, len(cells), True, named_columns(cells, (), needs_time))
     columns = _numbered(cells, asked, needs_time)
     if columns.time is None or times.is_time(cells[columns.time]):
-        return Layout(delimiter, len(cells), False, columns)
+        return EdgeLayout(delimiter, len(cells), False, columns)
     if asked:
-        return Layout(delimiter, len(cells), True, columns)
+        return EdgeLayout(delimiter, len(cells), True, columns)
     raise _not_found(cells)
 
 

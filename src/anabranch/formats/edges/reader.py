@@ -24,7 +24,14 @@ import pyarrow.compute as pc
 from anabranch.errors import StreamError
 from anabranch.formats.arrow_arrays import numbers, taken, texts, truths
 from anabranch.formats.deadletter import MalformedRecord
-from anabranch.formats.edges.columns import EdgeColumns, Layout, delimiter_of, is_pair_header, layout_of, named_columns
+from anabranch.formats.edges.columns import (
+    EdgeColumns,
+    EdgeLayout,
+    delimiter_of,
+    is_pair_header,
+    layout_of,
+    named_columns,
+)
 from anabranch.formats.edges.times import Micros, TimeReader, TimeUnit
 
 EdgeFormat = Literal["csv", "ndjson", "parquet"]
@@ -79,7 +86,7 @@ class EdgeReader:
     # --- CSV ---
 
     def _read_csv(self, blocks: Iterator[tuple[int, bytes]]) -> Iterator[EdgeChunk]:
-        layout: Layout | None = None
+        layout: EdgeLayout | None = None
         for line, block in blocks:
             if layout is None:
                 line, block = _without_comments(line, block)
@@ -93,7 +100,7 @@ class EdgeReader:
                         continue
             yield self._csv_chunk(line, block, layout)
 
-    def _csv_chunk(self, line: int, block: bytes, layout: Layout) -> EdgeChunk:
+    def _csv_chunk(self, line: int, block: bytes, layout: EdgeLayout) -> EdgeChunk:
         from pyarrow import csv as arrow_csv
 
         def line_by_line() -> EdgeChunk:
@@ -333,7 +340,7 @@ def _is_utf8(block: bytes) -> bool:
         return False
 
 
-def _csv_cells(text: str, layout: Layout) -> list[str] | str:
+def _csv_cells(text: str, layout: EdgeLayout) -> list[str] | str:
     try:
         cells = next(csv.reader([text.rstrip("\r")], delimiter=layout.delimiter, strict=True), [])
     except csv.Error as error:

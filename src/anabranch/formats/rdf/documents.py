@@ -21,7 +21,7 @@ from anabranch.errors import MalformedEventError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
 from anabranch.formats.ndjson import refuse_halves
-from anabranch.formats.rdf.quads import Graphs, document_error, graph_time, named, parse_quads
+from anabranch.formats.rdf.quads import TriplesByGraph, document_error, graph_time, named, parse_quads
 from anabranch.formats.rdf.terms import from_oxigraph, syntax_reason, term_text, to_oxigraph, triples_text
 from anabranch.model.event import Event
 from anabranch.model.instants import format_instant
@@ -65,7 +65,7 @@ def read_document(
             yield MalformedRecord(error.reason, number, "".join(triples_text(triples)))
 
 
-def _parsed(data: bytes, form: DocumentForm, document: str, base: str | None) -> Graphs:
+def _parsed(data: bytes, form: DocumentForm, document: str, base: str | None) -> TriplesByGraph:
     try:
         return parse_quads(data, _FORMATS[form], document, base)
     except SyntaxError as error:
@@ -74,9 +74,9 @@ def _parsed(data: bytes, form: DocumentForm, document: str, base: str | None) ->
         raise StreamError(error.reason) from None
 
 
-def _quads(data: bytes, document: str) -> tuple[Graphs, list[MalformedRecord]]:
+def _quads(data: bytes, document: str) -> tuple[TriplesByGraph, list[MalformedRecord]]:
     """N-Quads keep the labels of their blank nodes, which need no other names: no label is made up in them."""
-    graphs: Graphs = {None: {}}
+    graphs: TriplesByGraph = {None: {}}
     refused: list[MalformedRecord] = []
     try:
         for quad in ox.parse(data, ox.RdfFormat.N_QUADS):
@@ -96,7 +96,7 @@ def _quads(data: bytes, document: str) -> tuple[Graphs, list[MalformedRecord]]:
     return graphs, refused
 
 
-def _put(quad: ox.Quad, graphs: Graphs, document: str) -> None:
+def _put(quad: ox.Quad, graphs: TriplesByGraph, document: str) -> None:
     subject, predicate, object_, graph = quad
     triple = Triple(*(from_oxigraph(term, document) for term in (subject, predicate, object_)))
     name = None if isinstance(graph, ox.DefaultGraph) else from_oxigraph(graph, document)

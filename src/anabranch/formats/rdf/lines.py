@@ -20,7 +20,7 @@ import numpy as np
 import pyoxigraph as ox
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.chunks import ELEMENTS_PER_CHUNK, EVENTS_PER_CHUNK, Terms, assemble, pack_block
+from anabranch.formats.chunks import ELEMENTS_PER_CHUNK, EVENTS_PER_CHUNK, TermCodes, assemble, pack_block
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import instant_from_json
 from anabranch.formats.rdf.terms import from_oxigraph, parse_term, syntax_reason, triple_text
@@ -122,7 +122,7 @@ def pack_lines(data: bytes, document: str, first_line: int = 1) -> Iterator[byte
 class _Codes(dict[str, int]):
     """Codes by the texts of terms; a text that is new is parsed once."""
 
-    def __init__(self, terms: Terms, parse: Callable[[str], Term]) -> None:
+    def __init__(self, terms: TermCodes, parse: Callable[[str], Term]) -> None:
         super().__init__()
         self._terms = terms
         self._parse = parse
@@ -151,7 +151,7 @@ class _Packer:
         self._triples: list[int] = []
         self._more: dict[int, int] = {}  # how many triples an event has that has not one
         self._document = document
-        self._terms = Terms()
+        self._terms = TermCodes()
         self._codes = _Codes(self._terms, lambda text: parse_term(text, document))
         self._time_of = _Times()
 
@@ -193,7 +193,7 @@ class _Packer:
 def pack_triples(
     times: np.ndarray[tuple[int], np.dtype[np.int64]],
     codes: list[int] | np.ndarray[tuple[int, int], np.dtype[np.uint32]],
-    terms: Terms,
+    terms: TermCodes,
     per_event: np.ndarray[tuple[int], np.dtype[np.uint32]] | None = None,
 ) -> bytes:
     """A chunk of events of triples alone, one each unless `per_event` says otherwise; `codes` go s, p, o, s, p, o."""

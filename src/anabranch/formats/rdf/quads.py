@@ -21,16 +21,16 @@ from anabranch.model.terms import PROV_TIME, XSD, Iri, Literal, Term, Triple
 _TIME_TYPES = frozenset(f"{XSD}{name}" for name in ("dateTime", "dateTimeStamp", "long"))
 _GENERATED_AT = Iri(PROV_TIME)
 
-Graphs = dict[Term | None, dict[Triple, None]]
+TriplesByGraph = dict[Term | None, dict[Triple, None]]
 """The triples of a document by the name of their graph, each once and in order; the default graph's name is None."""
 
 
-def parse_quads(data: bytes | str, form: ox.RdfFormat, document: str, base: str | None = None) -> Graphs:
+def parse_quads(data: bytes | str, form: ox.RdfFormat, document: str, base: str | None = None) -> TriplesByGraph:
     """The graphs of a document, the default graph first. Raises SyntaxError as pyoxigraph does, and MalformedEventError
     for a document that would grow beyond its bounds."""
     refuse_growth(data, form)
     names, budget = BlankNames(document), TextBudget(len(data))
-    graphs: Graphs = {None: {}}
+    graphs: TriplesByGraph = {None: {}}
     for quad in ox.parse(data, form, base_iri=base):
         graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else names.term(quad.graph_name)
         triple = names.triple(quad)
@@ -73,7 +73,7 @@ def document_error(error: SyntaxError, what: str) -> StreamError:
     return StreamError(f"{place}not {what}: {reason}")
 
 
-def named(graphs: Graphs) -> Iterator[tuple[Term, tuple[Triple, ...]]]:
+def named(graphs: TriplesByGraph) -> Iterator[tuple[Term, tuple[Triple, ...]]]:
     """The named graphs, in order."""
     for name, triples in graphs.items():
         if name is not None:

@@ -23,7 +23,7 @@ import pyoxigraph as ox
 
 from anabranch.errors import MalformedEventError
 from anabranch.formats.events import instant_from_json
-from anabranch.formats.rdf.quads import Graphs, graph_time, named, parse_quads, time_of_term
+from anabranch.formats.rdf.quads import TriplesByGraph, graph_time, named, parse_quads, time_of_term
 from anabranch.formats.rdf.terms import document_of, parse_cell, syntax_reason, term_text
 from anabranch.model.event import Event
 from anabranch.model.literals import literal_of
@@ -120,7 +120,7 @@ def _terms_of(context: Any) -> frozenset[str]:
     return frozenset()
 
 
-def _time(data: Mapping[str, Any], graphs: Graphs) -> int:
+def _time(data: Mapping[str, Any], graphs: TriplesByGraph) -> int:
     """The time that the object says inside of its JSON-LD."""
     about = tuple(graphs[None])
     names = [name for name in graphs if name is not None]
@@ -144,7 +144,7 @@ def _time(data: Mapping[str, Any], graphs: Graphs) -> int:
     raise MalformedEventError("no time: give `at`, `time` or `timestamp` beside the JSON-LD, or prov:generatedAtTime")
 
 
-def _parsed(text: str, form: ox.RdfFormat, document: str, place: str) -> Graphs:
+def _parsed(text: str, form: ox.RdfFormat, document: str, place: str) -> TriplesByGraph:
     what = "JSON-LD" if form == ox.RdfFormat.JSON_LD else "Turtle"
     before = f"{place}: " if place else ""
     try:
@@ -164,14 +164,14 @@ def _parsed(text: str, form: ox.RdfFormat, document: str, place: str) -> Graphs:
     return graphs
 
 
-def _united(graphs: Graphs) -> tuple[Triple, ...]:
+def _united(graphs: TriplesByGraph) -> tuple[Triple, ...]:
     """The triples of the named graphs; without any, those of the default graph, which else is about the graphs."""
     if len(graphs) == 1:
         return tuple(graphs[None])
     return tuple(dict.fromkeys(triple for _, triples in named(graphs) for triple in triples))
 
 
-def _refuse_silence(graphs: Graphs, place: str) -> None:
+def _refuse_silence(graphs: TriplesByGraph, place: str) -> None:
     if len(graphs) == 1 and not graphs[None]:
         before = f"{place}: " if place else ""
         raise MalformedEventError(

@@ -33,7 +33,7 @@ from anabranch.formats.rdf.lines import time_of_text
 from anabranch.formats.rdf.records import triple_of
 from anabranch.formats.rdf.term_arrays import terms_of_cells
 from anabranch.formats.rdf.terms import parse_cell, term_text
-from anabranch.formats.term_columns import Kind, TermColumns
+from anabranch.formats.term_columns import TermColumns, TermKind
 from anabranch.model.block import Codes, Times, TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import format_instant
@@ -52,7 +52,7 @@ _MOST_DICTIONARY = 1 << 20  # bytes, as most writers have it
 _FEW_ROWS = 256  # that may be read one by one when one of them is malformed
 
 
-class Header(NamedTuple):
+class TableHeader(NamedTuple):
     """The names of the four columns as a table has them."""
 
     subject: str
@@ -61,7 +61,7 @@ class Header(NamedTuple):
     at: str
 
 
-_FIELDS = Header(*Header._fields)
+_FIELDS = TableHeader(*TableHeader._fields)
 
 
 class TripleColumns(NamedTuple):
@@ -78,7 +78,7 @@ class TripleColumns(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
+class ReducedChunk:
     """A chunk of some of the rows that it stands for, and how many these are."""
 
     data: bytes
@@ -95,17 +95,17 @@ class Shaping:
     reduce: Callable[[TripleColumns], TripleColumns | None] | None = None
 
 
-def header_of(names: Sequence[str]) -> Header | None:
+def header_of(names: Sequence[str]) -> TableHeader | None:
     """Which columns hold the triples and their times; None when the table does not have all four."""
     folded = {name.strip().lower(): name for name in reversed(names)}
     found = [next((folded[one] for one in aliases if one in folded), None) for aliases in _ALIASES.values()]
-    return None if None in found else Header(*(name for name in found if name is not None))
+    return None if None in found else TableHeader(*(name for name in found if name is not None))
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
-def csv_header(file: TextIO) -> Header | None:
+def csv_header(file: TextIO) -> TableHeader | None:
     """The header of a CSV file of triples; None when it is a file of something else."""
     return header_of(next(csv.reader(file), []))
 
@@ -116,7 +116,7 @@ def read_csv(file: TextIO, document: str) -> Iterator[Event | MalformedRecord]:
     return table.read(table.rows, 0)
 
 
-def pack_csv(file: TextIO, document: str) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+def pack_csv(file: TextIO, document: str) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
     """The same, as chunks; only rows near malformed ones come one by one."""
     table = _Csv(file, document)
     number = 0
@@ -142,13 +142,13 @@ class _Csv:
         self._header = header
         self._places = [len(self._names) - 1 - self._names[::-1].index(name) for name in header]
 
-    def pack(self, rows: Sequence[Sequence[str]]) -> bytes | Reduced | None:
+    def pack(self, rows: Sequence[Sequence[str]]) -> bytes | ReducedChunk | None:
         """The chunk of rows; None when one of them is malformed."""
         try:
             columns = [pa.array([row[place] for row in rows], pa.large_string()) for place in self._places]
         except IndexError:
             return None
-        return pack_rows(pa.RecordBatch.from_arrays(columns, list(Header._fields)), _FIELDS, self._document)
+        return pack_rows(pa.RecordBatch.from_arrays(columns, list(TableHeader._fields)), _FIELDS, self._document)
 
     def read(self, rows: Iterable[Sequence[str]], rows_before: int) -> Iterator[Event | MalformedRecord]:
         for number, row in enumerate(rows, rows_before + 1):
@@ -196,7 +196,7 @@ class _Utf8:
 # --- Parquet ----------------------------------------------------------------------------------------------------------
 
 
-def repeating(parquet: Any, header: Header, row_groups: Sequence[int]) -> list[str]:
+def repeating(parquet: Any, header: TableHeader, row_groups: Sequence[int]) -> list[str]:
     """The columns of texts that a file holds as codes: of these the dictionaries alone need be looked at."""
     metadata = parquet.metadata
     there = [metadata.row_group(group) for group in row_groups if group < metadata.num_row_groups]
@@ -215,13 +215,13 @@ def _is_codes(column: Any) -> bool:
     return bool(column.has_dictionary_page) and size <= _MOST_DICTIONARY + 3 * column.num_values
 
 
-def triple_batches(parquet: Any, header: Header, row_groups: Iterable[int] | None = None) -> Iterator[Any]:
+def triple_batches(parquet: Any, header: TableHeader, row_groups: Iterable[int] | None = None) -> Iterator[Any]:
     """The four columns, in batches."""
     groups = None if row_groups is None else list(row_groups)
     yield from parquet.iter_batches(_ROWS_PER_BATCH, row_groups=groups, columns=list(header))
 
 
-def read_rows(batch: Any, header: Header, rows_before: int, document: str) -> Iterator[Event | MalformedRecord]:
+def read_rows(batch: Any, header: TableHeader, rows_before: int, document: str) -> Iterator[Event | MalformedRecord]:
     """The events of a batch, one by one."""
     columns = [batch.column(name) for name in header]
     micros = _micros(columns[3])
@@ -239,19 +239,21 @@ def read_rows(batch: Any, header: Header, rows_before: int, document: str) -> It
             yield MalformedRecord(error.reason, rows_before + index + 1, raw)
 
 
-def pack_rows(batch: Any, header: Header, document: str, shaping: Shaping | None = None) -> bytes | Reduced | None:
+def pack_rows(
+    batch: Any, header: TableHeader, document: str, shaping: Shaping | None = None
+) -> bytes | ReducedChunk | None:
     """The chunk of a batch; None when a row of it is malformed, so that it must be read row by row."""
     try:
         columns = _columns(batch, header, document, shaping)
     except MalformedEventError:
         return None
     fewer = None if shaping is None or shaping.reduce is None else shaping.reduce(columns)
-    return pack_columns(*columns) if fewer is None else Reduced(pack_columns(*fewer), len(columns.times))
+    return pack_columns(*columns) if fewer is None else ReducedChunk(pack_columns(*fewer), len(columns.times))
 
 
 def pack_batch(
-    batch: Any, header: Header, rows_before: int, document: str, shaping: Shaping | None = None
-) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+    batch: Any, header: TableHeader, rows_before: int, document: str, shaping: Shaping | None = None
+) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
     """The events of a batch as chunks; only rows near malformed ones come one by one."""
     return _in_parts(
         len(batch),
@@ -262,16 +264,16 @@ def pack_batch(
 
 def _in_parts(
     count: int,
-    pack: Callable[[int, int], bytes | Reduced | None],
+    pack: Callable[[int, int], bytes | ReducedChunk | None],
     read: Callable[[int, int], Iterator[Event | MalformedRecord]],
-) -> Iterator[bytes | Reduced | Event | MalformedRecord]:
+) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
     """Chunks of so many rows, halved until they are short enough and, of malformed rows, until few are read singly."""
     spans = [(0, count)]
     while spans:
         first, stop = spans.pop()
         packed = pack(first, stop)
         size = stop - first
-        length = len(packed.data if isinstance(packed, Reduced) else packed or b"")
+        length = len(packed.data if isinstance(packed, ReducedChunk) else packed or b"")
         if packed is not None and (length <= _MOST_BYTES or size == 1):
             yield packed
         elif size > (_FEW_ROWS if packed is None else 1):
@@ -292,7 +294,7 @@ def as_table(given: Any) -> Any:
         raise StreamError(f"{type(given).__name__} is no table: {error}\nhint: {hint}") from None
 
 
-def blocks_of_table(table: Any, header: Header, document: str) -> list[TripleColumns]:
+def blocks_of_table(table: Any, header: TableHeader, document: str) -> list[TripleColumns]:
     """The events of a table in memory, in parts of a handy size; a malformed row raises its MalformedEventError."""
     missing = [name for name in header if table.schema.names.count(name) != 1]
     if missing:
@@ -366,7 +368,7 @@ def _micros(column: Any) -> Any:
     return numbers(column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64()))
 
 
-def _columns(batch: Any, header: Header, document: str, shaping: Shaping | None = None) -> TripleColumns:
+def _columns(batch: Any, header: TableHeader, document: str, shaping: Shaping | None = None) -> TripleColumns:
     """The rows by columns. Each distinct cell is looked at once. Raises MalformedEventError when a row is malformed."""
     times = _all_times(batch.column(header.at))
     given = [batch.column(name) for name in header[:_AT]]
@@ -385,7 +387,7 @@ def _columns(batch: Any, header: Header, document: str, shaping: Shaping | None 
         terms = TermColumns.joined([terms, more])
     kinds = terms.kinds()
     subjects, predicates = kinds[codes[0]], kinds[codes[1]]
-    if (predicates != Kind.IRI).any() or ((subjects != Kind.IRI) & (subjects != Kind.BLANK)).any():
+    if (predicates != TermKind.IRI).any() or ((subjects != TermKind.IRI) & (subjects != TermKind.BLANK)).any():
         raise MalformedEventError("a term cannot stand where it stands")
     return TripleColumns(times, codes[0], codes[1], codes[2], terms)
 

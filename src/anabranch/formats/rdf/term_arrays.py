@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from anabranch.formats.arrow_arrays import truths
 from anabranch.formats.rdf.terms import parse_cell, parse_term
-from anabranch.formats.term_columns import Form, Kind, TermColumns, Texts, form_of
+from anabranch.formats.term_columns import TermColumns, TermForm, TermKind, Texts, form_of
 from anabranch.model.block import Codes
 
 # A part of what `terms` takes for an IRI without asking pyoxigraph: no user and no port.
@@ -30,19 +30,19 @@ _FEW = 64  # texts that are sooner parsed one by one
 _MOST_ENDINGS = 8
 _FAR = 1 << 40  # bytes: no text is that long
 
-Places = npt.NDArray[np.intp]
-Part = tuple[Form, Texts, Places]
+RowPlaces = npt.NDArray[np.intp]
+TermRun = tuple[TermForm, Texts, RowPlaces]
 
 
 def terms_of_cells(cells: Any, document: str) -> tuple[TermColumns, Codes]:
     """The terms of an array of distinct texts, and where each stands; raises MalformedEventError."""
-    parts: list[Part] = []
+    parts: list[TermRun] = []
     left = _Left(cells.cast(pa.large_binary()), np.arange(len(cells), dtype=np.intp))
     if len(cells) > _FEW:
         texts, places = left.take(pc.match_substring_regex(left.texts, _IN_BRACKETS))
-        parts.append((Form(Kind.IRI), Texts.of_arrow(_cut(texts, 1)), places))
+        parts.append((TermForm(TermKind.IRI), Texts.of_arrow(_cut(texts, 1)), places))
         texts, places = left.take(pc.match_substring_regex(left.texts, _BARE))
-        parts.append((Form(Kind.IRI), Texts.of_arrow(texts), places))
+        parts.append((TermForm(TermKind.IRI), Texts.of_arrow(texts), places))
         parts += _literals(left, document)
     return _joined(parts, left, document)
 
@@ -50,25 +50,25 @@ def terms_of_cells(cells: Any, document: str) -> tuple[TermColumns, Codes]:
 class _Left:
     """The texts that are still to be parsed, and their places among all."""
 
-    def __init__(self, texts: Any, places: Places) -> None:
+    def __init__(self, texts: Any, places: RowPlaces) -> None:
         self.texts = texts
         self.places = places
 
-    def take(self, mask: Any) -> tuple[Any, Places]:
+    def take(self, mask: Any) -> tuple[Any, RowPlaces]:
         """Those where the mask is true; the others are left."""
         taken = truths(mask)
         found = self.texts.filter(mask), self.places[taken]
         self.texts, self.places = self.texts.filter(pc.invert(mask)), self.places[~taken]
         return found
 
-    def put(self, texts: Any, places: Places) -> None:
+    def put(self, texts: Any, places: RowPlaces) -> None:
         self.texts = pa.concat_arrays([self.texts, texts])
         self.places = np.concatenate((self.places, places))
 
 
-def _literals(left: _Left, document: str) -> list[Part]:
+def _literals(left: _Left, document: str) -> list[TermRun]:
     """Literals without escapes; those that share an ending are made together."""
-    parts: list[Part] = []
+    parts: list[TermRun] = []
     quoted = _Left(*left.take(pc.starts_with(left.texts, b'"')))
     for _ in range(_MOST_ENDINGS):
         if len(quoted.places) <= _FEW:
@@ -91,7 +91,7 @@ def _cut(texts: Any, ending: int) -> Any:
     return pc.binary_slice(texts, 1, -ending) if len(texts) else texts
 
 
-def _joined(parts: list[Part], left: _Left, document: str) -> tuple[TermColumns, Codes]:
+def _joined(parts: list[TermRun], left: _Left, document: str) -> tuple[TermColumns, Codes]:
     columns = [TermColumns(((form, len(texts)),), texts) for form, texts, _ in parts]
     texts = left.texts.cast(pa.large_string(), safe=False).to_pylist()
     rest, order = TermColumns.of([parse_cell(text, document, is_object=True) for text in texts])

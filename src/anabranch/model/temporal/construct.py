@@ -13,7 +13,7 @@ from anabranch.model.temporal.duration import Duration, exact
 from anabranch.model.temporal.fields import (
     DATE_COMPONENTS,
     TIME_COMPONENTS,
-    Fields,
+    TemporalFields,
     date_from_fields,
     has_any,
     integer_field,
@@ -75,7 +75,7 @@ def zone_part(value: object) -> Zone | None:
             return None
 
 
-def zone_field(fields: Fields) -> Zone | None:
+def zone_field(fields: TemporalFields) -> Zone | None:
     """The zone that a map names."""
     if "timezone" not in fields:
         return None
@@ -85,18 +85,18 @@ def zone_field(fields: Fields) -> Zone | None:
     return parse_zone(name)
 
 
-def construct_date(fields: Fields) -> Date:
+def construct_date(fields: TemporalFields) -> Date:
     require_known(fields, "date", ("date", *DATE_COMPONENTS))
     base = date_part(fields["date"]) if "date" in fields else None
     return date_from_fields(fields, base)
 
 
-def construct_local_time(fields: Fields) -> LocalTime:
+def construct_local_time(fields: TemporalFields) -> LocalTime:
     require_known(fields, "localtime", ("time", *TIME_COMPONENTS))
     return time_from_fields(fields, _selected_time(fields, needs_hour=True))
 
 
-def construct_time(fields: Fields, now_seconds: int) -> Time:
+def construct_time(fields: TemporalFields, now_seconds: int) -> Time:
     """A time; a named zone gives the offset that it has now."""
     require_known(fields, "time", ("time", "timezone", *TIME_COMPONENTS))
     local = time_from_fields(fields, _selected_time(fields, needs_hour=True))
@@ -110,12 +110,12 @@ def construct_time(fields: Fields, now_seconds: int) -> Time:
             return Time(local, offset or 0)
 
 
-def construct_local_date_time(fields: Fields) -> LocalDateTime:
+def construct_local_date_time(fields: TemporalFields) -> LocalDateTime:
     require_known(fields, "localdatetime", ("datetime", "date", "time", *DATE_COMPONENTS, *TIME_COMPONENTS))
     return _local_date_time(fields)
 
 
-def construct_date_time(fields: Fields, default_zone: Zone = UTC) -> DateTime:
+def construct_date_time(fields: TemporalFields, default_zone: Zone = UTC) -> DateTime:
     groups = ("datetime", "date", "time", "timezone")
     require_known(fields, "datetime", (*groups, *DATE_COMPONENTS, *TIME_COMPONENTS, *EPOCH_COMPONENTS))
     named = zone_field(fields)
@@ -128,7 +128,7 @@ def construct_date_time(fields: Fields, default_zone: Zone = UTC) -> DateTime:
     return moment
 
 
-def construct_duration(fields: Fields) -> Duration:
+def construct_duration(fields: TemporalFields) -> Duration:
     """A duration; fractions flow down to smaller units."""
     require_known(fields, "duration", DURATION_COMPONENTS)
     if not fields:
@@ -147,7 +147,7 @@ def construct_duration(fields: Fields) -> Duration:
     )
 
 
-def _selected_time(fields: Fields, needs_hour: bool = False) -> LocalTime | None:
+def _selected_time(fields: TemporalFields, needs_hour: bool = False) -> LocalTime | None:
     if "time" in fields:
         return time_part(fields["time"])
     if needs_hour and "hour" not in fields and not has_any(fields, TIME_COMPONENTS):
@@ -155,7 +155,7 @@ def _selected_time(fields: Fields, needs_hour: bool = False) -> LocalTime | None
     return None
 
 
-def _local_date_time(fields: Fields) -> LocalDateTime:
+def _local_date_time(fields: TemporalFields) -> LocalDateTime:
     if "datetime" in fields:
         for group in ("date", "time"):
             if group in fields:
@@ -171,7 +171,7 @@ def _local_date_time(fields: Fields) -> LocalDateTime:
     return LocalDateTime(date, time_from_fields(fields, base_time) if names_time or base_time else MIDNIGHT)
 
 
-def _selected_offset(fields: Fields) -> int | None:
+def _selected_offset(fields: TemporalFields) -> int | None:
     match fields.get("datetime", fields.get("time")):
         case DateTime() as selected:
             return selected.offset_seconds
@@ -179,7 +179,7 @@ def _selected_offset(fields: Fields) -> int | None:
             return None
 
 
-def _from_epoch_fields(fields: Fields, zone: Zone) -> DateTime:
+def _from_epoch_fields(fields: TemporalFields, zone: Zone) -> DateTime:
     others = [name for name in fields if name not in (*EPOCH_COMPONENTS, "timezone", "nanosecond")]
     if others or all(name in fields for name in EPOCH_COMPONENTS):
         given = next(name for name in EPOCH_COMPONENTS if name in fields)

@@ -14,7 +14,7 @@ from anabranch.model.temporal import calendar
 from anabranch.model.temporal.refusals import kind_of, unknown_name, wrong_kind, wrong_value
 from anabranch.model.temporal.values import Date, LocalTime, require_range
 
-Fields = Mapping[str, object]
+TemporalFields = Mapping[str, object]
 
 CALENDAR = ("month", "day")
 WEEK = ("week", "dayOfWeek")
@@ -26,7 +26,7 @@ SUBSECONDS = ("millisecond", "microsecond", "nanosecond")
 TIME_COMPONENTS = ("hour", "minute", "second", *SUBSECONDS)
 
 
-def require_known(fields: Fields, function: str, allowed: Iterable[str]) -> None:
+def require_known(fields: TemporalFields, function: str, allowed: Iterable[str]) -> None:
     """Refuse a map with a key that means nothing to this function."""
     names = tuple(allowed)
     for name in fields:
@@ -34,11 +34,11 @@ def require_known(fields: Fields, function: str, allowed: Iterable[str]) -> None
             raise unknown_name(f"component of {function}()", name, names)
 
 
-def has_any(fields: Fields, names: Iterable[str]) -> bool:
+def has_any(fields: TemporalFields, names: Iterable[str]) -> bool:
     return any(name in fields for name in names)
 
 
-def integer_field(fields: Fields, name: str, default: int) -> int:
+def integer_field(fields: TemporalFields, name: str, default: int) -> int:
     """An integer of the map, or the default when it is not there."""
     if name not in fields:
         return default
@@ -48,7 +48,7 @@ def integer_field(fields: Fields, name: str, default: int) -> int:
     return value
 
 
-def date_from_fields(fields: Fields, base: Date | None, require_full: bool = False) -> Date:
+def date_from_fields(fields: TemporalFields, base: Date | None, require_full: bool = False) -> Date:
     """A date from its components; `require_full` when a time follows, so that the day must be named."""
     families = [family for family in DATE_FAMILIES if has_any(fields, family)]
     if len(families) > 1:
@@ -70,7 +70,7 @@ def date_from_fields(fields: Fields, base: Date | None, require_full: bool = Fal
     return Date(year, month, integer_field(fields, "day", inherited_day))
 
 
-def _week_date(fields: Fields, base: Date | None) -> Date:
+def _week_date(fields: TemporalFields, base: Date | None) -> Date:
     base_year, base_week, base_day = calendar.week_date(base.epoch_day) if base else (0, 1, 1)
     year = integer_field(fields, "year", base_year)
     inherited_week = min(base_week, calendar.weeks_in_week_year(year))
@@ -79,7 +79,7 @@ def _week_date(fields: Fields, base: Date | None) -> Date:
     )
 
 
-def _quarter_date(fields: Fields, base: Date | None) -> Date:
+def _quarter_date(fields: TemporalFields, base: Date | None) -> Date:
     year = integer_field(fields, "year", base.year if base else 0)
     base_quarter = calendar.quarter_of_month(base.month) if base else 1
     quarter = require_range("quarter", integer_field(fields, "quarter", base_quarter), 1, 4)
@@ -89,7 +89,7 @@ def _quarter_date(fields: Fields, base: Date | None) -> Date:
     return Date(year, month, min(base.day, calendar.days_in_month(year, month)))
 
 
-def time_from_fields(fields: Fields, base: LocalTime | None) -> LocalTime:
+def time_from_fields(fields: TemporalFields, base: LocalTime | None) -> LocalTime:
     """A time of day from its components; the three parts of a second are replaced together."""
     if base is None:
         require_chain(fields, ("hour", "minute", "second"))
@@ -105,7 +105,7 @@ def time_from_fields(fields: Fields, base: LocalTime | None) -> LocalTime:
     )
 
 
-def subsecond_nanos(fields: Fields) -> int:
+def subsecond_nanos(fields: TemporalFields) -> int:
     """Nanoseconds of a second: each part is counted within the next bigger part that is given."""
     millis = require_range("millisecond", integer_field(fields, "millisecond", 0), 0, 999)
     most_micros = 999 if "millisecond" in fields else 999_999
@@ -118,7 +118,7 @@ def subsecond_nanos(fields: Fields) -> int:
     return millis * 1_000_000 + micros * 1000 + nanos
 
 
-def require_chain(fields: Fields, chain: tuple[str, ...], to_the_last: bool = False) -> None:
+def require_chain(fields: TemporalFields, chain: tuple[str, ...], to_the_last: bool = False) -> None:
     """Refuse a component whose bigger ones are missing: a day without a month, a minute without an hour."""
     given = [name for name in chain if name in fields]
     if not given and not to_the_last and chain[0] != "year":

@@ -26,7 +26,7 @@ from anabranch.model.temporal.construct import (
     zone_field,
 )
 from anabranch.model.temporal.duration import Duration
-from anabranch.model.temporal.fields import Fields
+from anabranch.model.temporal.fields import TemporalFields
 from anabranch.model.temporal.parse import (
     parse_date,
     parse_date_time,
@@ -88,7 +88,7 @@ def _parse(name: str, text: str) -> Instant:
             return parse_date_time(text)
 
 
-def _construct(name: str, clock_micros: int, fields: Fields) -> Instant:
+def _construct(name: str, clock_micros: int, fields: TemporalFields) -> Instant:
     if set(fields) == {"timezone"}:
         return _select(name, now(clock_micros, zone_field(fields) or UTC))
     match name:
@@ -104,7 +104,7 @@ def _construct(name: str, clock_micros: int, fields: Fields) -> Instant:
             return construct_date_time(fields)
 
 
-def _truncate(name: str, clock_micros: int, unit: str, value: object, fields: Fields) -> Instant:
+def _truncate(name: str, clock_micros: int, unit: str, value: object, fields: TemporalFields) -> Instant:
     match name:
         case "date":
             return truncate_date(unit, value, fields)

@@ -14,7 +14,7 @@ from anabranch.model.temporal.fields import (
     DATE_COMPONENTS,
     SUBSECONDS,
     TIME_COMPONENTS,
-    Fields,
+    TemporalFields,
     date_from_fields,
     has_any,
     require_known,
@@ -38,17 +38,17 @@ NANOS_OF_UNIT = {
 UNITS = (*DATE_UNITS, *NANOS_OF_UNIT)
 
 
-def truncate_date(unit: str, value: object, fields: Fields) -> Date:
+def truncate_date(unit: str, value: object, fields: TemporalFields) -> Date:
     require_known(fields, "date.truncate", DATE_COMPONENTS)
     return date_from_fields(fields, _date_at(_known_unit(unit, DATE_UNITS, "date"), value))
 
 
-def truncate_local_time(unit: str, value: object, fields: Fields) -> LocalTime:
+def truncate_local_time(unit: str, value: object, fields: TemporalFields) -> LocalTime:
     require_known(fields, "localtime.truncate", TIME_COMPONENTS)
     return _time_at(_known_unit(unit, ("day", *NANOS_OF_UNIT), "localtime"), value, fields)
 
 
-def truncate_time(unit: str, value: object, fields: Fields, now_seconds: int) -> Time:
+def truncate_time(unit: str, value: object, fields: TemporalFields, now_seconds: int) -> Time:
     require_known(fields, "time.truncate", ("timezone", *TIME_COMPONENTS))
     local = _time_at(_known_unit(unit, ("day", *NANOS_OF_UNIT), "time"), value, fields)
     named = zone_field(fields)
@@ -61,12 +61,12 @@ def truncate_time(unit: str, value: object, fields: Fields, now_seconds: int) ->
             return Time(local)
 
 
-def truncate_local_date_time(unit: str, value: object, fields: Fields) -> LocalDateTime:
+def truncate_local_date_time(unit: str, value: object, fields: TemporalFields) -> LocalDateTime:
     require_known(fields, "localdatetime.truncate", (*DATE_COMPONENTS, *TIME_COMPONENTS))
     return _local_date_time_at(_known_unit(unit, UNITS, "localdatetime"), value, fields)
 
 
-def truncate_date_time(unit: str, value: object, fields: Fields) -> DateTime:
+def truncate_date_time(unit: str, value: object, fields: TemporalFields) -> DateTime:
     require_known(fields, "datetime.truncate", ("timezone", *DATE_COMPONENTS, *TIME_COMPONENTS))
     local = _local_date_time_at(_known_unit(unit, UNITS, "datetime"), value, fields)
     offset = value.offset_seconds if isinstance(value, DateTime) else None
@@ -84,7 +84,7 @@ def _known_unit(unit: str, allowed: tuple[str, ...], function: str) -> str:
     return found
 
 
-def _local_date_time_at(unit: str, value: object, fields: Fields) -> LocalDateTime:
+def _local_date_time_at(unit: str, value: object, fields: TemporalFields) -> LocalDateTime:
     if unit in NANOS_OF_UNIT:
         return LocalDateTime(date_from_fields(fields, date_part(value)), _time_at(unit, value, fields))
     return LocalDateTime(date_from_fields(fields, _date_at(unit, value)), time_from_fields(fields, MIDNIGHT))
@@ -108,7 +108,7 @@ def _date_at(unit: str, value: object) -> Date:
             return date
 
 
-def _time_at(unit: str, value: object, fields: Fields) -> LocalTime:
+def _time_at(unit: str, value: object, fields: TemporalFields) -> LocalTime:
     nanos = time_part(value).nano_of_day
     if unit == "day":
         return time_from_fields(fields, MIDNIGHT)

@@ -5,28 +5,38 @@ Invariant: a path that `predicates` can name leads from node to node by triples 
 
 from __future__ import annotations
 
-from anabranch.algebra.triples import Alternative, Inverse, Link, Negated, Path, PropertyPath, Repeat, Sequence, Var
+from anabranch.algebra.triples import (
+    Alternative,
+    Inverse,
+    NegatedStep,
+    Path,
+    PathLink,
+    PropertyPath,
+    Repeat,
+    Sequence,
+    Var,
+)
 from anabranch.model.terms import Iri
 
 
 def predicates(path: PropertyPath) -> frozenset[Iri] | None:
     """The predicates that its steps can have; None when they can be any."""
     match path:
-        case Link(iri):
+        case PathLink(iri):
             return frozenset({iri})
         case Inverse(inner) | Repeat(inner):
             return predicates(inner)
         case Sequence(paths) | Alternative(paths):
             parts = [predicates(one) for one in paths]
             return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
-        case Negated():
+        case NegatedStep():
             return None
 
 
 def is_nullable(path: PropertyPath) -> bool:
     """Whether a path of no steps fits."""
     match path:
-        case Link() | Negated():
+        case PathLink() | NegatedStep():
             return False
         case Inverse(inner):
             return is_nullable(inner)

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from anabranch.algebra.expressions import And, Expression, Variable
-from anabranch.algebra.operators import Filter, Merged, Operator, Project, Source, TripleSource
+from anabranch.algebra.operators import Filter, MergedSource, Operator, Project, Source, TripleSource
 from anabranch.errors import Span
 
 Item = TypeVar("Item")
@@ -92,4 +92,4 @@ def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
 
 def source_of(parts: tuple[Source, ...]) -> TripleSource:
     """One source made of parts; a single part is itself."""
-    return parts[0] if len(parts) == 1 else Merged(parts)
+    return parts[0] if len(parts) == 1 else MergedSource(parts)

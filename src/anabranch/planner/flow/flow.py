@@ -25,15 +25,15 @@ from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import LimitExceeded
 from anabranch.planner.flow.feeds import Tick
 from anabranch.planner.flow.runtime import Runtime
-from anabranch.planner.flow.spec import Leaf, Part, Spec
+from anabranch.planner.flow.spec import FlowPart, Leaf, Spec
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
-Clock: TypeAlias = Callable[[], int]
+ClockReader: TypeAlias = Callable[[], int]
 """Nanoseconds from some beginning; only differences mean anything."""
 
 
 @dataclass(slots=True)
-class Work:
+class FlowWork:
     """What one operator has done so far: changes taken and given, how often it was asked, and for how long."""
 
     rows_in: int = 0
@@ -47,18 +47,18 @@ class _Step:
     """An operator, with the places of its inputs. `through` are the places of the operators that its pieces go through:
     each reads the one before it and is read by the next alone, and all but the last are linear."""
 
-    part: Part
+    part: FlowPart
     inputs: tuple[int, ...]
     spec: Spec
     through: tuple[int, ...] = ()
-    work: Work = field(default_factory=Work)
+    work: FlowWork = field(default_factory=FlowWork)
 
 
 class Flow:
     """`clock`, where somebody gives one, times the operators. `watch` sees each change that an operator gives, with the
     operator's place, in the order of places; nothing is handed on in pieces then."""
 
-    def __init__(self, root: Spec, runtime: Runtime, clock: Clock | None = None) -> None:
+    def __init__(self, root: Spec, runtime: Runtime, clock: ClockReader | None = None) -> None:
         self.runtime = runtime
         self.watch: Callable[[int, Batch], None] | None = None
         self._clock = clock
@@ -73,7 +73,7 @@ class Flow:
         self._at: Spec | None = None  # which operator is at work
         self._spent = 0  # nanoseconds, on all operators
 
-    def part(self, spec: Spec) -> Part:
+    def part(self, spec: Spec) -> FlowPart:
         """The operator that a spec has become."""
         return self._steps[self._places[id(spec)]].part
 
@@ -155,7 +155,7 @@ class Flow:
             yield made
 
     @staticmethod
-    def _arriving(work: Work, pieces: Iterator[Batch]) -> Iterator[Batch]:
+    def _arriving(work: FlowWork, pieces: Iterator[Batch]) -> Iterator[Batch]:
         for piece in pieces:
             work.rows_in += len(piece)
             yield piece
@@ -187,12 +187,12 @@ class Flow:
         """What each operator keeps."""
         return [(step.spec, step.part.size()) for step in self._steps]
 
-    def works(self) -> Sequence[tuple[Spec, Work, Size]]:
+    def works(self) -> Sequence[tuple[Spec, FlowWork, Size]]:
         """What each operator has done, and what it keeps, in the order of places."""
         return [(step.spec, step.work, step.part.size()) for step in self._steps]
 
 
-def _through(place: int, parts: Sequence[Part], order: Sequence[tuple[Spec, tuple[int, ...]]]) -> tuple[int, ...]:
+def _through(place: int, parts: Sequence[FlowPart], order: Sequence[tuple[Spec, tuple[int, ...]]]) -> tuple[int, ...]:
     part = parts[place]
     if not isinstance(part, Leaf) and type(part).given_in_pieces is DeltaOperator.given_in_pieces:
         return ()

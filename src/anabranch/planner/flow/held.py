@@ -15,7 +15,7 @@ from anabranch.delta.batch import Ids
 from anabranch.planner.flow.feeds import TripleSlide
 
 
-class Held:
+class WindowArrivals:
     """The arrivals that a window holds, oldest first, as blocks."""
 
     def __init__(self, width: int) -> None:

@@ -34,7 +34,7 @@ class Leaf(ABC):
         return NOTHING_KEPT
 
 
-Part: TypeAlias = Leaf | DeltaOperator
+FlowPart: TypeAlias = Leaf | DeltaOperator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Spec:
     conditions that it tests, or the columns that it computes: what is its own of what `about` does."""
 
     name: str
-    make: Callable[[Runtime], Part]
+    make: Callable[[Runtime], FlowPart]
     columns: tuple[str, ...]
     inputs: tuple[Spec, ...] = ()
     about: Operator | None = field(default=None, repr=False)

@@ -18,9 +18,9 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.model.values import ElementId, Node
 
-Asked: TypeAlias = tuple[ElementId | None, ElementId | None]
+EndPair: TypeAlias = tuple[ElementId | None, ElementId | None]
 """Where a path begins and where it ends; None: at any node."""
-Columns: TypeAlias = tuple[str | None, str | None]
+EndColumns: TypeAlias = tuple[str | None, str | None]
 
 _BYTES_PER_PAIR = 300
 
@@ -31,13 +31,13 @@ class AskedPairs(DeltaOperator):
 
     width = 0
 
-    def __init__(self, columns: Columns, places: Sequence[int | None], dictionary: Dictionary) -> None:
+    def __init__(self, columns: EndColumns, places: Sequence[int | None], dictionary: Dictionary) -> None:
         self.columns = columns
         self._places = tuple(places)
         self._dictionary = dictionary
-        self._counts: Counter[Asked] = Counter()
+        self._counts: Counter[EndPair] = Counter()
         self._each: tuple[Counter[ElementId | None], ...] = (Counter(), Counter())
-        self._before: dict[Asked, bool] = {}  # of pairs touched since `take`: whether they were asked about then
+        self._before: dict[EndPair, bool] = {}  # of pairs touched since `take`: whether they were asked about then
 
     def apply(self, *inputs: Batch) -> Batch:
         (batch,) = inputs
@@ -55,7 +55,7 @@ class AskedPairs(DeltaOperator):
         node = self._dictionary.decode(value)
         return node.id if isinstance(node, Node) else None
 
-    def take(self) -> list[Asked]:
+    def take(self) -> list[EndPair]:
         """The pairs that are asked about since this was last asked, or are no more."""
         turned = []
         for pair, before in self._before.items():

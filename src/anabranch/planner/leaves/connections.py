@@ -24,7 +24,7 @@ from anabranch.algebra.walk import parts_of
 from anabranch.delta.batch import NULL, Batch, Ids, Mask
 from anabranch.delta.connectivity.bic import BicIndex
 from anabranch.delta.connectivity.recency import RecencyTree
-from anabranch.delta.connectivity.vertices import Vertices, Windowed
+from anabranch.delta.connectivity.vertices import Vertices, WindowedIndex
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import Size
 from anabranch.model.mapping import STATEMENT_ROLES
@@ -33,23 +33,23 @@ from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
 from anabranch.model.union import ElementChanges, was_moved
 from anabranch.model.values import ElementId, Relationship, Value
-from anabranch.planner.choices import Index
+from anabranch.planner.choices import IndexName
 from anabranch.planner.flow.feeds import Tick
-from anabranch.planner.flow.held import Held
+from anabranch.planner.flow.held import WindowArrivals
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Leaf, Spec
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.snapshot.rdf.values import integer
 
-Asked: TypeAlias = Literal["connected", "name", "size"]
+ConnectivityQuestion: TypeAlias = Literal["connected", "name", "size"]
 
 _NO_LINKS: Ids = np.empty((0, 3), np.int64)
 
 
-class Linked(Leaf):
+class LinksLeaf(Leaf):
     """The links of a source. Its one row is a number that changes whenever they do."""
 
-    def __init__(self, links: ex.Links, slides: Slides | None, budgets: Budgets, runtime: Runtime) -> None:
+    def __init__(self, links: ex.Links, slides: LinkSlides | None, budgets: Budgets, runtime: Runtime) -> None:
         self._links = links
         self._budgets = budgets
         self._slides = slides
@@ -67,15 +67,15 @@ class Linked(Leaf):
         self._opens = 0
         self._arrived = 0
         self._gone = 0
-        self._held = {window: Held(3) for window in self._windows}
+        self._held = {window: WindowArrivals(3) for window in self._windows}
         self._fixed: dict[Source, tuple[Hashable, Ids]] = {}
         self._relationships: dict[Source, dict[ElementId | None, tuple[int, int, int]]] = {}
 
-    def _new_index(self) -> Windowed:
+    def _new_index(self) -> WindowedIndex:
         slides = None if self._counted else self._slides
         index = RecencyTree() if slides is None else BicIndex(slides.number)
         # What a component is called follows from a number per node, of which only names need the costly one.
-        return Windowed(index, Vertices(self._priorities if self._names_matter else None))
+        return WindowedIndex(index, Vertices(self._priorities if self._names_matter else None))
 
     def _priorities(self, ids: Ids) -> Ids:
         decode = self._dictionary.decode
@@ -208,7 +208,7 @@ class Linked(Leaf):
 
     # --- being asked ---
 
-    def answer(self, asked: Asked) -> Callable[[Ids], Ids]:
+    def answer(self, asked: ConnectivityQuestion) -> Callable[[Ids], Ids]:
         """From vertices (a column, or two) to what is asked of them; null of null."""
         encode = self._dictionary.encode
         yes, no = encode(True), encode(False)
@@ -251,39 +251,39 @@ class Linked(Leaf):
         return Size(index.rows, index.bytes + sum(held.nbytes for held in self._held.values()))
 
 
-class Slides(NamedTuple):
+class LinkSlides(NamedTuple):
     """A window that is made of whole slides: how many, and how long one is, in microseconds."""
 
     number: int
     length: int
 
 
-def _slides_of(links: ex.Links, slide: Duration | None) -> Slides | None:
+def _slides_of(links: ex.Links, slide: Duration | None) -> LinkSlides | None:
     windows = [part for part in parts_of(links.source) if isinstance(part, Window)]
     if len(windows) != 1 or slide is None or windows[0].width is None or windows[0].step not in (None, slide):
         return None
     width, length = windows[0].width.fixed_micros, slide.fixed_micros
     if width is None or length is None or width % length:
         return None
-    return Slides(width // length, length)
+    return LinkSlides(width // length, length)
 
 
-def linked_spec(links: ex.Links, index: Index, slide: Duration | None, max_bytes: int | None = None) -> Spec:
+def linked_spec(links: ex.Links, index: IndexName, slide: Duration | None, max_bytes: int | None = None) -> Spec:
     """The index of some links, which all who ask about them share: BIC only over windows made of whole slides."""
     slides = _slides_of(links, slide) if index == "bic" else None
     along = "" if links.kinds is None else f" along {', '.join(links.kinds)}"
     budgets = Budgets(None, max_bytes, f"connected(){along}", None, what="the index of")
 
-    def make(runtime: Runtime) -> Linked:
-        runtime.shared[links] = found = Linked(links, slides, budgets, runtime)
+    def make(runtime: Runtime) -> LinksLeaf:
+        runtime.shared[links] = found = LinksLeaf(links, slides, budgets, runtime)
         return found
 
     return Spec("RecencyTree" if slides is None else "Bic", make, (" links",), reads=parts_of(links.source))
 
 
-def linked_of(links: ex.Links, runtime: Runtime) -> Linked:
+def linked_of(links: ex.Links, runtime: Runtime) -> LinksLeaf:
     found = runtime.shared[links]
-    assert isinstance(found, Linked)
+    assert isinstance(found, LinksLeaf)
     return found
 
 

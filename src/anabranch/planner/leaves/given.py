@@ -25,7 +25,7 @@ from anabranch.snapshot.rdf.static import no_more_than
 _NEVER: Hashable = object()
 
 
-class Given(Leaf):
+class ConstantRows(Leaf):
     """Rows that the query itself brings: there from the first tick on."""
 
     def __init__(self, rows: Sequence[Sequence[Value]], width: int, runtime: Runtime) -> None:
@@ -38,7 +38,7 @@ class Given(Leaf):
         return Batch.empty(self._width) if batch is None else batch
 
 
-class Recomputed(Leaf):
+class RecomputedRows(Leaf):
     """A part of the plan on the plain evaluator: its rows anew whenever its sources may have changed, and what differs
     from the rows before. `most`: how many rows it may have as a part over static graphs.
 

@@ -24,30 +24,30 @@ from anabranch.model.compare import identity_key
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Path, Relationship
 from anabranch.planner.flow.feeds import RelationshipSlide
-from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.asked_pairs import AskedPairs, EndColumns
 from anabranch.planner.leaves.shortest_paths import ShortestMaker
 from anabranch.planner.leaves.trail_ends import JoinedEnds, ReachedEnds
 from anabranch.planner.leaves.trails import TrailKey, TrailMaker
-from anabranch.planner.leaves.walks import Fact
+from anabranch.planner.leaves.walks import WalkFact
 from anabranch.planner.patterns.kinds import (
     WIDTH,
-    Component,
     GraphMatch,
     NamedPath,
     NodeKind,
+    PatternComponent,
     RelationshipKind,
     ShortestKind,
     TrailKind,
 )
-from anabranch.snapshot.compiled import Evaluator, truth
+from anabranch.snapshot.compiled import ExpressionEvaluator, truth
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import has_labels
 
-Facts: TypeAlias = tuple[Fact, ...]
-Element: TypeAlias = Node | Relationship
+Facts: TypeAlias = tuple[WalkFact, ...]
+GraphElement: TypeAlias = Node | Relationship
 
-NOBODY: Mapping[Columns, AskedPairs] = {}
+NOBODY: Mapping[EndColumns, AskedPairs] = {}
 _NO_FACTS: Facts = ()
 _MOST_REMEMBERED = 1 << 18  # paths of one name; past it they are made again
 
@@ -59,18 +59,18 @@ class _Test:
     number: int
     shown: bool
     both_ways: bool
-    conditions: tuple[Evaluator, ...]
+    conditions: tuple[ExpressionEvaluator, ...]
 
     @classmethod
     def of(cls, kind: NodeKind | RelationshipKind) -> _Test:
         conditions = tuple(compile_expression(one, (kind.variable,)) for one in kind.conditions)
         return cls(kind.number, kind.shown, isinstance(kind, RelationshipKind) and kind.both_ways, conditions)
 
-    def passes(self, element: Element, context: Context) -> bool:
+    def passes(self, element: GraphElement, context: Context) -> bool:
         return _may_pass(self.conditions, element, context)
 
 
-def _may_pass(conditions: Iterable[Evaluator], element: Element, context: Context) -> bool:
+def _may_pass(conditions: Iterable[ExpressionEvaluator], element: GraphElement, context: Context) -> bool:
     """Whether an element may be part of a match; where a condition has no truth value, the match will decide."""
     for condition in conditions:
         try:
@@ -82,7 +82,7 @@ def _may_pass(conditions: Iterable[Evaluator], element: Element, context: Contex
     return True
 
 
-def _passes(conditions: Iterable[Evaluator], element: Element, context: Context) -> bool:
+def _passes(conditions: Iterable[ExpressionEvaluator], element: GraphElement, context: Context) -> bool:
     """Whether all conditions are true of an element; one that fails is not, and the element is skipped."""
     try:
         return all(truth(condition((element,), context)) is True for condition in conditions)
@@ -100,8 +100,8 @@ class FactMaker:
         match: GraphMatch,
         dictionary: Dictionary,
         context: Context,
-        component: Component | None = None,
-        asked: Mapping[Columns, AskedPairs] = NOBODY,
+        component: PatternComponent | None = None,
+        asked: Mapping[EndColumns, AskedPairs] = NOBODY,
         most_bytes: int | None = None,
     ) -> None:
         kinds = [kind for kind in match.kinds if component is None or kind.number in component.kinds]
@@ -172,8 +172,8 @@ class FactMaker:
     def facts(self, changes: ElementChanges, carried: RelationshipSlide | None = None) -> tuple[Ids, Ids]:
         """The facts that the changes take away, and those that they bring; none is in both. `carried` is what events
         brought of relationships, where that says which of them there are."""
-        removed: list[Fact] = []
-        added: list[Fact] = []
+        removed: list[WalkFact] = []
+        added: list[WalkFact] = []
         gone: list[ElementId] = []
         for before, after in changes.nodes:
             if after is not None:
@@ -205,7 +205,7 @@ class FactMaker:
         if tests is None:
             tests = tuple(test for kind, test in self._node_kinds if has_labels(node, kind.labels))
             self._tests_of_labels[node.labels] = tests
-        found: list[Fact] = []
+        found: list[WalkFact] = []
         content = NULL
         for test in tests:
             if test.conditions and not test.passes(node, self._context):
@@ -222,7 +222,7 @@ class FactMaker:
             allowed = self._relationship_kinds
             tests = tuple(test for kind, test in allowed if not kind.types or relationship.type in kind.types)
             self._tests_of_type[relationship.type] = tests
-        found: list[Fact] = []
+        found: list[WalkFact] = []
         content = NULL
         for test in tests:
             if test.conditions and not test.passes(relationship, self._context):
@@ -250,8 +250,8 @@ def _replace(
     held: dict[ElementId, Facts] | dict[ElementId | None, Facts],
     element_id: ElementId | None,
     facts: Facts,
-    removed: list[Fact],
-    added: list[Fact],
+    removed: list[WalkFact],
+    added: list[WalkFact],
 ) -> None:
     known: dict[ElementId | None, Facts] = held  # type: ignore[assignment]
     old = known.get(element_id, _NO_FACTS)
@@ -265,7 +265,7 @@ def _replace(
         del known[element_id]
 
 
-def _matrix(facts: Sequence[Fact]) -> Ids:
+def _matrix(facts: Sequence[WalkFact]) -> Ids:
     return np.array(facts, np.int64).reshape(len(facts), WIDTH)
 
 

@@ -20,13 +20,13 @@ from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
 from anabranch.delta.trace import Trace
 from anabranch.planner.flow.feeds import Tick
-from anabranch.planner.flow.held import Held
+from anabranch.planner.flow.held import WindowArrivals
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Leaf
-from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.leaves.asked_pairs import AskedPairs, EndColumns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.graph_facts import NOBODY, FactMaker
-from anabranch.planner.patterns.kinds import Component, GraphMatch
+from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent
 
 
 class MatchLeaf(Leaf):
@@ -77,7 +77,7 @@ class WindowMatch(MatchLeaf):
         self._budgets = budgets
         self._runtime = runtime
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
-        self._held = Held(3)
+        self._held = WindowArrivals(3)
         self._width = conjunction.variables
         self._rows: Ids | None = np.empty((0, self._width), np.int64)  # None: so many that the facts are kept instead
         self._facts = np.empty((0, 3), np.int64)
@@ -134,7 +134,7 @@ class MergedMatch(MatchLeaf):
             for pattern in conjunction.patterns
         ]
         self._counts = Trace(3, (0, 1, 2))
-        self._held = {part: Held(3) for part in self._parts if isinstance(part, Window)}
+        self._held = {part: WindowArrivals(3) for part in self._parts if isinstance(part, Window)}
         self._static: dict[Source, tuple[Hashable, Ids]] = {}
         self._width = conjunction.variables
         self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
@@ -188,10 +188,10 @@ class ElementMatch(MatchLeaf):
         self,
         window: Window,
         match: GraphMatch,
-        component: Component,
+        component: PatternComponent,
         budgets: Budgets,
         runtime: Runtime,
-        asked: Mapping[Columns, AskedPairs] = NOBODY,
+        asked: Mapping[EndColumns, AskedPairs] = NOBODY,
     ) -> None:
         self._window = window
         self._picks = component.picks

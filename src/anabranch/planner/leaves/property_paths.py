@@ -139,17 +139,17 @@ class PathTrees(Leaf):
         return Size(kept.rows, kept.bytes + (0 if self._held is None else self._held.nbytes))
 
 
-def _expression(path: tr.PropertyPath, dictionary: Dictionary) -> au.Expression:
+def _expression(path: tr.PropertyPath, dictionary: Dictionary) -> au.PathExpression:
     """The path over ids. Predicates that were never met get their ids now, before any triple can bring them."""
 
     def ids(predicates: Iterable[Iri]) -> frozenset[int]:
         return frozenset(map(dictionary.encode, predicates))
 
     match path:
-        case tr.Link(iri):
-            return au.Step(ids((iri,)))
-        case tr.Inverse(tr.Link(iri)):
-            return au.Step(ids((iri,)), backward=True)
+        case tr.PathLink(iri):
+            return au.PathStep(ids((iri,)))
+        case tr.Inverse(tr.PathLink(iri)):
+            return au.PathStep(ids((iri,)), backward=True)
         case tr.Inverse(inner):
             return _expression(turned(inner), dictionary)
         case tr.Sequence(paths):
@@ -157,8 +157,8 @@ def _expression(path: tr.PropertyPath, dictionary: Dictionary) -> au.Expression:
         case tr.Alternative(paths):
             return au.Choice(tuple(_expression(one, dictionary) for one in paths))
         case tr.Repeat(inner, least, most):
-            return au.Repeated(_expression(inner, dictionary), least, most)
-        case tr.Negated(forward, backward):
-            steps = [] if forward is None else [au.Step(ids(forward), others=True)]
-            steps += [] if backward is None else [au.Step(ids(backward), others=True, backward=True)]
+            return au.PathRepetition(_expression(inner, dictionary), least, most)
+        case tr.NegatedStep(forward, backward):
+            steps = [] if forward is None else [au.PathStep(ids(forward), others=True)]
+            steps += [] if backward is None else [au.PathStep(ids(backward), others=True, backward=True)]
             return au.Choice(tuple(steps))

@@ -21,19 +21,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from anabranch.delta.dictionary import Dictionary
-from anabranch.delta.paths.shortest import MOST_CELLS, Edge, Name, Pair, ShortestPaths, TooManyCells
+from anabranch.delta.paths.shortest import MOST_CELLS, Pair, PathEdge, ShortestPaths, TooManyCells, VertexName
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Relationship, Value
 from anabranch.planner.leaves.asked_pairs import AskedPairs
-from anabranch.planner.leaves.walks import Allows, Fact, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkMaker
+from anabranch.planner.leaves.walks import Allows, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkFact, WalkMaker
 from anabranch.planner.patterns.kinds import ShortestKind
 
 _FEWER = 4  # so many times fewer nodes on the other side are worth a new search from there
 
-Ends: TypeAlias = tuple[ElementId, ElementId]
+PathEnds: TypeAlias = tuple[ElementId, ElementId]
 """Where a path begins and where it ends."""
-Passed: TypeAlias = tuple[tuple[RelationshipId, ...], tuple[ElementId, ...]]
+PathSteps: TypeAlias = tuple[tuple[RelationshipId, ...], tuple[ElementId, ...]]
 """The relationships and nodes of a path, from the left."""
 
 
@@ -84,10 +84,10 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         self._from_right = self._sides[0].is_open and not self._sides[1].is_open
         self._search = self._new_search()
         self._degrees: Counter[ElementId] = Counter()  # of nodes with allowed relationships
-        self._paths: dict[Ends, dict[Passed, Fact]] = {}
+        self._paths: dict[PathEnds, dict[PathSteps, WalkFact]] = {}
         self._by_node: tuple[dict[ElementId, dict[ElementId, None]], ...] = ({}, {})  # the other ends, by each end
-        self._passing: dict[RelationshipId, dict[Ends, int]] = {}  # where relationships are shown
-        self._through: dict[ElementId, dict[Ends, int]] = {}  # where the nodes between are
+        self._passing: dict[RelationshipId, dict[PathEnds, int]] = {}  # where relationships are shown
+        self._through: dict[ElementId, dict[PathEnds, int]] = {}  # where the nodes between are
 
     def _new_search(self) -> ShortestPaths:
         kind, (_, targets) = self._kind, self._ordered(*self._sides)
@@ -104,7 +104,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         """The side of the roots first."""
         return (right, left) if self._from_right else (left, right)
 
-    def _ends(self, root: Name, target: Name) -> Ends:
+    def _ends(self, root: VertexName, target: VertexName) -> PathEnds:
         return (target, root) if self._from_right else (root, target)  # type: ignore[return-value]
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         """About how much it keeps."""
         return super().nbytes + self._search.nbytes
 
-    def facts(self, changes: ElementChanges) -> tuple[list[Fact], list[Fact]]:
+    def facts(self, changes: ElementChanges) -> tuple[list[WalkFact], list[WalkFact]]:
         """The facts that the changes take away, and those that they bring; none is in both."""
         self._removed, self._added = [], []
         stale = self._look_again(changes)
@@ -141,9 +141,9 @@ class ShortestMaker(WalkMaker[ShortestKind]):
 
     # --- what the graph is ---
 
-    def _look_again(self, changes: ElementChanges) -> dict[Ends, None]:
+    def _look_again(self, changes: ElementChanges) -> dict[PathEnds, None]:
         """Take in the nodes; paths through those that look different now are given back."""
-        stale: dict[Ends, None] = {}
+        stale: dict[PathEnds, None] = {}
         for before, after in changes.nodes:
             if after is not None:
                 self._nodes[after.id] = after
@@ -153,7 +153,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         return stale
 
     def _settle_relationships(
-        self, changes: ElementChanges, stale: dict[Ends, None]
+        self, changes: ElementChanges, stale: dict[PathEnds, None]
     ) -> tuple[list[Relationship], list[Relationship], set[ElementId], set[ElementId]]:
         """Relationships that go and that come, and nodes that get their first and lose their last one."""
         lifted: list[Relationship] = []
@@ -260,9 +260,9 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         here, there = (len(side.members) for side in self._ordered(*self._sides))
         return not any(side.is_open for side in self._sides) and _FEWER * (there + 1) < here
 
-    def _edge(self, relationship: Relationship) -> Edge:
+    def _edge(self, relationship: Relationship) -> PathEdge:
         source, target = relationship.source, relationship.target
-        return Edge(_key(relationship), *((target, source) if self._kind.direction == "in" else (source, target)))
+        return PathEdge(_key(relationship), *((target, source) if self._kind.direction == "in" else (source, target)))
 
     def _turned(self) -> list[Pair]:
         """Search from the other side from now on; all pairs that have paths."""
@@ -279,11 +279,11 @@ class ShortestMaker(WalkMaker[ShortestKind]):
                 self._search.want(None, target)
         return self._search.change((), map(self._edge, self._relationships.values()), (), roots.members)
 
-    def _find(self, ends: Ends) -> None:
+    def _find(self, ends: PathEnds) -> None:
         """The paths between two ends, as they are now."""
         root, target = ends[::-1] if self._from_right else ends
         before = self._paths.get(ends, _NO_PATHS)
-        now: dict[Passed, Fact] = {}
+        now: dict[PathSteps, WalkFact] = {}
         for passed in self._found(root, target):
             fact = before.get(passed)
             if fact is None:
@@ -298,12 +298,12 @@ class ShortestMaker(WalkMaker[ShortestKind]):
                 self._index(ends, passed, -1)
         self._hold(ends, now)
 
-    def _found(self, root: ElementId, target: ElementId) -> Iterator[Passed]:
+    def _found(self, root: ElementId, target: ElementId) -> Iterator[PathSteps]:
         if self._sides[0].has(self._ends(root, target)[0]) and self._sides[1].has(self._ends(root, target)[1]):
             for keys, nodes in self._search.paths(root, target):
                 yield tuple(key[1] for key in keys), tuple(nodes)  # type: ignore[arg-type]
 
-    def _hold(self, ends: Ends, now: dict[Passed, Fact]) -> None:
+    def _hold(self, ends: PathEnds, now: dict[PathSteps, WalkFact]) -> None:
         if now:
             self._paths[ends] = now
         elif ends in self._paths:
@@ -322,13 +322,13 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         for other in list(self._by_node[at].get(node_id, ())):
             self._drop((other, node_id) if at else (node_id, other))
 
-    def _drop(self, ends: Ends) -> None:
+    def _drop(self, ends: PathEnds) -> None:
         for passed, fact in self._paths.get(ends, _NO_PATHS).items():
             self._removed.append(fact)
             self._index(ends, passed, -1)
         self._hold(ends, {})
 
-    def _index(self, ends: Ends, passed: Passed, weight: int) -> None:
+    def _index(self, ends: PathEnds, passed: PathSteps, weight: int) -> None:
         relationships, nodes = passed
         self._living += weight
         self._passed += weight * len(relationships)
@@ -342,7 +342,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
     def _shown(self, relationships: list[Relationship]) -> Value:
         return relationships[0] if self._kind.single else super()._shown(relationships)
 
-    def _show_again(self, stale: Iterable[Ends]) -> None:
+    def _show_again(self, stale: Iterable[PathEnds]) -> None:
         """Paths that pass an element which looks different now."""
         for ends in stale:
             paths = self._paths.get(ends, _NO_PATHS)
@@ -361,12 +361,12 @@ def _key(relationship: Relationship) -> tuple[bool, RelationshipId]:
 
 
 def _count(
-    index: dict[RelationshipId, dict[Ends, int]] | dict[ElementId, dict[Ends, int]],
+    index: dict[RelationshipId, dict[PathEnds, int]] | dict[ElementId, dict[PathEnds, int]],
     keys: Iterable[RelationshipId],
-    ends: Ends,
+    ends: PathEnds,
     weight: int,
 ) -> None:
-    held: dict[RelationshipId, dict[Ends, int]] = index  # type: ignore[assignment]
+    held: dict[RelationshipId, dict[PathEnds, int]] = index  # type: ignore[assignment]
     for key in keys:
         counts = held.get(key)
         if counts is None:
@@ -380,4 +380,4 @@ def _count(
             del held[key]
 
 
-_NO_PATHS: dict[Passed, Fact] = {}
+_NO_PATHS: dict[PathSteps, WalkFact] = {}

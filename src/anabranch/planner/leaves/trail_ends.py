@@ -29,7 +29,7 @@ from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.union import ElementChanges, was_moved
 from anabranch.model.values import ElementId, Relationship
 from anabranch.planner.flow.feeds import RelationshipSlide
-from anabranch.planner.flow.held import Held
+from anabranch.planner.flow.held import WindowArrivals
 from anabranch.planner.leaves.walks import IsOf, NumberOf, TooManyTrails
 from anabranch.planner.patterns.kinds import WIDTH, TrailKind
 
@@ -127,7 +127,7 @@ class ReachedEnds:
         self._nodes: dict[ElementId, int] = {}  # those that are joined to themselves, standing
         self._living: dict[ElementId | None, tuple[int, int, int]] = {}  # relationships, once they are counted anew
         self._counted = False
-        self._held = Held(3)
+        self._held = WindowArrivals(3)
         self._begun = 0  # how many arrivals had left when the matcher was new
         self._automaton = self._new_automaton()
         self._matcher = self._new_matcher()
@@ -137,10 +137,12 @@ class ReachedEnds:
         kinds = frozenset(map(self._dictionary.encode, kind.types))
         backward = (kind.direction == "in") != self._turned
         step = (
-            au.Step(kinds, backward=backward) if kinds else au.Step(frozenset({_ROOT}), others=True, backward=backward)
+            au.PathStep(kinds, backward=backward)
+            if kinds
+            else au.PathStep(frozenset({_ROOT}), others=True, backward=backward)
         )
-        walk: au.Expression = au.Repeated(step, 1, kind.maximum)
-        return au.automaton(walk if self._roots is None else au.Chain((au.Step(frozenset({_ROOT})), walk)))
+        walk: au.PathExpression = au.PathRepetition(step, 1, kind.maximum)
+        return au.automaton(walk if self._roots is None else au.Chain((au.PathStep(frozenset({_ROOT})), walk)))
 
     def _new_matcher(self) -> PathMatcher:
         return PathMatcher(self._automaton, loops=self._kind.circle, max_nodes=self._most)

@@ -23,7 +23,7 @@ from typing import TypeAlias, TypeVar
 from anabranch.delta.dictionary import Dictionary
 from anabranch.model.union import ElementChanges
 from anabranch.model.values import ElementId, Node, Relationship
-from anabranch.planner.leaves.walks import Allows, Fact, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkMaker
+from anabranch.planner.leaves.walks import Allows, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkFact, WalkMaker
 from anabranch.planner.patterns.kinds import TrailKind
 
 _STEPS_PER_TRAIL = 10  # how many steps a batch may take for each trail that may live
@@ -31,8 +31,8 @@ _STEPS_PER_TRAIL = 10  # how many steps a batch may take for each trail that may
 Element = TypeVar("Element", Node, Relationship)
 TrailKey: TypeAlias = tuple[Hashable, ...]
 """What all relationships of a trail have in common."""
-Place: TypeAlias = tuple[TrailKey, ElementId]
-Steps: TypeAlias = dict[Place, dict[RelationshipId, ElementId]]
+TrailEnd: TypeAlias = tuple[TrailKey, ElementId]
+TrailSteps: TypeAlias = dict[TrailEnd, dict[RelationshipId, ElementId]]
 """Per key and node, the relationships of the key by which the node can be left, and where they lead."""
 
 
@@ -41,7 +41,7 @@ class _Trail:
 
     __slots__ = ("fact", "nodes", "relationships")
 
-    def __init__(self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...], fact: Fact) -> None:
+    def __init__(self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...], fact: WalkFact) -> None:
         self.relationships = relationships
         self.nodes = nodes
         self.fact = fact
@@ -95,8 +95,8 @@ class TrailMaker(WalkMaker[TrailKind]):
         self._steps_left = 0
         self._keys: dict[RelationshipId, TrailKey] = {}
         self._keys_at: dict[ElementId, Counter[TrailKey]] = {}
-        self._onward: Steps = {}
-        self._back: Steps = self._onward if kind.direction == "both" else {}
+        self._onward: TrailSteps = {}
+        self._back: TrailSteps = self._onward if kind.direction == "both" else {}
         self._starts: set[ElementId] = set()  # nodes that may begin a trail, where not all may
         self._ends: set[ElementId] = set()
         self._by_relationship = _Index()
@@ -109,7 +109,7 @@ class TrailMaker(WalkMaker[TrailKind]):
         nodes = len(self._starts) + len(self._ends) + len(self._nodes) + len(self._empty)
         return nodes + len(self._relationships) + len(self._onward) + len(self._back) + self._living
 
-    def facts(self, changes: ElementChanges) -> tuple[list[Fact], list[Fact]]:
+    def facts(self, changes: ElementChanges) -> tuple[list[WalkFact], list[WalkFact]]:
         """The facts that the changes take away, and those that they bring; none is in both."""
         self._removed, self._added = [], []
         self._steps_left = _STEPS_PER_TRAIL * self._most
@@ -171,7 +171,7 @@ class TrailMaker(WalkMaker[TrailKind]):
             if not keys:
                 del self._keys_at[end]
 
-    def _ways(self, relationship: Relationship) -> Iterator[tuple[Steps, ElementId, ElementId]]:
+    def _ways(self, relationship: Relationship) -> Iterator[tuple[TrailSteps, ElementId, ElementId]]:
         """Where a relationship stands among the steps: in which, at which node, and where it leads."""
         source, target = relationship.source, relationship.target
         if self._kind.direction == "in":
@@ -300,8 +300,8 @@ class TrailMaker(WalkMaker[TrailKind]):
         used, key = {laid}, self._keys[laid]
         on_first = self._kind.starts is None and self._kind.ends is not None
         fits, fits_too = (self._may_end, self._may_begin) if on_first else (self._may_begin, self._may_end)
-        first: tuple[ElementId, Steps] = (there, self._onward) if on_first else (here, self._back)
-        second: tuple[ElementId, Steps] = (here, self._back) if on_first else (there, self._onward)
+        first: tuple[ElementId, TrailSteps] = (there, self._onward) if on_first else (here, self._back)
+        second: tuple[ElementId, TrailSteps] = (here, self._back) if on_first else (there, self._onward)
         passed: list[RelationshipId] = []
         nodes: list[ElementId] = []
         more: list[RelationshipId] = []
@@ -322,7 +322,7 @@ class TrailMaker(WalkMaker[TrailKind]):
         self,
         start: ElementId,
         key: TrailKey,
-        steps: Steps,
+        steps: TrailSteps,
         room: int | None,
         used: set[RelationshipId],
         passed: list[RelationshipId],

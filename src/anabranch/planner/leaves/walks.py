@@ -20,7 +20,7 @@ MOST_WALKS = 100_000
 _BYTES_PER_WALK = 700  # about, with its place in the dictionary
 _BYTES_PER_STEP = 200
 
-Fact: TypeAlias = tuple[int, int, int, int, int]
+WalkFact: TypeAlias = tuple[int, int, int, int, int]
 RelationshipId: TypeAlias = ElementId | None
 NumberOf: TypeAlias = Callable[[ElementId], int]
 IsOf: TypeAlias = Callable[[ElementId, int], bool]
@@ -63,11 +63,11 @@ class WalkMaker(ABC, Generic[WalkKind]):
         self._numbers = count(1)
         self._relationships: dict[RelationshipId, Relationship] = {}  # those that are allowed
         self._nodes: dict[ElementId, Node] = {}
-        self._empty: dict[ElementId, Fact] = {}  # the walks of length 0, by their only node
+        self._empty: dict[ElementId, WalkFact] = {}  # the walks of length 0, by their only node
         self._living = 0
         self._passed = 0  # relationships of all living walks together
-        self._removed: list[Fact] = []
-        self._added: list[Fact] = []
+        self._removed: list[WalkFact] = []
+        self._added: list[WalkFact] = []
 
     @property
     def living(self) -> int:
@@ -87,13 +87,15 @@ class WalkMaker(ABC, Generic[WalkKind]):
     def _may_stay(self, node_id: ElementId) -> bool:
         """Whether a walk may both begin and end at a node of the graph."""
 
-    def _new_fact(self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]) -> Fact:
+    def _new_fact(self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]) -> WalkFact:
         shown, between = self._contents(relationships, nodes, next(self._numbers))
         fact = (self._number_of(nodes[0]), self._kind.number, self._number_of(nodes[-1]), shown, between)
         self._added.append(fact)
         return fact
 
-    def _shown_again(self, fact: Fact, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]) -> Fact:
+    def _shown_again(
+        self, fact: WalkFact, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]
+    ) -> WalkFact:
         """The fact of a walk that passes an element which looks different now."""
         now = (*fact[:3], *self._contents(relationships, nodes, fact[3]))
         if now != fact:

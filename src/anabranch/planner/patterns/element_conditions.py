@@ -19,7 +19,7 @@ from anabranch.snapshot.variables import free_variables
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class PatternHop:
     """A relationship pattern read along its direction, or a trail read from the left."""
 
     pattern: RelationshipPattern
@@ -40,14 +40,14 @@ class Hop:
         return self.pattern.variable
 
 
-def hops_of(pattern: Pattern) -> list[Hop]:
+def hops_of(pattern: Pattern) -> list[PatternHop]:
     """The relationship patterns of all paths, in their order."""
     found = []
     for path in pattern.paths:
         for at, one in enumerate(path.relationships):
             ends = (path.nodes[at].variable, path.nodes[at + 1].variable)
             turned = one.direction == "in" and one.length is None and path.kind == "trail"
-            found.append(Hop(one, *(ends[::-1] if turned else ends), path.kind))
+            found.append(PatternHop(one, *(ends[::-1] if turned else ends), path.kind))
     return found
 
 
@@ -56,7 +56,7 @@ class ElementConditions:
     elements, and of trails those on `each` relationship and the values that are the `same` along it. `alike` are values
     of two elements that are equal in every match; `kept` must be tested of the matches."""
 
-    def __init__(self, pattern: Pattern, hops: Sequence[Hop], parameters: Mapping[str, Value]) -> None:
+    def __init__(self, pattern: Pattern, hops: Sequence[PatternHop], parameters: Mapping[str, Value]) -> None:
         self._pattern = pattern
         self._parameters = parameters
         self.labels: dict[str, dict[str, None]] = {}
@@ -114,7 +114,7 @@ class ElementConditions:
         settled = bool(walked) and self.trails.issuperset(walked)
         return settled and never_fails(condition, frozenset({each}), self._parameters)
 
-    def _take_of_each(self, hop: Hop, where: ex.Expression) -> None:
+    def _take_of_each(self, hop: PatternHop, where: ex.Expression) -> None:
         """What the pattern itself says of each relationship of a trail: asked early as far as that can be."""
         trail, settled = hop.variable, True
         for part in conjuncts(where):

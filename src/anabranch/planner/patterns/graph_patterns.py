@@ -17,14 +17,14 @@ from anabranch.algebra.operators import Pattern, RelationshipPattern
 from anabranch.algebra.walk import conjuncts, is_volatile
 from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place
 from anabranch.model.values import Value
-from anabranch.planner.patterns.element_conditions import ElementConditions, Hop, hops_of
+from anabranch.planner.patterns.element_conditions import ElementConditions, PatternHop, hops_of
 from anabranch.planner.patterns.kinds import (
     WIDTH,
-    Component,
     GraphMatch,
     Kind,
     NamedPath,
     NodeKind,
+    PatternComponent,
     RelationshipKind,
     ShortestKind,
     TrailKind,
@@ -167,7 +167,7 @@ class _Planning:
         """The kind of the nodes at which a walk may begin or end; None: any."""
         return self._node_kind(name) if self._own.labels[name] or self._own.early[name] else None
 
-    def _relationship_kind(self, hop: Hop) -> int:
+    def _relationship_kind(self, hop: PatternHop) -> int:
         name, conditions = hop.variable, self._own.early[hop.variable]
         types, both = tuple(sorted(hop.pattern.types)), hop.pattern.direction == "both"
         shown, called = name in self._shown, name if conditions else ""
@@ -175,7 +175,7 @@ class _Planning:
         kind = RelationshipKind(len(self._kinds) + 1, types, both, shown, tuple(conditions), called)
         return self._kinds.setdefault(key, kind).number
 
-    def _trail_kind(self, hop: Hop) -> int:
+    def _trail_kind(self, hop: PatternHop) -> int:
         assert hop.pattern.length is not None
         name = hop.variable
         starts, ends = self._end_kind(hop.source), self._end_kind(hop.target)
@@ -186,7 +186,7 @@ class _Planning:
         asked = (types, direction, *hop.pattern.length, shown, between, each, same, starts, ends, once, circle)
         return self._kinds.setdefault(("trail", *asked), TrailKind(len(self._kinds) + 1, *asked)).number
 
-    def _shortest_kind(self, hop: Hop) -> int:
+    def _shortest_kind(self, hop: PatternHop) -> int:
         name, length = hop.variable, hop.pattern.length
         starts, ends = self._end_kind(hop.source), self._end_kind(hop.target)
         types, direction = tuple(sorted(hop.pattern.types)), hop.pattern.direction
@@ -199,7 +199,7 @@ class _Planning:
         kind = ShortestKind(len(self._kinds) + 1, *asked)  # type: ignore[arg-type]
         return self._kinds.setdefault(("shortest", *asked), kind).number
 
-    def _kind_of(self, hop: Hop) -> int:
+    def _kind_of(self, hop: PatternHop) -> int:
         if hop.is_shortest:
             return self._shortest_kind(hop)
         return self._trail_kind(hop) if hop.is_trail else self._relationship_kind(hop)
@@ -215,7 +215,7 @@ class _Planning:
                 groups = {name: one if group == other else group for name, group in groups.items()}
         return groups
 
-    def _component(self, group: str) -> Component:
+    def _component(self, group: str) -> PatternComponent:
         numbers: dict[tuple[str, str], int] = {}
 
         def free(what: str, name: str) -> Free:
@@ -244,7 +244,7 @@ class _Planning:
                 patterns.append(FactPattern((free("identity", name), kind, shows, None, None)))
         different = tuple((numbers["identity", a.variable], numbers["identity", b.variable]) for a, b in pairs)
         columns = tuple(_column(what, name) for what, name in numbers)
-        return Component(Conjunction(WIDTH, tuple(patterns), len(numbers), different), columns)
+        return PatternComponent(Conjunction(WIDTH, tuple(patterns), len(numbers), different), columns)
 
 
 def _between(trail: str) -> str:
@@ -262,7 +262,7 @@ def _column(what: str, name: str) -> str | None:
     return None
 
 
-def _may_be_the_same(one: Hop, other: Hop) -> bool:
+def _may_be_the_same(one: PatternHop, other: PatternHop) -> bool:
     """A relationship has one type; a trail that is found once takes none from others."""
     if one.pattern.once or other.pattern.once:
         return False

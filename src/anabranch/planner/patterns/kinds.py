@@ -105,7 +105,7 @@ Kind = NodeKind | RelationshipKind | TrailKind | ShortestKind
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class PatternComponent:
     """A part of a pattern that shares no node with the rest. `columns`: per variable of the conjunction, the column of
     the pattern that it gives, or None."""
 
@@ -148,7 +148,7 @@ class GraphMatch:
     rows, paths included."""
 
     kinds: tuple[Kind, ...]
-    components: tuple[Component, ...]
+    components: tuple[PatternComponent, ...]
     different: tuple[tuple[str, str], ...]
     disjoint: tuple[tuple[str, str], ...]
     paths: tuple[NamedPath, ...]

@@ -19,7 +19,7 @@ from anabranch.snapshot.variables import free_variables
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class PatternHalves:
     """The two parts, which columns somebody looks at of each, and the conditions on each; `conditions` are those that
     read both."""
 
@@ -30,7 +30,9 @@ class Parted:
     conditions: tuple[ex.Expression, ...]
 
 
-def parted(pattern: Pattern, conditions: Sequence[ex.Expression], needed: frozenset[str] | None) -> Parted | None:
+def parted(
+    pattern: Pattern, conditions: Sequence[ex.Expression], needed: frozenset[str] | None
+) -> PatternHalves | None:
     """The two parts, where the others say something about an end of a shortest path."""
     hops = [path for path in pattern.paths if path.relationships and path.kind == "trail"]
     shortest = [path for path in pattern.paths if path.kind != "trail"]
@@ -52,7 +54,7 @@ def parted(pattern: Pattern, conditions: Sequence[ex.Expression], needed: frozen
     both = tuple(part for part in parts if part not in own and part not in its)
     read = frozenset(pattern.columns) if needed is None else needed
     read = read.union(columns[0] & columns[1], *map(free_variables, both))
-    return Parted(others, rest, (read & columns[0], read & columns[1]), (own, its), both)
+    return PatternHalves(others, rest, (read & columns[0], read & columns[1]), (own, its), both)
 
 
 def _nodes(paths: Iterable[PathPattern]) -> set[str]:

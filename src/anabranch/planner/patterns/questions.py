@@ -63,7 +63,7 @@ def says_the_same(part: tr.StaticPart) -> bool:
     at all times, and the static way only a short cut."""
 
     def static_alone(item: object) -> object:
-        if not isinstance(item, op.Merged):
+        if not isinstance(item, op.MergedSource):
             return item
         return source_of(tuple(one for one in item.parts if isinstance(one, op.Static)))
 

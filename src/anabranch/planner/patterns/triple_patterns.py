@@ -13,7 +13,7 @@ from anabranch.algebra.triples import TriplePattern, Var
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place, Range
 
-Bounds = tuple[float, float]
+NumberBounds = tuple[float, float]
 """What a variable's number must lie in, both ends included."""
 
 
@@ -22,7 +22,7 @@ class TripleComponent:
     patterns: tuple[TriplePattern, ...]
     columns: tuple[str, ...]
 
-    def conjunction(self, dictionary: Dictionary, bounds: Mapping[str, Bounds]) -> Conjunction:
+    def conjunction(self, dictionary: Dictionary, bounds: Mapping[str, NumberBounds]) -> Conjunction:
         """The component over ids. Terms that were never met get their ids now, before any triple can bring them."""
         number = {name: at for at, name in enumerate(self.columns)}
         bounded: set[str] = set()

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.delta.batch import NULL, REFUSED
-from anabranch.delta.operators.distinct import Distinct
-from anabranch.delta.operators.rowwise import Extended, Filtered, NetChanges, Picked, Projected, Unwound
+from anabranch.delta.operators.distinct import DistinctRows
+from anabranch.delta.operators.rowwise import ColumnChoice, NetChanges, RowExtension, RowFilter, RowProjection, Unwound
 from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
-from anabranch.planner.flow.spec import Part, Spec
+from anabranch.planner.flow.spec import FlowPart, Spec
 from anabranch.planner.leaves.graph_facts import nothing_shared, path_values
 from anabranch.planner.patterns.kinds import NamedPath
 from anabranch.planner.specs.conditions import require_pure
@@ -25,7 +25,7 @@ def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) ->
     if spec.columns == columns:
         return spec
     picks = [spec.index(name) for name in columns]
-    return Spec(spec.name, lambda _: Picked(picks), columns, (spec,), about, picks=True)
+    return Spec(spec.name, lambda _: ColumnChoice(picks), columns, (spec,), about, picks=True)
 
 
 def netted(spec: Spec, about: op.Operator | None) -> Spec:
@@ -40,8 +40,8 @@ def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
 
 
 def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
-    def make(runtime: Runtime) -> Part:
-        return Filtered(spec.width, RowPasses(condition, spec.columns, runtime))
+    def make(runtime: Runtime) -> FlowPart:
+        return RowFilter(spec.width, RowPasses(condition, spec.columns, runtime))
 
     return Spec("Filtered", make, spec.columns, (spec,), about, says=(("", condition),))
 
@@ -57,8 +57,10 @@ def keyed(
 ) -> Spec:
     """The rows with more columns that a join compares; null, which joins nothing, where an expression fails."""
 
-    def make(runtime: Runtime) -> Part:
-        return Extended(spec.width, [RowValues(expression, spec.columns, runtime, failed) for _, expression in items])
+    def make(runtime: Runtime) -> FlowPart:
+        return RowExtension(
+            spec.width, [RowValues(expression, spec.columns, runtime, failed) for _, expression in items]
+        )
 
     columns = (*spec.columns, *(name for name, _ in items))
     return Spec("Extended", make, columns, (spec,), about, says=tuple(items))
@@ -68,8 +70,8 @@ def projected(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.
     for _, expression in items:
         require_pure(expression)
 
-    def make(runtime: Runtime) -> Part:
-        return Projected([RowValues(expression, spec.columns, runtime) for _, expression in items])
+    def make(runtime: Runtime) -> FlowPart:
+        return RowProjection([RowValues(expression, spec.columns, runtime) for _, expression in items])
 
     return Spec("Projected", make, tuple(name for name, _ in items), (spec,), about, says=tuple(items))
 
@@ -86,17 +88,17 @@ def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Opera
 def unwound(spec: Spec, column: str, expression: ex.Expression, about: op.Operator) -> Spec:
     require_pure(expression)
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         return Unwound(spec.width, ListItems(expression, spec.columns, runtime))
 
     return Spec("Unwound", make, (*spec.columns, column), (spec,), about)
 
 
 def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         if terms:
-            return Distinct(spec.width, None, None)
-        return Distinct(spec.width, runtime.dictionary.identities, canonical_order(runtime))
+            return DistinctRows(spec.width, None, None)
+        return DistinctRows(spec.width, runtime.dictionary.identities, canonical_order(runtime))
 
     return Spec("Distinct", make, spec.columns, (spec,), about)
 
@@ -105,9 +107,9 @@ def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
     """Rows whose two columns are not the same relationship."""
     left, right = spec.index(one), spec.index(other)
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         same = runtime.dictionary.identities
-        return Filtered(spec.width, lambda rows: same(rows[:, left]) != same(rows[:, right]))
+        return RowFilter(spec.width, lambda rows: same(rows[:, left]) != same(rows[:, right]))
 
     return Spec("Filtered", make, spec.columns, (spec,), about, says=_differ(one, other))
 
@@ -115,8 +117,8 @@ def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
 def disjoint(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
     """Rows whose two columns, of relationships or trails, have no relationship in common."""
 
-    def make(runtime: Runtime) -> Part:
-        return Filtered(spec.width, nothing_shared(spec.index(one), spec.index(other), runtime.dictionary))
+    def make(runtime: Runtime) -> FlowPart:
+        return RowFilter(spec.width, nothing_shared(spec.index(one), spec.index(other), runtime.dictionary))
 
     return Spec("Filtered", make, spec.columns, (spec,), about, says=_differ(one, other))
 
@@ -126,8 +128,8 @@ def _differ(one: str, other: str) -> tuple[tuple[str, ex.Expression], ...]:
 
 
 def with_path(spec: Spec, path: NamedPath, about: op.Operator) -> Spec:
-    def make(runtime: Runtime) -> Part:
-        return Extended(spec.width, [path_values(path, spec.columns, runtime.dictionary)])
+    def make(runtime: Runtime) -> FlowPart:
+        return RowExtension(spec.width, [path_values(path, spec.columns, runtime.dictionary)])
 
     says = ((path.name, ex.ListOf(tuple(map(ex.Variable, (*path.nodes, *path.relationships))))),)
     return Spec("Extended", make, (*spec.columns, path.name), (spec,), about, says=says)

@@ -17,7 +17,7 @@ from anabranch.errors import EvaluationError
 from anabranch.model.values import Value
 from anabranch.planner.flow.spec import NotIncremental
 from anabranch.planner.patterns.safety import no_graph
-from anabranch.planner.patterns.triple_patterns import Bounds
+from anabranch.planner.patterns.triple_patterns import NumberBounds
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.rdf.values import number_of, to_float
@@ -42,9 +42,9 @@ def require_pure(expression: ex.Expression) -> None:
                 raise NotIncremental("a subquery stands where its answer cannot be marked on the row")
 
 
-def number_bounds(conditions: Iterable[ex.Expression]) -> dict[str, Bounds]:
+def number_bounds(conditions: Iterable[ex.Expression]) -> dict[str, NumberBounds]:
     """What variables' numbers must lie in for the conditions to hold."""
-    found: dict[str, Bounds] = {}
+    found: dict[str, NumberBounds] = {}
 
     def narrow(name: str, low: float, high: float) -> None:
         before = found.get(name, (-math.inf, math.inf))

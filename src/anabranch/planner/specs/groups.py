@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import depends_on_order, keeps_lists
-from anabranch.delta.operators.grouping import AnnotatedRows, Call, GroupedAggregates
+from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
 from anabranch.planner.flow.runtime import RowValues, Runtime
-from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.planner.specs.conditions import require_pure
 from anabranch.snapshot.grouping import Aggregation
 
@@ -29,7 +29,7 @@ def aggregate_spec(
     for expression in keys:
         require_pure(expression)
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         values = [RowValues(expression, source.columns, runtime) for expression in keys]
         calls = [_call(call, source, runtime) for call in aggregates]
         same = None if terms else runtime.dictionary.identities
@@ -42,7 +42,7 @@ def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
     """Every row of the source with the aggregates of its group."""
     _require_usable(operator, [call for _, call in operator.aggregates])
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         keys = [RowValues(ex.Variable(name), source.columns, runtime) for name in operator.keys]
         calls = [_call(call, source, runtime) for _, call in operator.aggregates]
         same = None if terms else runtime.dictionary.identities
@@ -61,7 +61,7 @@ def _require_usable(operator: op.Aggregate | op.Annotate, calls: Sequence[ex.Agg
             raise NotIncremental(f"{call.function}() keeps an order that was asked for below")
 
 
-def _call(call: ex.AggregateCall, source: Spec, runtime: Runtime) -> Call:
+def _call(call: ex.AggregateCall, source: Spec, runtime: Runtime) -> GroupCall:
     function = Aggregation(call)
     arguments = () if function.counts and function.counts_rows else call.arguments
-    return Call(function, [RowValues(argument, source.columns, runtime) for argument in arguments])
+    return GroupCall(function, [RowValues(argument, source.columns, runtime) for argument in arguments])

@@ -13,9 +13,9 @@ from anabranch.algebra import triples as tr
 from anabranch.delta.operators.anti_join import AntiJoin
 from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
-from anabranch.delta.operators.union import Union as BagUnion
+from anabranch.delta.operators.union import BagUnion
 from anabranch.planner.flow.runtime import RowPasses, Runtime, all_of
-from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.planner.specs.building import arranged, keyed
 from anabranch.planner.specs.conditions import equalities
 from anabranch.planner.specs.values import united
@@ -39,7 +39,7 @@ def hash_join(
     ]
     columns = (*left.columns, *(name for name in right.columns if name not in names))
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         condition = all_of(RowPasses(one, columns, runtime) for one in conditions)
         same = None if lenient else runtime.dictionary.identities
         combine = None if lenient else united(runtime)

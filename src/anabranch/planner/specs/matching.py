@@ -17,14 +17,14 @@ from anabranch.algebra.spell import Speller
 from anabranch.algebra.walk import parts_of
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.runtime import Runtime
-from anabranch.planner.flow.spec import NotIncremental, Part, Spec
-from anabranch.planner.leaves.asked_pairs import AskedPairs, Columns
+from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
+from anabranch.planner.leaves.asked_pairs import AskedPairs, EndColumns
 from anabranch.planner.leaves.budgets import Budgets
-from anabranch.planner.leaves.given import Given
+from anabranch.planner.leaves.given import ConstantRows
 from anabranch.planner.leaves.matches import ElementMatch, MergedMatch, SlidingMatch, WindowMatch
-from anabranch.planner.patterns.kinds import Component, GraphMatch, ShortestKind, TrailKind
+from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent, ShortestKind, TrailKind
 from anabranch.planner.patterns.questions import seconds
-from anabranch.planner.patterns.triple_patterns import Bounds, TripleComponent, components
+from anabranch.planner.patterns.triple_patterns import NumberBounds, TripleComponent, components
 from anabranch.snapshot.rdf.static import MOST_ROWS
 
 _MOST_PATTERNS = 64
@@ -33,21 +33,21 @@ _REPLACED = 0.5  # the share of a window that a slide replaces, from which on ev
 
 
 def triples_spec(
-    operator: tr.GraphPattern, bounds: Mapping[str, Bounds], choices: Choices, apart: bool = False
+    operator: tr.GraphPattern, bounds: Mapping[str, NumberBounds], choices: Choices, apart: bool = False
 ) -> list[Spec]:
     """The matchers of a basic graph pattern, one for each part that shares no variable with the others. `apart`: it was
     set apart from the rest of the query, and is worth so many rows only."""
     if any(pattern.times for pattern in operator.patterns):
         raise NotIncremental("it reads the time of a triple")
     if not operator.patterns:
-        return [Spec("Given", partial(Given, [()], 0), (), about=operator)]
+        return [Spec("Given", partial(ConstantRows, [()], 0), (), about=operator)]
     return [_component_spec(operator, one, bounds, choices, apart) for one in components(operator.patterns)]
 
 
 def _component_spec(
     operator: tr.GraphPattern,
     component: TripleComponent,
-    bounds: Mapping[str, Bounds],
+    bounds: Mapping[str, NumberBounds],
     choices: Choices,
     apart: bool,
 ) -> Spec:
@@ -61,13 +61,13 @@ def _component_spec(
     if len(parts) > 1 or not isinstance(parts[0], op.Window):
         name = "LogMatcher"
 
-        def make(runtime: Runtime) -> Part:
+        def make(runtime: Runtime) -> FlowPart:
             return MergedMatch(parts, component.conjunction(runtime.dictionary, bounds), budgets, runtime)
     else:
         window = parts[0]
         name = _chosen(window, choices)
 
-        def make(runtime: Runtime) -> Part:
+        def make(runtime: Runtime) -> FlowPart:
             conjunction = component.conjunction(runtime.dictionary, bounds)
             matcher = SlidingMatch if name == "LogMatcher" else WindowMatch
             return matcher(window, conjunction, budgets, runtime)
@@ -100,7 +100,7 @@ def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices, ask
 def _element_spec(
     operator: op.Pattern,
     window: op.Window,
-    component: Component,
+    component: PatternComponent,
     match: GraphMatch,
     budgets: Budgets,
     asking: Spec | None,
@@ -110,7 +110,7 @@ def _element_spec(
     shortest = [kind for kind in match.kinds if isinstance(kind, ShortestKind) and kind.number in component.kinds]
     asks = {} if asking is None else {one.asked: _asks(asking, one.asked) for one in shortest if any(one.asked)}
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         asked = {columns: runtime.shared[spec] for columns, spec in asks.items()}
         return ElementMatch(window, match, component, budgets, runtime, asked)
 
@@ -119,11 +119,11 @@ def _element_spec(
     return Spec(", ".join(names), make, component.names, tuple(asks.values()), operator)
 
 
-def _asks(asking: Spec, columns: Columns) -> Spec:
+def _asks(asking: Spec, columns: EndColumns) -> Spec:
     """Whoever counts which ends of shortest paths rows ask about: found by its spec among what operators share."""
     places = [None if name is None else asking.index(name) for name in columns]
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         found = AskedPairs(columns, places, runtime.dictionary)
         runtime.shared[spec] = found
         return found
@@ -132,5 +132,5 @@ def _asks(asking: Spec, columns: Columns) -> Spec:
     return spec
 
 
-def _is_once(kind: TrailKind, component: Component) -> bool:
+def _is_once(kind: TrailKind, component: PatternComponent) -> bool:
     return kind.once and kind.number in component.kinds

@@ -12,15 +12,15 @@ import numpy as np
 from anabranch.algebra import triples as tr
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import DeltaOperator, Size
-from anabranch.delta.operators.distinct import Distinct
+from anabranch.delta.operators.distinct import DistinctRows
 from anabranch.delta.trace import Trace
 from anabranch.model.terms import FALSE, TRUE
 from anabranch.planner.flow.runtime import Runtime
-from anabranch.planner.flow.spec import Part, Spec
+from anabranch.planner.flow.spec import FlowPart, Spec
 from anabranch.snapshot.rdf.graphs import Template
 
 
-class Constructed(DeltaOperator):
+class ConstructedTriples(DeltaOperator):
     """The triples of a template for every row.
 
     State: how often each row is there, for blank nodes of the template are new for each of equal rows.
@@ -53,7 +53,7 @@ class Constructed(DeltaOperator):
         return self._rows.size()
 
 
-class Asked(DeltaOperator):
+class Existence(DeltaOperator):
     """Whether there is a row."""
 
     width = 1
@@ -77,10 +77,10 @@ class Asked(DeltaOperator):
 
 def construct_spec(operator: tr.Construct, source: Spec) -> Spec:
     template = Template(operator)
-    make: Callable[[Runtime], Part] = lambda runtime: Constructed(template, source.width, runtime)  # noqa: E731
+    make: Callable[[Runtime], FlowPart] = lambda runtime: ConstructedTriples(template, source.width, runtime)  # noqa: E731
     triples = Spec("Constructed", make, operator.columns, (source,), operator)
-    return Spec("Constructed", lambda _: Distinct(3, None, None), operator.columns, (triples,), operator)
+    return Spec("Constructed", lambda _: DistinctRows(3, None, None), operator.columns, (triples,), operator)
 
 
 def ask_spec(operator: tr.Ask, source: Spec) -> Spec:
-    return Spec("Asked", Asked, operator.columns, (source,), operator)
+    return Spec("Asked", Existence, operator.columns, (source,), operator)

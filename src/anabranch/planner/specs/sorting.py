@@ -15,7 +15,7 @@ from anabranch.algebra.walk import keeps_order
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.model.compare import Descending, order_key, row_order
 from anabranch.planner.flow.runtime import Runtime
-from anabranch.planner.flow.spec import NotIncremental, Part, Spec
+from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.operators import or_null, row_count
 from anabranch.snapshot.rdf.ordering import order_key as term_order_key
@@ -50,7 +50,7 @@ def slice_spec(operator: op.Slice | None, order: op.Order | None, source: Spec) 
         raise NotIncremental("rows that tie stand in the order of a list")
     keys = order.keys if order is not None else ()
 
-    def make(runtime: Runtime) -> Part:
+    def make(runtime: Runtime) -> FlowPart:
         skip, limit = 0, None
         if operator is not None:
             skip = _count(operator.skip, "SKIP", runtime) or 0

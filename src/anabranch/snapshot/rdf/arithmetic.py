@@ -18,8 +18,8 @@ from anabranch.model.values import Value
 from anabranch.snapshot.rdf.timeline import (
     EXACT,
     XSD_YEAR_MONTH_DURATION,
-    Moment,
     Period,
+    XsdMoment,
     added,
     between,
     negated,
@@ -49,9 +49,9 @@ def add(left: Value, right: Value) -> Literal | None:
     if type(one) in RANKS and type(other) in RANKS:
         return _written(_applied(_PLUS, one, other))  # type: ignore[arg-type]
     match one, other:
-        case Moment(), Period():
+        case XsdMoment(), Period():
             return _moved(one, other)
-        case Period(), Moment():
+        case Period(), XsdMoment():
             return _moved(other, one)
         case Period(), Period():
             return _written(added(one, other))
@@ -63,9 +63,9 @@ def subtract(left: Value, right: Value) -> Literal | None:
     if type(one) in RANKS and type(other) in RANKS:
         return _written(_applied(_MINUS, one, other))  # type: ignore[arg-type]
     match one, other:
-        case Moment(), Period():
+        case XsdMoment(), Period():
             return _moved(one, negated(other))
-        case Moment(), Moment() if one.kind == other.kind and one.kind in _MOVABLE:
+        case XsdMoment(), XsdMoment() if one.kind == other.kind and one.kind in _MOVABLE:
             return None if (one.offset is None) != (other.offset is None) else _written(between(one, other))
         case Period(), Period():
             return _written(added(one, other, -1))
@@ -217,7 +217,7 @@ def _written(value: LiteralValue | None) -> Literal | None:
     return None if value is None else literal_of(value)
 
 
-def _moved(start: Moment, period: Period) -> Literal | None:
+def _moved(start: XsdMoment, period: Period) -> Literal | None:
     if start.kind not in _MOVABLE or (start.kind == XSD_TIME and period.kind == XSD_YEAR_MONTH_DURATION):
         return None
     return _written(shifted(start, period))

@@ -14,16 +14,16 @@ from typing import Any, TypeAlias
 
 from anabranch.model.values import Value
 from anabranch.snapshot.context import Context
-from anabranch.snapshot.rdf.tables import Table
+from anabranch.snapshot.rdf.tables import TermTable
 
-Layout: TypeAlias = tuple[str, ...]
+RowLayout: TypeAlias = tuple[str, ...]
 Solution: TypeAlias = tuple[Any, ...]
 
 
-TableSource: TypeAlias = Callable[[Context, tuple[Value, ...]], Table]
+TableSource: TypeAlias = Callable[[Context, tuple[Value, ...]], TermTable]
 
 
-class Run:
+class ConjunctionRun:
     """One evaluation of a conjunction: the context, and its tables by their numbers, each made when first asked for."""
 
     __slots__ = ("_row", "_sources", "_tables", "context")
@@ -32,33 +32,33 @@ class Run:
         self.context = context
         self._row = row
         self._sources = sources
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, TermTable] = {}
 
-    def table(self, number: int) -> Table:
+    def table(self, number: int) -> TermTable:
         found = self._tables.get(number)
         if found is None:
             found = self._tables[number] = self._sources[number](self.context, self._row)
         return found
 
 
-Step: TypeAlias = Callable[[Run, Iterable[Solution]], Iterator[Solution]]
+SolutionStep: TypeAlias = Callable[[ConjunctionRun, Iterable[Solution]], Iterator[Solution]]
 
 
 class Atom(ABC):
     """`columns` are all that it binds, `certain` those of them that are never null afterwards."""
 
-    columns: Layout
+    columns: RowLayout
     certain: frozenset[str]
 
     @abstractmethod
-    def estimate(self, run: Run, layout: Layout, sample: Sequence[Solution]) -> float:
+    def estimate(self, run: ConjunctionRun, layout: RowLayout, sample: Sequence[Solution]) -> float:
         """About how many extensions a row like these has."""
 
     @abstractmethod
-    def step(self, layout: Layout, sure: frozenset[str]) -> Step:
+    def step(self, layout: RowLayout, sure: frozenset[str]) -> SolutionStep:
         """Extend rows of a layout; the columns in `sure` are not null. New columns are appended in the atom's order."""
 
-    def after(self, layout: Layout) -> Layout:
+    def after(self, layout: RowLayout) -> RowLayout:
         """The layout of the extended rows."""
         return layout + tuple(name for name in self.columns if name not in layout)
 

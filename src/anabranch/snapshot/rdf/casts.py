@@ -29,9 +29,9 @@ from anabranch.model.terms import (
 from anabranch.model.values import Value
 from anabranch.snapshot.rdf.timeline import (
     XSD_YEAR_MONTH_DURATION,
-    Fields,
-    Moment,
+    MomentFields,
     Period,
+    XsdMoment,
     fields_of,
     moment,
 )
@@ -134,16 +134,16 @@ _MOMENT_SOURCES: Mapping[str, frozenset[str]] = {
 }
 
 
-def _to_moment(kind: str, value: LiteralValue) -> Moment | None:
+def _to_moment(kind: str, value: LiteralValue) -> XsdMoment | None:
     """Between dateTime and its halves: the date at midnight, the date alone, the time alone."""
-    if not isinstance(value, Moment) or value.kind not in _MOMENT_SOURCES[kind]:
+    if not isinstance(value, XsdMoment) or value.kind not in _MOMENT_SOURCES[kind]:
         return None
     if value.kind == kind:
         return value
     fields = fields_of(value)
     if kind == XSD_TIME:
-        return moment(kind, Fields(1972, 12, 31, fields.hour, fields.minute, fields.second), value.offset)
-    return moment(kind, Fields(fields.year, fields.month, fields.day, 0, 0, Decimal(0)), value.offset)
+        return moment(kind, MomentFields(1972, 12, 31, fields.hour, fields.minute, fields.second), value.offset)
+    return moment(kind, MomentFields(fields.year, fields.month, fields.day, 0, 0, Decimal(0)), value.offset)
 
 
 def _to_period(kind: str, value: LiteralValue) -> Period | None:

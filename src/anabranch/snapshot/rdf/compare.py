@@ -18,7 +18,7 @@ from decimal import Decimal
 
 from anabranch.model.terms import FALSE, TRUE, XSD_BOOLEAN, Literal
 from anabranch.model.values import Value
-from anabranch.snapshot.rdf.timeline import Moment, Period, compare_moments, compare_periods
+from anabranch.snapshot.rdf.timeline import Period, XsdMoment, compare_moments, compare_periods
 from anabranch.snapshot.rdf.values import ILL, NUMERIC_DATATYPES, RANKS, TAGGED, UNKNOWN, Number, raise_to, value_of
 
 _PLAIN = frozenset((int, Decimal, float, str, bool))  # two of one of these compare in Python as in SPARQL
@@ -40,7 +40,7 @@ def equal(left: Value, right: Value) -> bool | None:
     if type(one) in RANKS and type(other) in RANKS:
         return _signum(one, other) == 0  # type: ignore[arg-type]
     match one, other:
-        case Moment(), Moment() if one.kind == other.kind:
+        case XsdMoment(), XsdMoment() if one.kind == other.kind:
             sign = compare_moments(one, other)
             return None if sign is None else sign == 0
         case Period(), Period():
@@ -73,7 +73,7 @@ def _order(left: Value, right: Value) -> int | None:
     match one, other:
         case (str(), str()) | (bool(), bool()):
             return (one > other) - (one < other)  # type: ignore[operator]
-        case Moment(), Moment() if one.kind == other.kind:
+        case XsdMoment(), XsdMoment() if one.kind == other.kind:
             return compare_moments(one, other)
         case Period(), Period():
             return compare_periods(one, other)

@@ -21,19 +21,19 @@ from anabranch.algebra import triples as tr
 from anabranch.algebra.walk import conjuncts, is_volatile, walk
 from anabranch.errors import EvaluationError, Span
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, RowSource, truth
+from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource, truth
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression, position
-from anabranch.snapshot.rdf.atoms import Atom, Layout, Run, Solution, Step, TableSource
+from anabranch.snapshot.rdf.atoms import Atom, ConjunctionRun, RowLayout, Solution, SolutionStep, TableSource
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.joins import TableAtom
 from anabranch.snapshot.rdf.matching import TripleAtom
 from anabranch.snapshot.rdf.paths import PathAtom
 from anabranch.snapshot.rdf.static import StaticRows
-from anabranch.snapshot.rdf.tables import Table, picker
+from anabranch.snapshot.rdf.tables import TermTable, picker
 from anabranch.snapshot.variables import free_variables
 
-Compile = Callable[[op.Operator, Layout], RowSource]
+Compile = Callable[[op.Operator, RowLayout], RowSource]
 
 _SAMPLE = 8
 _SHARE_OF_TEST = 0.3  # of the rows pass a condition, as a guess
@@ -96,7 +96,7 @@ def _may_rise(condition: ex.Expression, source: op.Operator) -> bool:
 # --- compiling --------------------------------------------------------------------------------------------------------
 
 
-def compile_conjunction(operator: op.Operator, argument: Layout, inner: Compile) -> RowSource:
+def compile_conjunction(operator: op.Operator, argument: RowLayout, inner: Compile) -> RowSource:
     """A join, perhaps under filters, or a single leaf. `inner` compiles what is no atom."""
     parts = _Parts()
     _take_apart(operator, parts, True)
@@ -104,7 +104,9 @@ def compile_conjunction(operator: op.Operator, argument: Layout, inner: Compile)
     if seed is not None:
         parts.leaves.remove(seed)
     given = seed.names if seed is not None else ()
-    conjunction = Conjunction(given, frozenset(), parts.leaves, parts.conditions, operator.columns, argument, inner)
+    conjunction = CompiledConjunction(
+        given, frozenset(), parts.leaves, parts.conditions, operator.columns, argument, inner
+    )
     picks = [position(name, argument) for name in given]
 
     def rows(context: Context, row: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
@@ -114,7 +116,7 @@ def compile_conjunction(operator: op.Operator, argument: Layout, inner: Compile)
     return _located(rows, operator.span)
 
 
-def compile_left_join(operator: op.LeftJoin, argument: Layout, inner: Compile) -> RowSource:
+def compile_left_join(operator: op.LeftJoin, argument: RowLayout, inner: Compile) -> RowSource:
     """All left rows go through one conjunction, numbered; those whose number does not come out stay alone."""
     parts = _Parts()
     _take_apart(operator.right, parts, False)
@@ -122,7 +124,7 @@ def compile_left_join(operator: op.LeftJoin, argument: Layout, inner: Compile) -
     given = (*operator.left.columns, _ROW)
     sure = certain_columns(operator.left) | {_ROW}
     columns = (*operator.columns, _ROW)
-    conjunction = Conjunction(given, sure, parts.leaves, parts.conditions, columns, argument, inner)
+    conjunction = CompiledConjunction(given, sure, parts.leaves, parts.conditions, columns, argument, inner)
     left = inner(operator.left, argument)
     nothing = (None,) * (len(operator.columns) - len(operator.left.columns))
 
@@ -166,7 +168,7 @@ def _located(source: RowSource, span: Span | None) -> RowSource:
     return rows
 
 
-class Conjunction:
+class CompiledConjunction:
     """Atoms and conditions, compiled for rows that have the columns `given` already.
 
     The steps depend on the order of the atoms, which depends on the data; those that were compiled are kept.
@@ -174,12 +176,12 @@ class Conjunction:
 
     def __init__(
         self,
-        given: Layout,
+        given: RowLayout,
         sure: frozenset[str],
         leaves: Sequence[op.Operator],
         conditions: Sequence[ex.Expression],
-        columns: Layout,
-        argument: Layout,
+        columns: RowLayout,
+        argument: RowLayout,
         inner: Compile,
     ) -> None:
         self._given = given
@@ -195,7 +197,7 @@ class Conjunction:
         self._numbers = sorted(range(len(self._atoms)), key=lambda one: isinstance(self._atoms[one], TableAtom))
         self._stages: dict[tuple[int, ...], _Stage] = {}
 
-    def _add(self, leaf: op.Operator, argument: Layout, inner: Compile) -> None:
+    def _add(self, leaf: op.Operator, argument: RowLayout, inner: Compile) -> None:
         match leaf:
             case tr.GraphPattern(source, patterns):
                 self._atoms += [TripleAtom(source, pattern) for pattern in patterns]
@@ -205,10 +207,10 @@ class Conjunction:
                 self._atoms.append(TableAtom(len(self._tables), leaf.columns, certain_columns(leaf)))
                 self._tables.append(table_source(leaf, argument, inner))
 
-    def prepare(self, context: Context, row: tuple[Value, ...]) -> Run:
-        return Run(context, row, self._tables)
+    def prepare(self, context: Context, row: tuple[Value, ...]) -> ConjunctionRun:
+        return ConjunctionRun(context, row, self._tables)
 
-    def extend(self, run: Run, rows: Iterator[Solution]) -> Iterator[Solution]:
+    def extend(self, run: ConjunctionRun, rows: Iterator[Solution]) -> Iterator[Solution]:
         """The completed rows, in the order of the given ones. What comes after what is decided once an evaluation, by
         the first rows that got there."""
         decided: dict[tuple[int, ...], int] = run.context.memory.setdefault(self, {})
@@ -230,7 +232,7 @@ class Conjunction:
             return rows
         return map(picker([stage.layout.index(name) for name in self._columns]), rows)
 
-    def _next(self, run: Run, order: tuple[int, ...], sample: Sequence[Solution]) -> int:
+    def _next(self, run: ConjunctionRun, order: tuple[int, ...], sample: Sequence[Solution]) -> int:
         """The atom with the fewest extensions; one that shares no column with the rows only when it has at most one."""
         left = [number for number in self._numbers if number not in order]
         if len(left) == 1:
@@ -287,24 +289,24 @@ class Conjunction:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    layout: Layout
+    layout: RowLayout
     sure: frozenset[str]
-    step: Step | None
-    tests: list[tuple[Evaluator, ex.Expression]]
+    step: SolutionStep | None
+    tests: list[tuple[ExpressionEvaluator, ex.Expression]]
     all_tested: frozenset[int]
 
-    def advanced(self, run: Run, rows: Iterable[Solution]) -> Iterator[Solution]:
+    def advanced(self, run: ConjunctionRun, rows: Iterable[Solution]) -> Iterator[Solution]:
         assert self.step is not None
         return self.tested(run, self.step(run, rows))
 
-    def tested(self, run: Run, rows: Iterator[Solution]) -> Iterator[Solution]:
+    def tested(self, run: ConjunctionRun, rows: Iterator[Solution]) -> Iterator[Solution]:
         for test, condition in self.tests:
             rows = _passing(rows, test, condition, run.context)
         return rows
 
 
 def _passing(
-    rows: Iterator[Solution], test: Evaluator, condition: ex.Expression, context: Context
+    rows: Iterator[Solution], test: ExpressionEvaluator, condition: ex.Expression, context: Context
 ) -> Iterator[Solution]:
     for row in rows:
         try:
@@ -321,21 +323,21 @@ def _passing(
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def table_source(leaf: op.Operator, argument: Layout, inner: Compile) -> TableSource:
+def table_source(leaf: op.Operator, argument: RowLayout, inner: Compile) -> TableSource:
     """The rows of an operator as a table. What does not depend on the enclosing row is computed once an evaluation."""
     if isinstance(leaf, tr.Values):
-        constant = Table(leaf.columns, leaf.rows)
+        constant = TermTable(leaf.columns, leaf.rows)
         return lambda context, row: constant
     rows = inner(leaf, argument)
     if isinstance(rows, StaticRows):
         return rows.table
     if any(isinstance(node, op.Argument) for node in walk(leaf)) or is_volatile(leaf):
-        return lambda context, row: Table(leaf.columns, rows(context, row))
+        return lambda context, row: TermTable(leaf.columns, rows(context, row))
 
-    def once(context: Context, row: tuple[Value, ...]) -> Table:
-        found: Table | None = context.memory.get(once)
+    def once(context: Context, row: tuple[Value, ...]) -> TermTable:
+        found: TermTable | None = context.memory.get(once)
         if found is None:
-            found = context.memory[once] = Table(leaf.columns, rows(context, row))
+            found = context.memory[once] = TermTable(leaf.columns, rows(context, row))
         return found
 
     return once

@@ -17,7 +17,7 @@ from anabranch.algebra.sparql_functions import CAST
 from anabranch.errors import InternalError
 from anabranch.model.terms import Blank
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, Row
+from anabranch.snapshot.compiled import ExpressionEvaluator, Row
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.rdf import arithmetic, compare, strings, terms, times
 from anabranch.snapshot.rdf.casts import cast
@@ -115,7 +115,7 @@ FUNCTIONS: Mapping[str, Function] = {
 """Called with the context and the arguments' values; a null among them is an error or an unbound variable."""
 
 
-def compile_call(function: str, arguments: Sequence[Evaluator]) -> Evaluator:
+def compile_call(function: str, arguments: Sequence[ExpressionEvaluator]) -> ExpressionEvaluator:
     """The call as a function of the row, with the common arities spelled out for speed."""
     if function not in FUNCTIONS:
         raise InternalError(f"no function `{function}` in the snapshot evaluator")
@@ -136,7 +136,7 @@ def compile_call(function: str, arguments: Sequence[Evaluator]) -> Evaluator:
     raise InternalError(f"`{function}` cannot be called")  # the cases above are all there are
 
 
-def _unary(function: Function, only: Evaluator) -> Evaluator:
+def _unary(function: Function, only: ExpressionEvaluator) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         value = only(row, context)
         return None if value is None else function(value)
@@ -144,7 +144,7 @@ def _unary(function: Function, only: Evaluator) -> Evaluator:
     return evaluate
 
 
-def _binary(function: Function, left: Evaluator, right: Evaluator) -> Evaluator:
+def _binary(function: Function, left: ExpressionEvaluator, right: ExpressionEvaluator) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         one, other = left(row, context), right(row, context)
         return None if one is None or other is None else function(one, other)
@@ -152,7 +152,7 @@ def _binary(function: Function, left: Evaluator, right: Evaluator) -> Evaluator:
     return evaluate
 
 
-def _labelled_blank(label: Evaluator) -> Evaluator:
+def _labelled_blank(label: ExpressionEvaluator) -> ExpressionEvaluator:
     def evaluate(row: Row, context: Context) -> Value:
         identity = tuple([one for one in row if one is not None and not _made_here(one)])
         return _blank(context, label(row, context), identity)

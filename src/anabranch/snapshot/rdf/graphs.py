@@ -15,10 +15,10 @@ from anabranch.errors import EvaluationError
 from anabranch.model.terms import FALSE, TRUE, Blank, Iri, Literal, Term, Triple
 from anabranch.model.triples import Triples
 from anabranch.model.values import Value
-from anabranch.snapshot.compiled import Evaluator, RowSource
+from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource
 from anabranch.snapshot.context import Context
 
-Rows = Iterator[tuple[Value, ...]]
+GraphRows = Iterator[tuple[Value, ...]]
 _NEW = " _:"  # how the template's blank nodes are named
 
 
@@ -56,7 +56,7 @@ class Template:
 def compile_construct(operator: tr.Construct, source: RowSource) -> RowSource:
     template = Template(operator)
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> GraphRows:
         seen: set[Triple] = set()
         copies: dict[tuple[Value, ...], int] = {}
         for one in source(context, row):
@@ -71,7 +71,7 @@ def compile_construct(operator: tr.Construct, source: RowSource) -> RowSource:
     return rows
 
 
-def _slot(place: tr.Place, names: Sequence[str]) -> tuple[int, Term | None]:
+def _slot(place: tr.TermPlace, names: Sequence[str]) -> tuple[int, Term | None]:
     """Where a place of the template has its value: in the row, or by itself (null for a variable nobody binds)."""
     if not isinstance(place, tr.Var):
         return -1, place
@@ -87,11 +87,11 @@ def _new_blanks(fresh: Sequence[str], origin: str, row: tuple[Value, ...], copy:
 # --- DESCRIBE ---------------------------------------------------------------------------------------------------------
 
 
-def compile_describe(operator: tr.Describe, source: RowSource, resources: Sequence[Evaluator]) -> RowSource:
+def compile_describe(operator: tr.Describe, source: RowSource, resources: Sequence[ExpressionEvaluator]) -> RowSource:
     """Terms that the query itself names are described even when its pattern finds nothing."""
     constants = [one.value for one in operator.resources if isinstance(one, Constant)]
 
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> GraphRows:
         wanted: dict[Any, None] = dict.fromkeys(constants)
         for one in source(context, row):
             wanted |= dict.fromkeys(resource(one, context) for resource in resources)
@@ -100,7 +100,7 @@ def compile_describe(operator: tr.Describe, source: RowSource, resources: Sequen
     return rows
 
 
-def _described(wanted: dict[Any, None], graph: Triples, context: Context) -> Rows:
+def _described(wanted: dict[Any, None], graph: Triples, context: Context) -> GraphRows:
     pending = [term for term in wanted if isinstance(term, Iri | Blank)]
     reached = set(pending)
     pending.reverse()
@@ -117,15 +117,15 @@ def _described(wanted: dict[Any, None], graph: Triples, context: Context) -> Row
 
 
 def compile_ask(source: RowSource) -> RowSource:
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+    def rows(context: Context, row: tuple[Value, ...]) -> GraphRows:
         found = next(iter(source(context, row)), None) is not None
         yield (TRUE if found else FALSE,)
 
     return rows
 
 
-def compile_delegated(operator: tr.Delegated) -> RowSource:
-    def rows(context: Context, row: tuple[Value, ...]) -> Rows:
+def compile_delegated(operator: tr.PluginQuery) -> RowSource:
+    def rows(context: Context, row: tuple[Value, ...]) -> GraphRows:
         if context.plugin is None:
             raise EvaluationError(
                 "SPQ-301", "no SPARQL plug-in was given to answer this part of the query", "install pyoxigraph"

@@ -13,7 +13,7 @@ from anabranch.algebra.triples import TriplePattern, Var
 from anabranch.model.terms import Term
 from anabranch.model.triples import Triples
 from anabranch.snapshot.context import Context
-from anabranch.snapshot.rdf.atoms import Atom, Layout, Run, Solution, Step, filled
+from anabranch.snapshot.rdf.atoms import Atom, ConjunctionRun, RowLayout, Solution, SolutionStep, filled
 from anabranch.snapshot.rdf.tables import picker
 
 _FREE = -1
@@ -29,7 +29,7 @@ class TripleAtom(Atom):
         self._names = tuple(place.name if isinstance(place, Var) else None for place in pattern.places)
         self._terms = tuple(None if isinstance(place, Var) else place for place in pattern.places)
 
-    def estimate(self, run: Run, layout: Layout, sample: Sequence[Solution]) -> float:
+    def estimate(self, run: ConjunctionRun, layout: RowLayout, sample: Sequence[Solution]) -> float:
         graph = run.context.triples(self.source)
         at = self._positions(layout)
         if all(one == _FREE for one in at):
@@ -37,7 +37,7 @@ class TripleAtom(Atom):
         total = sum(graph.estimate(*_looked_up(row, at, self._terms)) for row in sample)
         return total / len(sample)
 
-    def step(self, layout: Layout, sure: frozenset[str]) -> Step:
+    def step(self, layout: RowLayout, sure: frozenset[str]) -> SolutionStep:
         given = frozenset(self.columns) & frozenset(layout)
         if not given <= sure:
             return self._filling(layout)
@@ -48,14 +48,14 @@ class TripleAtom(Atom):
             return self._general(at, new, twice)
         return _plain(self.source, at, self._terms, new)
 
-    def _positions(self, layout: Layout) -> tuple[int, ...]:
+    def _positions(self, layout: RowLayout) -> tuple[int, ...]:
         return tuple(layout.index(name) if name is not None and name in layout else _FREE for name in self._names)
 
-    def _new_places(self, layout: Layout) -> tuple[int, ...]:
+    def _new_places(self, layout: RowLayout) -> tuple[int, ...]:
         """The places of a triple that give the new columns, in the order of the columns."""
         return tuple(self._names.index(name) for name in self.pattern.variables if name not in layout)
 
-    def _repeated(self, layout: Layout) -> tuple[tuple[int, int], ...]:
+    def _repeated(self, layout: RowLayout) -> tuple[tuple[int, int], ...]:
         """Pairs of places that must hold the same term, because one new variable stands at both."""
         firsts = [self._names.index(name) for name in self._names]
         return tuple(
@@ -64,11 +64,11 @@ class TripleAtom(Atom):
             if name is not None and name not in layout and first != place
         )
 
-    def _general(self, at: tuple[int, ...], new: tuple[int, ...], twice: tuple[tuple[int, int], ...]) -> Step:
+    def _general(self, at: tuple[int, ...], new: tuple[int, ...], twice: tuple[tuple[int, int], ...]) -> SolutionStep:
         """Every given value is known; times, repeated variables and any number of new ones."""
         source, terms, cut = self.source, self._terms, picker(new)
 
-        def step(run: Run, rows: Iterable[Solution]) -> Iterator[Solution]:
+        def step(run: ConjunctionRun, rows: Iterable[Solution]) -> Iterator[Solution]:
             graph = run.context.triples(source)
             clocks = self._clocks(run.context, graph)
             spend = run.context.spend
@@ -82,7 +82,7 @@ class TripleAtom(Atom):
 
         return step
 
-    def _filling(self, layout: Layout) -> Step:
+    def _filling(self, layout: RowLayout) -> SolutionStep:
         """Some given values may be null: then the triple gives them, as it gives the new ones."""
         source, terms, at = self.source, self._terms, self._positions(layout)
         after = self.after(layout)
@@ -90,7 +90,7 @@ class TripleAtom(Atom):
         target = [(after.index(name), place) for place, name in enumerate(self._names) if name is not None]
         time_target = [after.index(name) for name, _ in self.times]
 
-        def step(run: Run, rows: Iterable[Solution]) -> Iterator[Solution]:
+        def step(run: ConjunctionRun, rows: Iterable[Solution]) -> Iterator[Solution]:
             graph = run.context.triples(source)
             clocks = self._clocks(run.context, graph)
             for row in rows:
@@ -115,12 +115,14 @@ def _looked_up(row: Solution, at: tuple[int, ...], terms: tuple[Term | None, ...
     return [term if position < 0 else row[position] for position, term in zip(at, terms, strict=True)]
 
 
-def _plain(source: TripleSource, at: tuple[int, ...], terms: tuple[Term | None, ...], new: tuple[int, ...]) -> Step:
+def _plain(
+    source: TripleSource, at: tuple[int, ...], terms: tuple[Term | None, ...], new: tuple[int, ...]
+) -> SolutionStep:
     """The usual case, spelled out for speed: known values are not null, and there are at most two new columns."""
     s_at, p_at, o_at = at
     s_term, p_term, o_term = terms
 
-    def step(run: Run, rows: Iterable[Solution]) -> Iterator[Solution]:
+    def step(run: ConjunctionRun, rows: Iterable[Solution]) -> Iterator[Solution]:
         graph = run.context.triples(source)
         spend, match = run.context.spend, graph.match
         for row in rows:

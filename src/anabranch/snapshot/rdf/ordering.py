@@ -14,17 +14,17 @@ from decimal import Decimal
 from anabranch.model.remembered import remembered
 from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value
-from anabranch.snapshot.rdf.timeline import EXACT, MOMENT_KINDS, Moment, Period
+from anabranch.snapshot.rdf.timeline import EXACT, MOMENT_KINDS, Period, XsdMoment
 from anabranch.snapshot.rdf.values import RANKS, TAGGED, Number, to_float, value_of
 
 _UNBOUND, _BLANK, _IRI, _LITERAL = range(4)
 _NUMBER, _STRING, _BOOLEAN, _MOMENT, _PERIOD, _OTHER = range(6)
 _MEAN_MONTH = Decimal(2_629_746)  # seconds: a 4800th of 400 years
 
-SortKey = tuple[object, ...]
+TermSortKey = tuple[object, ...]
 
 
-def order_key(value: Value) -> SortKey:
+def order_key(value: Value) -> TermSortKey:
     """Where a term, a truth value or nothing stands; keys of any two values compare."""
     match value:
         case None:
@@ -43,7 +43,7 @@ def order_key(value: Value) -> SortKey:
 
 
 @remembered(1 << 14)
-def _literal_key(literal: Literal) -> SortKey:
+def _literal_key(literal: Literal) -> TermSortKey:
     value = value_of(literal)
     if type(value) in RANKS:
         return (_LITERAL, _NUMBER, *_number_key(value))  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def _literal_key(literal: Literal) -> SortKey:
             return (_LITERAL, _STRING, value, "")
         case bool():
             return (_LITERAL, _BOOLEAN, value)
-        case Moment():
+        case XsdMoment():
             return (_LITERAL, _MOMENT, MOMENT_KINDS.index(value.kind), value.instant)
         case Period():
             return (_LITERAL, _PERIOD, _length(value), value.months)
@@ -61,7 +61,7 @@ def _literal_key(literal: Literal) -> SortKey:
     return (_LITERAL, _OTHER, literal.datatype, literal.lexical, literal.language)
 
 
-def _number_key(value: Number) -> SortKey:
+def _number_key(value: Number) -> TermSortKey:
     """As doubles compare, and only what is one double by its digits: so 0.2 and 2E-1 are one place in the order."""
     if isinstance(value, float):
         return (True, float(value), Decimal(repr(float(value)))) if value == value else (False, 0.0, 0)
@@ -72,7 +72,7 @@ def _length(period: Period) -> Decimal:
     return EXACT.add(EXACT.multiply(Decimal(period.months), _MEAN_MONTH), period.seconds)
 
 
-def strict_key(value: Value) -> SortKey:
+def strict_key(value: Value) -> TermSortKey:
     """As `order_key`, but only the same term has the same key: which of two equal values is taken is then no chance.
     Of numbers the widest type comes first."""
     match value:

@@ -19,10 +19,10 @@ from anabranch.errors import InternalError
 from anabranch.model.terms import Iri, Term
 from anabranch.model.triples import Triples
 from anabranch.snapshot.context import Context
-from anabranch.snapshot.rdf.atoms import Atom, Layout, Run, Solution, Step, filled
+from anabranch.snapshot.rdf.atoms import Atom, ConjunctionRun, RowLayout, Solution, SolutionStep, filled
 
 Spend: TypeAlias = Callable[[int], None]
-Walk: TypeAlias = Callable[[Triples, Spend, Term], Iterable[Term]]
+PathWalk: TypeAlias = Callable[[Triples, Spend, Term], Iterable[Term]]
 """From a node to the ends, each once; the work is told."""
 
 
@@ -32,7 +32,7 @@ Walk: TypeAlias = Callable[[Triples, Spend, Term], Iterable[Term]]
 def turned(path: tr.PropertyPath) -> tr.PropertyPath:
     """The path that leads back."""
     match path:
-        case tr.Link():
+        case tr.PathLink():
             return tr.Inverse(path)
         case tr.Inverse(inner):
             return inner
@@ -42,16 +42,16 @@ def turned(path: tr.PropertyPath) -> tr.PropertyPath:
             return tr.Alternative(tuple(turned(one) for one in paths))
         case tr.Repeat(inner, least, most):
             return tr.Repeat(turned(inner), least, most)
-        case tr.Negated(forward, backward):
-            return tr.Negated(backward, forward)
+        case tr.NegatedStep(forward, backward):
+            return tr.NegatedStep(backward, forward)
     raise InternalError(f"{type(path).__name__} is no property path")
 
 
-def compile_path(path: tr.PropertyPath) -> Walk:
+def compile_path(path: tr.PropertyPath) -> PathWalk:
     match path:
-        case tr.Link(iri):
+        case tr.PathLink(iri):
             return partial(_forward, iri)
-        case tr.Inverse(tr.Link(iri)):
+        case tr.Inverse(tr.PathLink(iri)):
             return partial(_backward, iri)
         case tr.Inverse(inner):
             return compile_path(turned(inner))
@@ -61,7 +61,7 @@ def compile_path(path: tr.PropertyPath) -> Walk:
             return partial(_alternative, [compile_path(one) for one in paths])
         case tr.Repeat(inner, least, most):
             return partial(_repeat, compile_path(inner), least, most)
-        case tr.Negated(forward, backward):
+        case tr.NegatedStep(forward, backward):
             return partial(_negated, forward, backward)
     raise InternalError(f"{type(path).__name__} is no property path")
 
@@ -78,14 +78,14 @@ def _backward(iri: Iri, graph: Triples, spend: Spend, start: Term) -> list[Term]
     return found
 
 
-def _sequence(walks: list[Walk], graph: Triples, spend: Spend, start: Term) -> Iterable[Term]:
+def _sequence(walks: list[PathWalk], graph: Triples, spend: Spend, start: Term) -> Iterable[Term]:
     ends: Iterable[Term] = (start,)
     for walk in walks:
         ends = dict.fromkeys(end for node in ends for end in walk(graph, spend, node))
     return ends
 
 
-def _alternative(walks: list[Walk], graph: Triples, spend: Spend, start: Term) -> Iterable[Term]:
+def _alternative(walks: list[PathWalk], graph: Triples, spend: Spend, start: Term) -> Iterable[Term]:
     return dict.fromkeys(end for walk in walks for end in walk(graph, spend, start))
 
 
@@ -104,7 +104,7 @@ def _negated(
     return found
 
 
-def _repeat(walk: Walk, least: int, most: int | None, graph: Triples, spend: Spend, start: Term) -> Iterator[Term]:
+def _repeat(walk: PathWalk, least: int, most: int | None, graph: Triples, spend: Spend, start: Term) -> Iterator[Term]:
     """Breadth first, giving each node when it is first met: who looks for one end stops there."""
     frontier: Iterable[Term] = (start,)
     for _ in range(least):
@@ -163,13 +163,13 @@ class PathAtom(Atom):
         self._allows_no_step = allows_no_step(operator.path)
         self._is_loop = operator.subject == operator.object and isinstance(operator.subject, tr.Var)
 
-    def estimate(self, run: Run, layout: Layout, sample: Sequence[Solution]) -> float:
+    def estimate(self, run: ConjunctionRun, layout: RowLayout, sample: Sequence[Solution]) -> float:
         ends = (self._end(self._subject, layout), self._end(self._object, layout))
         known = sum(end.value(sample[0]) is not None for end in ends)
         size = run.context.triples(self.source).estimate(None, None, None) + 1
         return (size * size, size**0.5 + 1, 1)[known]
 
-    def step(self, layout: Layout, sure: frozenset[str]) -> Step:
+    def step(self, layout: RowLayout, sure: frozenset[str]) -> SolutionStep:
         subject, object_ = self._end(self._subject, layout), self._end(self._object, layout)
         after = self.after(layout)
         room = (None,) * (len(after) - len(layout))
@@ -177,7 +177,7 @@ class PathAtom(Atom):
             after.index(place.name) if isinstance(place, tr.Var) else None for place in (self._subject, self._object)
         )
 
-        def step(run: Run, rows: Iterable[Solution]) -> Iterator[Solution]:
+        def step(run: ConjunctionRun, rows: Iterable[Solution]) -> Iterator[Solution]:
             pairs = _Pairs(self, run.context)
             for row in rows:
                 longer = row + room
@@ -189,7 +189,7 @@ class PathAtom(Atom):
 
         return step
 
-    def _end(self, place: tr.Place, layout: Layout) -> _End:
+    def _end(self, place: tr.TermPlace, layout: RowLayout) -> _End:
         if isinstance(place, tr.Var):
             return _End(None, layout.index(place.name) if place.name in layout else -1)
         return _End(place, -1)
@@ -239,7 +239,7 @@ class _Pairs:
             return any(one == end for one in self._atom._forward(self._graph, self._spend, start))
         return end in self._walked(start, self._atom._forward, self._reached)
 
-    def _walked(self, start: Term, walk: Walk, known: dict[Term, tuple[Term, ...]]) -> tuple[Term, ...]:
+    def _walked(self, start: Term, walk: PathWalk, known: dict[Term, tuple[Term, ...]]) -> tuple[Term, ...]:
         ends = known.get(start)
         if ends is None:
             ends = tuple(walk(self._graph, self._spend, start)) if self._is_here(start) else ()

@@ -18,7 +18,7 @@ from anabranch.algebra.walk import static_graphs
 from anabranch.model.values import Value
 from anabranch.snapshot.compiled import RowSource
 from anabranch.snapshot.context import Context
-from anabranch.snapshot.rdf.tables import Table
+from anabranch.snapshot.rdf.tables import TermTable
 
 Row = TypeVar("Row")
 
@@ -44,30 +44,30 @@ class StaticRows:
         self._picks: list[int] | None = None
         if operator.otherwise is not None and operator.otherwise.columns != self._columns:
             self._picks = [operator.otherwise.columns.index(name) for name in self._columns]
-        self._kept: tuple[tuple[int, ...], Table] | None = None
+        self._kept: tuple[tuple[int, ...], TermTable] | None = None
 
     def __call__(self, context: Context, row: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
         return iter(self.table(context, row).rows)
 
-    def table(self, context: Context, row: tuple[Value, ...]) -> Table:
-        found: Table | None = context.memory.get(self)
+    def table(self, context: Context, row: tuple[Value, ...]) -> TermTable:
+        found: TermTable | None = context.memory.get(self)
         if found is None:
             found = context.memory[self] = self._found(context, row)
         return found
 
-    def _found(self, context: Context, row: tuple[Value, ...]) -> Table:
+    def _found(self, context: Context, row: tuple[Value, ...]) -> TermTable:
         if self._otherwise is not None and self._is_touched(context):
             rows = self._otherwise(context, row)
             picks = self._picks
             if picks is not None:
                 rows = (tuple([one[at] for at in picks]) for one in rows)
-            return Table(self._columns, no_more_than(self._most(context), rows))
+            return TermTable(self._columns, no_more_than(self._most(context), rows))
         if context.static_version is None:
-            return Table(self._columns, no_more_than(self._most(context), self._evaluated(context, row)))
+            return TermTable(self._columns, no_more_than(self._most(context), self._evaluated(context, row)))
         versions = tuple(map(context.static_version, self._names))
         if self._kept is None or self._kept[0] != versions:
             rows = no_more_than(self._most(context), self._evaluated(context, row))
-            self._kept = (versions, Table(self._columns, rows))
+            self._kept = (versions, TermTable(self._columns, rows))
         return self._kept[1]
 
     def _most(self, context: Context) -> int:

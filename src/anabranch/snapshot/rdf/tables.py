@@ -15,7 +15,7 @@ from typing import Any
 from anabranch.model.compare import identity_key
 from anabranch.model.values import Value
 
-Rows = Sequence[tuple[Any, ...]]
+TableRows = Sequence[tuple[Any, ...]]
 
 
 class _Group:
@@ -28,7 +28,7 @@ class _Group:
         self.rows: list[tuple[Value, ...]] = []
         self.indexes: dict[tuple[int, ...], dict[Hashable, list[tuple[Value, ...]]]] = {}
 
-    def find(self, positions: tuple[int, ...], key: Hashable) -> Rows:
+    def find(self, positions: tuple[int, ...], key: Hashable) -> TableRows:
         index = self.indexes.get(positions)
         if index is None:
             index = self.indexes[positions] = {}
@@ -44,7 +44,7 @@ def key_at(row: Sequence[Value], positions: tuple[int, ...]) -> Hashable:
     return tuple([identity_key(row[at]) for at in positions])
 
 
-class Table:
+class TermTable:
     __slots__ = ("_groups", "columns", "rows")
 
     def __init__(self, columns: tuple[str, ...], rows: Iterable[tuple[Value, ...]]) -> None:
@@ -55,7 +55,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def find(self, positions: tuple[int, ...], values: Sequence[Value]) -> Rows:
+    def find(self, positions: tuple[int, ...], values: Sequence[Value]) -> TableRows:
         """The rows that agree with these values at these positions; no value is null."""
         groups = self._groups if self._groups is not None else self._grouped()
         if len(groups) == 1 and not groups[0].nulls:

@@ -31,7 +31,7 @@ _FURTHEST_ZONE = 14 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class XsdMoment:
     """A value of dateTime, date, time or one of the g-types; `kind` is the datatype, `offset` minutes east of UTC."""
 
     kind: str
@@ -45,7 +45,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class MomentFields:
     year: int
     month: int
     day: int
@@ -90,16 +90,16 @@ def month_length(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-def fields_of(moment: Moment) -> Fields:
+def fields_of(moment: XsdMoment) -> MomentFields:
     days, rest = divmod(int(moment.seconds.to_integral_value("ROUND_FLOOR")), _DAY)
     year, month, day = date_of(days)
     fraction = EXACT.subtract(moment.seconds, Decimal(days * _DAY + rest))
-    return Fields(year, month, day, rest // 3600, rest // 60 % 60, EXACT.add(Decimal(rest % 60), fraction))
+    return MomentFields(year, month, day, rest // 3600, rest // 60 % 60, EXACT.add(Decimal(rest % 60), fraction))
 
 
-def moment(kind: str, fields: Fields, offset: int | None) -> Moment:
+def moment(kind: str, fields: MomentFields, offset: int | None) -> XsdMoment:
     whole = days_of(fields.year, fields.month, fields.day) * _DAY + fields.hour * 3600 + fields.minute * 60
-    return Moment(kind, EXACT.add(Decimal(whole), fields.second), offset)
+    return XsdMoment(kind, EXACT.add(Decimal(whole), fields.second), offset)
 
 
 # --- text to value ----------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ _PERIOD = re.compile(
 )
 
 
-def parse_moment(kind: str, text: str) -> Moment | None:
+def parse_moment(kind: str, text: str) -> XsdMoment | None:
     """The value of a lexical form, or nothing when it is none."""
     found = _MOMENTS[kind].fullmatch(text)
     if found is None:
@@ -145,13 +145,13 @@ def parse_moment(kind: str, text: str) -> Moment | None:
     day = int(part.get("day") or month_length(year, month))
     if day > month_length(year, month):
         return None
-    clock = Fields(
+    clock = MomentFields(
         *(year, month, day, int(part.get("hour") or 0), int(part.get("minute") or 0)),
         Decimal(part.get("second") or 0),
     )
     value = moment(kind, clock, _zone_minutes(part["zone"]))
     if part.get("midnight") and kind != XSD_TIME:  # the end of a day is the start of the next
-        return Moment(kind, EXACT.add(value.seconds, Decimal(_DAY)), value.offset)
+        return XsdMoment(kind, EXACT.add(value.seconds, Decimal(_DAY)), value.offset)
     return value
 
 
@@ -204,12 +204,12 @@ def _year_text(year: int) -> str:
     return f"-{-year:04}" if year < 0 else f"{year:04}"
 
 
-def _clock_text(fields: Fields) -> str:
+def _clock_text(fields: MomentFields) -> str:
     second = decimal_text(fields.second)
     return f"{fields.hour:02}:{fields.minute:02}:{second if fields.second >= 10 else '0' + second}"
 
 
-_SHAPES: Mapping[str, Callable[[Fields], str]] = {
+_SHAPES: Mapping[str, Callable[[MomentFields], str]] = {
     XSD_DATE_TIME: lambda f: f"{_year_text(f.year)}-{f.month:02}-{f.day:02}T{_clock_text(f)}",
     XSD_DATE: lambda f: f"{_year_text(f.year)}-{f.month:02}-{f.day:02}",
     XSD_TIME: _clock_text,
@@ -221,7 +221,7 @@ _SHAPES: Mapping[str, Callable[[Fields], str]] = {
 }
 
 
-def moment_text(value: Moment) -> str:
+def moment_text(value: XsdMoment) -> str:
     return _SHAPES[value.kind](fields_of(value)) + zone_text(value.offset)
 
 
@@ -249,7 +249,7 @@ def _sign(one: Decimal, other: Decimal) -> int:
     return (one > other) - (one < other)
 
 
-def compare_moments(one: Moment, other: Moment) -> int | None:
+def compare_moments(one: XsdMoment, other: XsdMoment) -> int | None:
     """-1, 0 or 1 for two moments of one kind; nothing when it depends on a zone that is not given."""
     if (one.offset is None) == (other.offset is None):
         return _sign(one.instant, other.instant)
@@ -263,7 +263,7 @@ def compare_moments(one: Moment, other: Moment) -> int | None:
 
 
 _REFERENCES = tuple(
-    moment(XSD_DATE_TIME, Fields(year, month, 1, 0, 0, Decimal(0)), 0)
+    moment(XSD_DATE_TIME, MomentFields(year, month, 1, 0, 0, Decimal(0)), 0)
     for year, month in ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 )
 """The four starting points that XML Schema takes to find out whether a duration is always the longer one."""
@@ -282,26 +282,26 @@ def compare_periods(one: Period, other: Period) -> int | None:
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def shifted(start: Moment, period: Period) -> Moment:
+def shifted(start: XsdMoment, period: Period) -> XsdMoment:
     """A dateTime, date or time, a duration later. Months keep the day where the month has it, else take its last."""
     seconds = start.seconds
     if period.months and start.kind != XSD_TIME:
         fields = fields_of(start)
         years, month = divmod(fields.year * 12 + fields.month - 1 + period.months, 12)
         day = min(fields.day, month_length(years, month + 1))
-        moved = Fields(years, month + 1, day, fields.hour, fields.minute, fields.second)
+        moved = MomentFields(years, month + 1, day, fields.hour, fields.minute, fields.second)
         seconds = moment(start.kind, moved, None).seconds
     seconds = EXACT.add(seconds, period.seconds)
     if start.kind == XSD_DATE_TIME:
-        return Moment(start.kind, seconds, start.offset)
+        return XsdMoment(start.kind, seconds, start.offset)
     days = Decimal(int(seconds.to_integral_value("ROUND_FLOOR")) // _DAY * _DAY)
     if start.kind == XSD_DATE:
-        return Moment(start.kind, days, start.offset)
+        return XsdMoment(start.kind, days, start.offset)
     last_day = days_of(1972, 12, 31) * _DAY
-    return Moment(start.kind, EXACT.add(EXACT.subtract(seconds, days), Decimal(last_day)), start.offset)
+    return XsdMoment(start.kind, EXACT.add(EXACT.subtract(seconds, days), Decimal(last_day)), start.offset)
 
 
-def between(later: Moment, earlier: Moment) -> Period:
+def between(later: XsdMoment, earlier: XsdMoment) -> Period:
     """How much time passed, for two moments of one kind."""
     return Period(XSD_DAY_TIME_DURATION, 0, EXACT.subtract(later.instant, earlier.instant))
 

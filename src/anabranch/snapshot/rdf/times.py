@@ -25,9 +25,9 @@ from anabranch.snapshot.rdf.timeline import (
     XSD_G_MONTH_DAY,
     XSD_G_YEAR,
     XSD_G_YEAR_MONTH,
-    Fields,
-    Moment,
+    MomentFields,
     Period,
+    XsdMoment,
     decimal_text,
     fields_of,
     moment_text,
@@ -39,12 +39,12 @@ _DATES = frozenset((XSD_DATE_TIME, XSD_DATE))
 _CLOCKS = frozenset((XSD_DATE_TIME, XSD_TIME))
 
 
-def _moment(term: Value) -> Moment | None:
+def _moment(term: Value) -> XsdMoment | None:
     value = value_of(term) if isinstance(term, Literal) else None
-    return value if isinstance(value, Moment) else None
+    return value if isinstance(value, XsdMoment) else None
 
 
-def _field(kinds: frozenset[str], pick: Callable[[Fields], int | Decimal]) -> Callable[[Value], Literal | None]:
+def _field(kinds: frozenset[str], pick: Callable[[MomentFields], int | Decimal]) -> Callable[[Value], Literal | None]:
     def function(term: Value) -> Literal | None:
         value = _moment(term)
         return literal_of(pick(fields_of(value))) if value is not None and value.kind in kinds else None
@@ -76,7 +76,7 @@ def tz(term: Value) -> Literal | None:
 
 def date_time_of(clock: int) -> Literal:
     """UTC microseconds as an xsd:dateTime."""
-    return Literal(moment_text(Moment(XSD_DATE_TIME, Decimal(clock).scaleb(-6, EXACT), 0)), XSD_DATE_TIME)
+    return Literal(moment_text(XsdMoment(XSD_DATE_TIME, Decimal(clock).scaleb(-6, EXACT), 0)), XSD_DATE_TIME)
 
 
 def latest(*micros: Value) -> Literal | None:

@@ -39,8 +39,8 @@ from anabranch.model.terms import (
 from anabranch.snapshot.rdf.timeline import (
     MOMENT_KINDS,
     PERIOD_KINDS,
-    Moment,
     Period,
+    XsdMoment,
     decimal_text,
     moment_text,
     parse_moment,
@@ -69,7 +69,7 @@ class Single(float):
 
 
 Number: TypeAlias = int | Decimal | float  # Single is a float
-LiteralValue: TypeAlias = Number | str | bool | Moment | Period | Opaque
+LiteralValue: TypeAlias = Number | str | bool | XsdMoment | Period | Opaque
 
 RANKS: Mapping[type, int] = {int: 0, Decimal: 1, Single: 2, float: 3}
 """Numeric types in the order in which they are promoted; look up with `type(value)`, so that a bool is no number."""
@@ -246,7 +246,7 @@ def text_of(value: LiteralValue) -> str:
             return _float_text(value, _single_digits(value))
         case float():
             return _float_text(value, repr(value))
-        case Moment():
+        case XsdMoment():
             return moment_text(value)
         case Period():
             return period_text(value)
@@ -283,7 +283,7 @@ def literal_of(value: LiteralValue) -> Literal | None:
             return Literal(text_of(value), XSD_DOUBLE)
         case str():
             return Literal(value)
-        case Moment() | Period():
+        case XsdMoment() | Period():
             return Literal(text_of(value), value.kind)
     return None
 

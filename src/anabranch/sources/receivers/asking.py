@@ -18,7 +18,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from anabranch.sources.receivers.base import Refused
+from anabranch.sources.receivers.base import PeerRefusal
 from anabranch.sources.receivers.dialing import CONNECT_WITHIN, Dialer
 from anabranch.sources.receivers.http import ANSWER_WITHIN, shown
 
@@ -50,7 +50,7 @@ def ask(
                 yield response
                 return
             target = _redirected(target, response.headers["Location"])
-    raise Refused(f"{shown(url)} sends us from one address to the next, more than {MAX_REDIRECTS} times")
+    raise PeerRefusal(f"{shown(url)} sends us from one address to the next, more than {MAX_REDIRECTS} times")
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _exchange(
     try:
         address = httpcore.URL(str(url))
     except ValueError as error:  # a port that there cannot be
-        raise Refused(f"{shown(str(url))}: {error}") from None
+        raise PeerRefusal(f"{shown(str(url))}: {error}") from None
     try:
         with (
             httpcore.ConnectionPool(trusted, network_backend=_Dialled(dialer)) as pool,
@@ -76,27 +76,27 @@ def _exchange(
             parts = answer.iter_stream()
             yield httpx.Response(answer.status, headers=answer.headers, content=parts, extensions=answer.extensions)
     except ssl.SSLCertVerificationError as error:
-        raise Refused(f"{shown(str(url))}: the certificate is not trusted: {error.verify_message}") from None
+        raise PeerRefusal(f"{shown(str(url))}: the certificate is not trusted: {error.verify_message}") from None
     except httpcore.RemoteProtocolError as error:
         raise ConnectionError(f"{problem}: {error}") from None
     except httpcore.LocalProtocolError as error:  # a name or a header that cannot be sent
-        raise Refused(f"{shown(str(url))}: {error}") from None
+        raise PeerRefusal(f"{shown(str(url))}: {error}") from None
 
 
 def _parsed(url: str, at: str) -> httpx.URL:
     try:
         return httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise Refused(f"{at}: {error}") from None
+        raise PeerRefusal(f"{at}: {error}") from None
 
 
 def _redirected(url: httpx.URL, location: str) -> httpx.URL:
     at = shown(str(url))
     target = url.join(_parsed(location, at))
     if target.scheme not in ("http", "https"):
-        raise Refused(f"{at} sends us to {shown(str(target))}, which is not HTTP")
+        raise PeerRefusal(f"{at} sends us to {shown(str(target))}, which is not HTTP")
     if url.scheme == "https" and target.scheme == "http":
-        raise Refused(f"{at} sends us to {shown(str(target))}, which is not encrypted any more")
+        raise PeerRefusal(f"{at} sends us to {shown(str(target))}, which is not encrypted any more")
     return target
 
 

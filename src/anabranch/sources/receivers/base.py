@@ -25,7 +25,7 @@ STOP_WITHIN = 2.0  # seconds
 POLL_STOP = 0.2  # how often a waiting thread looks whether it shall stop
 
 
-class Refused(StreamError):
+class PeerRefusal(StreamError):
     """The peer answers and does not want us."""
 
 
@@ -162,7 +162,7 @@ class Receiver(ABC):
                 if once():
                     return
                 reason = "the connection was closed"
-            except Refused as error:
+            except PeerRefusal as error:
                 if not self._welcome:
                     raise
                 reason = str(error)

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import Refused
+from anabranch.sources.receivers.base import PeerRefusal
 from anabranch.sources.receivers.framing import Unpacker, message_records
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def read_body(response: httpx.Response, name: str, most: int = MAX_BODY) -> byte
     """The whole body, unpacked, as UTF-8."""
     encoding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip"):
-        raise Refused(f"{name} answers in the encoding {encoding}, which we did not ask for")
+        raise PeerRefusal(f"{name} answers in the encoding {encoding}, which we did not ask for")
     body = bytearray()
     unpacker = Unpacker(name)  # httpx's own unpacks a whole part at once, a thousand times its size
     try:
@@ -31,11 +31,11 @@ def read_body(response: httpx.Response, name: str, most: int = MAX_BODY) -> byte
             for part in unpacker.feed(block):
                 body += part
                 if len(body) > most:
-                    raise Refused(
+                    raise PeerRefusal(
                         f"{name} answers with more than {most >> 20} MiB\nhint: ask for less, such as the newest page"
                     )
         body += unpacker.end()
-    except Refused:
+    except PeerRefusal:
         raise
     except StreamError as error:  # gzip that is none: perhaps the next answer is better
         raise ConnectionError(str(error).splitlines()[0]) from None
@@ -71,9 +71,9 @@ def _listed(data: Any, items: str, name: str) -> list[Any]:
         found = at_path(data, items)
     except LookupError:
         has = f"it has {', '.join(data) or 'no fields'}" if isinstance(data, dict) else "it is no object"
-        raise Refused(f"{name}: the answer has no `{items}`\nhint: {has}") from None
+        raise PeerRefusal(f"{name}: the answer has no `{items}`\nhint: {has}") from None
     if not isinstance(found, list):
-        raise Refused(
+        raise PeerRefusal(
             f"{name}: `{items}` of the answer is no list\nhint: give the path of the list: items=path.to.list"
         )
     return found

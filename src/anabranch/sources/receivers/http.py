@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from anabranch.sources.receivers.base import Refused
+from anabranch.sources.receivers.base import PeerRefusal
 
 if TYPE_CHECKING:
     import httpx
@@ -29,5 +29,5 @@ def check_status(response: httpx.Response, url: str) -> None:
         return
     text = f"{response.status_code} {response.reason_phrase}".strip()
     if response.is_client_error and response.status_code not in _PASSING:
-        raise Refused(f"{shown(url)}: {text}\nhint: check the address, and what it asks of its users")
+        raise PeerRefusal(f"{shown(url)}: {text}\nhint: check the address, and what it asks of its users")
     raise ConnectionError(f"answered {text}")

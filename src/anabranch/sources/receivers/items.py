@@ -34,10 +34,10 @@ from urllib.parse import urlencode, urlsplit
 
 from anabranch.errors import StreamError
 from anabranch.model.instants import format_instant
-from anabranch.sources.receivers.base import OnState, Refused
+from anabranch.sources.receivers.base import OnState, PeerRefusal
 from anabranch.sources.receivers.bodies import read_body
 from anabranch.sources.receivers.http import ANSWER_WITHIN, check_status
-from anabranch.sources.receivers.listings import DEFAULT_CONTEXT, Context, Told, page_of
+from anabranch.sources.receivers.listings import DEFAULT_CONTEXT, JsonLdContext, ListedItems, page_of
 from anabranch.sources.receivers.polling import HttpPollReceiver, retry_after
 
 EVERY = 30.0  # seconds
@@ -107,7 +107,7 @@ class _Round:
     seen: int = 0
     news: int = 0
     is_answered: bool = False
-    refusal: Refused | None = None
+    refusal: PeerRefusal | None = None
 
     def rest(self) -> float:
         return max(0.0, self.ends - time.monotonic())
@@ -148,18 +148,18 @@ class ItemsReceiver(HttpPollReceiver):
         self._round = _Round(0.0, [])
         self._largest = 0  # items of a round
         self._only_changes = only_changes
-        self._context = Context(context or DEFAULT_CONTEXT)
+        self._context = JsonLdContext(context or DEFAULT_CONTEXT)
         self._app_id = app_id
         self._timeout = timeout
         self._now = now
-        self._told = Told()
+        self._told = ListedItems()
         self._last_at = 0
 
     def _receive(self) -> None:
         cursor = self.spool.cursor or {}
         # Another context tells other triples of the same items.
         if cursor.get("address") == self.name and cursor.get("context") == self._context_digest():
-            self._told = Told(base64.b64decode(cursor["told"]))
+            self._told = ListedItems(base64.b64decode(cursor["told"]))
         self._keep_connected(self._poll_while_it_works, self._least_pause)
 
     def _poll_while_it_works(self) -> bool:
@@ -182,7 +182,7 @@ class ItemsReceiver(HttpPollReceiver):
             asking = now.left.pop(0)
             try:
                 self._ask_pages(asking)
-            except Refused as error:
+            except PeerRefusal as error:
                 now.refusal = now.refusal or error
             except OSError as error:
                 if self._stopping.is_set():  # it was us who broke the connection

@@ -26,7 +26,7 @@ from typing import Any
 import pyoxigraph as ox
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import Refused
+from anabranch.sources.receivers.base import PeerRefusal
 from anabranch.sources.receivers.bodies import at_path
 
 DEFAULT_CONTEXT = Path(__file__).with_name("items.jsonld")
@@ -54,7 +54,7 @@ def page_of(answer: Any, path: str | None, name: str) -> Page:
     data = unwrapped(answer)
     root = _root(data)
     if isinstance(root, Mapping) and "errorMessage" in root:
-        raise Refused(
+        raise PeerRefusal(
             f"{name}: {_error_text(root['errorMessage'])}\nhint: this is what the service says of the question"
         )
     if path is None and isinstance(answer, list) and not (isinstance(root, Mapping) and "searchResult" in root):
@@ -63,7 +63,7 @@ def page_of(answer: Any, path: str | None, name: str) -> Page:
         found = at_path(data, path) if path is not None else root["searchResult"]
     except (LookupError, TypeError):
         has = f"it has {', '.join(root) or 'no fields'}" if isinstance(root, Mapping) else "it is no object"
-        raise Refused(
+        raise PeerRefusal(
             f"{name}: the answer has no `{path or 'searchResult'}`\nhint: {has}; name the list: items=path.to.list"
         ) from None
     if path is None:
@@ -126,7 +126,7 @@ def _error_text(said: Any) -> str:
 # --- what the names mean ----------------------------------------------------------------------------------------------
 
 
-class Context:
+class JsonLdContext:
     """A JSON-LD context: a file that holds one, or an object with @context."""
 
     def __init__(self, path: Path | str = DEFAULT_CONTEXT) -> None:
@@ -189,7 +189,7 @@ class Context:
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-class Told:
+class ListedItems:
     """What was last told of each item: hashes of their keys and contents, of the last so many, oldest first."""
 
     def __init__(self, pairs: bytes = b"", most: int = 100_000) -> None:

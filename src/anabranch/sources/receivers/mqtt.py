@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import POLL_STOP, OnState, Receiver, Refused
+from anabranch.sources.receivers.base import POLL_STOP, OnState, PeerRefusal, Receiver
 from anabranch.sources.receivers.framing import message_records
 
 _GROUP_MESSAGES = 1000
@@ -78,7 +78,7 @@ class MqttReceiver(Receiver):
         try:
             self._dialer.dial(self._host, self._port, self._host if self._tls else None).close()
         except ssl.SSLCertVerificationError as error:
-            raise Refused(f"{self.name}: the certificate is not trusted: {error.verify_message}") from None
+            raise PeerRefusal(f"{self.name}: the certificate is not trusted: {error.verify_message}") from None
         client = self._new_client()
         try:
             client.connect(self._host, self._port, keepalive=_KEEPALIVE)
@@ -145,7 +145,7 @@ class MqttReceiver(Receiver):
                 self._failure = ConnectionError(str(reason))
             else:
                 hint = "hint: mqtt://user:password@host/topic; % and @ in a password are written %25 and %40"
-                self._failure = Refused(f"{self.name}: the broker refuses us: {reason}\n{hint}")
+                self._failure = PeerRefusal(f"{self.name}: the broker refuses us: {reason}\n{hint}")
         elif flags.session_present and self.spool.cursor == self._subscription():
             # Subscribing again would bring the topic's retained messages again.
             self._at_work()
@@ -154,7 +154,7 @@ class MqttReceiver(Receiver):
 
     def _on_subscribe(self, _client: Any, _data: Any, _id: int, reasons: list[Any], _properties: Any) -> None:
         if any(reason.is_failure for reason in reasons):
-            self._failure = Refused(
+            self._failure = PeerRefusal(
                 f"{self.name}: the broker refuses the topic `{self._topic}`\nhint: may this user read it?"
             )
         else:

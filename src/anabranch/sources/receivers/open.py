@@ -78,7 +78,7 @@ _MQTT = {
 }
 
 
-class Address(Protocol):
+class ReceiverAddress(Protocol):
     """What is needed of an address: `anabranch.sources.address.Address` has it."""
 
     @property
@@ -98,7 +98,7 @@ class Address(Protocol):
 class _Revealed:
     """An address whose options hold the secrets that they refer to; its text does not."""
 
-    def __init__(self, address: Address, reach: Reach) -> None:
+    def __init__(self, address: ReceiverAddress, reach: Reach) -> None:
         self.scheme, self.host, self.port, self.path = address.scheme, address.host, address.port, address.path
         self.text = address.text
         options = dict(address.options)
@@ -110,7 +110,7 @@ class _Revealed:
 
 
 def open_receiver(
-    address: Address,
+    address: ReceiverAddress,
     on_state: OnState | None = None,
     seed: int = 0,
     stdin: BinaryIO | None = None,
@@ -143,7 +143,7 @@ def open_receiver(
             raise StreamError(f"{_shown(address)}: {scheme}:// sends nothing by itself")
 
 
-def _socket(address: Address, on_state: OnState | None, seed: int) -> Receiver:
+def _socket(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Receiver:
     _known(address, _SOCKET)
     if address.port is None:
         raise StreamError(f"{_shown(address)} names no port\nhint: write it like socket://localhost:9999")
@@ -154,7 +154,7 @@ def _socket(address: Address, on_state: OnState | None, seed: int) -> Receiver:
     return SocketReceiver(address.host, address.port, _flag(address, "reconnect"), on_state, seed)
 
 
-def _items(address: Address, on_state: OnState | None, seed: int) -> Receiver:
+def _items(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Receiver:
     options = _known(address, _ITEMS)
     url = _url(address, address.scheme.removesuffix("+items"), QUERY)
     try:
@@ -185,7 +185,7 @@ def _several(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
 
 
-def _mqtt(address: Address, on_state: OnState | None, seed: int) -> Receiver:
+def _mqtt(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Receiver:
     options = _known(address, _MQTT)
     tls = address.scheme == "mqtts" or _flag(address, "tls")
     qos = options.get("qos", "1")
@@ -205,7 +205,7 @@ def _mqtt(address: Address, on_state: OnState | None, seed: int) -> Receiver:
     )
 
 
-def _url(address: Address, scheme: str, query: str = "") -> str:
+def _url(address: ReceiverAddress, scheme: str, query: str = "") -> str:
     """The address that the server knows: without our options, with its own query, else with the given one."""
     options = address.options
     host = f"[{address.host}]" if ":" in address.host else address.host
@@ -217,19 +217,19 @@ def _url(address: Address, scheme: str, query: str = "") -> str:
     return f"{scheme}://{login}{'@' if login else ''}{host}{port}{address.path or '/'}{'?' if query else ''}{query}"
 
 
-def _known(address: Address, known: Mapping[str, str]) -> Mapping[str, str]:
+def _known(address: ReceiverAddress, known: Mapping[str, str]) -> Mapping[str, str]:
     refuse_unknown(_shown(address), address.options, known)
     return address.options
 
 
-def _flag(address: Address, name: str, default: str = "0") -> bool:
+def _flag(address: ReceiverAddress, name: str, default: str = "0") -> bool:
     value = address.options.get(name, default).lower()
     if value not in ("0", "1", "false", "true"):
         raise StreamError(f"{_shown(address)}: {name}={value}\nhint: {name} is 1 or 0")
     return value in ("1", "true")
 
 
-def _seconds(address: Address, name: str, default: float) -> float:
+def _seconds(address: ReceiverAddress, name: str, default: float) -> float:
     text = address.options.get(name)
     if text is None:
         return default
@@ -248,7 +248,7 @@ def _seconds(address: Address, name: str, default: float) -> float:
     return seconds
 
 
-def _shown(address: Address) -> str:
+def _shown(address: ReceiverAddress) -> str:
     """The address without its options, where passwords may stand."""
     parts = urlsplit(address.text.partition("?")[0])
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

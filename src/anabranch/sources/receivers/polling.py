@@ -31,7 +31,7 @@ _HASH_SIZE = 8
 _MOST_PAUSE = 3600.0
 
 
-class Seen:
+class RecentRecords:
     """The hashes of the last records, oldest first. At least one whole answer is remembered, however long it is."""
 
     def __init__(self, hashes: Iterable[bytes] = (), most: int = REMEMBERED) -> None:
@@ -59,7 +59,7 @@ class Seen:
         return base64.b64encode(b"".join(self._hashes)).decode()
 
     @classmethod
-    def unpacked(cls, text: str) -> Seen:
+    def unpacked(cls, text: str) -> RecentRecords:
         data = base64.b64decode(text)
         return cls(data[at : at + _HASH_SIZE] for at in range(0, len(data), _HASH_SIZE))
 
@@ -95,13 +95,13 @@ class HttpPollReceiver(Receiver):
         self._items = items
         self._key = key
         self._retry_after: float | None = None
-        self._seen = Seen()
+        self._seen = RecentRecords()
         self._validators: dict[str, str] = {}
 
     def _receive(self) -> None:
         cursor = self.spool.cursor or {}
         if cursor.get("address") == self.name:
-            self._seen = Seen.unpacked(cursor["seen"])
+            self._seen = RecentRecords.unpacked(cursor["seen"])
             # Another question needs another answer, even when the server says that nothing has changed.
             self._validators = cursor["validators"] if cursor["asked"] == self._asked() else {}
         self._keep_connected(self._poll_while_it_works, self._least_pause)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import OnState, Receiver, Refused
+from anabranch.sources.receivers.base import OnState, PeerRefusal, Receiver
 from anabranch.sources.receivers.framing import MAX_RECORD, message_records
 from anabranch.sources.receivers.http import check_status, shown
 
@@ -105,7 +105,7 @@ class SseReceiver(Receiver):
     def _refuse_others(self, response: httpx.Response) -> None:
         kind = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
         if kind != _KIND:
-            raise Refused(
+            raise PeerRefusal(
                 f"{self.name} is no event stream but {kind}\nhint: http+poll:// asks an address again and again"
             )
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import POLL_STOP, OnState, Receiver, Refused
+from anabranch.sources.receivers.base import POLL_STOP, OnState, PeerRefusal, Receiver
 from anabranch.sources.receivers.framing import MAX_RECORD, message_records
 
 _GROUP = 4 << 20
@@ -44,18 +44,18 @@ class WebSocketReceiver(Receiver):
         except exceptions.InvalidStatus as error:
             status = error.response.status_code
             if 400 <= status < 500 and status not in _PASSING:
-                raise Refused(
+                raise PeerRefusal(
                     f"{self.name}: refused with status {status}\nhint: check the address, and what it asks of its users"
                 ) from None
             raise ConnectionError(f"answered with status {status}") from None
         except exceptions.InvalidURI as error:
-            raise Refused(f"{self.name}: {error}") from None
+            raise PeerRefusal(f"{self.name}: {error}") from None
         except exceptions.WebSocketException as error:
             raise ConnectionError(str(error) or type(error).__name__) from None
         except EOFError:
             raise ConnectionError("the connection was closed before it was open") from None
         except ssl.SSLCertVerificationError as error:
-            raise Refused(f"{self.name}: the certificate is not trusted: {error.verify_message}") from None
+            raise PeerRefusal(f"{self.name}: the certificate is not trusted: {error.verify_message}") from None
 
     def _connection(self) -> bool:
         host = self._url.hostname or "localhost"

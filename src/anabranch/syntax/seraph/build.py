@@ -56,9 +56,9 @@ class Builder(PatternBuilder):
     def optional_match(self, meta: Meta, patterns: Any, *options: Any) -> t.Clause:
         return self._match(meta, patterns, options, True)
 
-    def item(self, meta: Meta, expression: t.Expr, alias: t.Name | None) -> t.Item:
+    def item(self, meta: Meta, expression: t.Expr, alias: t.Name | None) -> t.ProjectionItem:
         span = expression.span
-        return t.Item(
+        return t.ProjectionItem(
             bare(expression), alias, "" if alias else self.text[span.start : span.end].strip(), span=span_of(meta)
         )
 
@@ -82,7 +82,7 @@ class Builder(PatternBuilder):
 
     def projection(self, meta: Meta, distinct: Token | None, items: Any, order: Any, skip: Any, limit: Any) -> Any:
         stars = [item for item in items if isinstance(item, Token)]
-        plain = tuple(item for item in items if isinstance(item, t.Item))
+        plain = tuple(item for item in items if isinstance(item, t.ProjectionItem))
         if len(stars) > 1 or (stars and not isinstance(items[0], Token)):
             self._problem("SER-001", "`*` stands once, as the first item", token_span(stars[-1]))
         return t.Projection(plain, bool(stars), distinct is not None, order or (), skip, limit, span=span_of(meta))
@@ -180,5 +180,5 @@ class Builder(PatternBuilder):
         source = self._read(literals.read_string, uri, "")
         return t.LoadStreamTree(source, self._name(variable), bare(at), stream, tuple(rest), span=span_of(meta))
 
-    def script(self, meta: Meta, *statements: t.Statement) -> t.Script:
-        return t.Script(statements, span=span_of(meta))
+    def script(self, meta: Meta, *statements: t.Statement) -> t.ScriptTree:
+        return t.ScriptTree(statements, span=span_of(meta))

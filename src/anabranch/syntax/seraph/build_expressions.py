@@ -97,22 +97,22 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return t.ParameterRef(literals.read_name(str(token)[1:]), span=token_span(token))
 
     def integer(self, meta: Meta, token: Token) -> t.Expr:
-        return t.Literal(literals.read_integer(str(token)), span=token_span(token))
+        return t.LiteralExpr(literals.read_integer(str(token)), span=token_span(token))
 
     def float(self, meta: Meta, token: Token) -> t.Expr:
-        return t.Literal(self._read(literals.read_float, token, 0.0), span=token_span(token))
+        return t.LiteralExpr(self._read(literals.read_float, token, 0.0), span=token_span(token))
 
     def string(self, meta: Meta, token: Token) -> t.Expr:
-        return t.Literal(self._read(literals.read_string, token, ""), span=token_span(token))
+        return t.LiteralExpr(self._read(literals.read_string, token, ""), span=token_span(token))
 
     def true(self, meta: Meta) -> t.Expr:
-        return t.Literal(True, span=span_of(meta))
+        return t.LiteralExpr(True, span=span_of(meta))
 
     def false(self, meta: Meta) -> t.Expr:
-        return t.Literal(False, span=span_of(meta))
+        return t.LiteralExpr(False, span=span_of(meta))
 
     def null(self, meta: Meta) -> t.Expr:
-        return t.Literal(None, span=span_of(meta))
+        return t.LiteralExpr(None, span=span_of(meta))
 
     def time(self, meta: Meta, token: Token, argument: Token | None = None) -> tuple[int | None]:
         """An instant; None is NOW."""
@@ -167,10 +167,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return t.Unary("plus", bare(operand), span=span_of(meta))
 
     def negate(self, meta: Meta, operand: t.Expr) -> t.Expr:
-        if isinstance(operand, t.Literal) and type(operand.value) in (int, float):
+        if isinstance(operand, t.LiteralExpr) and type(operand.value) in (int, float):
             value: Any = operand.value
             if value != 0 and not (isinstance(value, int) and value < 0):
-                return t.Literal(-value, span=span_of(meta))
+                return t.LiteralExpr(-value, span=span_of(meta))
         return t.Unary("negate", bare(operand), span=span_of(meta))
 
     def comparator(self, meta: Meta, token: Token) -> str:
@@ -190,10 +190,10 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return t.PropertyLookup(bare(subject), key, span=span_of(meta))
 
     def subscript(self, meta: Meta, subject: t.Expr, index: t.Expr) -> t.Expr:
-        return t.Indexed(bare(subject), bare(index), span=span_of(meta))
+        return t.IndexExpr(bare(subject), bare(index), span=span_of(meta))
 
     def sublist(self, meta: Meta, subject: t.Expr, start: t.Expr | None, stop: t.Expr | None) -> t.Expr:
-        return t.Sliced(bare(subject), bare(start), bare(stop), span=span_of(meta))
+        return t.SliceExpr(bare(subject), bare(start), bare(stop), span=span_of(meta))
 
     def has_labels(self, meta: Meta, subject: t.Expr, labels: tuple[t.Name, ...]) -> t.Expr:
         return t.LabelTest(bare(subject), labels, span=span_of(meta))
@@ -245,20 +245,20 @@ class ExpressionBuilder(Transformer[Token, Any]):
             self._problem(
                 "SER-001", f"`{name}` needs `variable IN list` here", head.span, "", f"{name}(x IN xs WHERE ...)"
             )
-            return t.Literal(None, span=span_of(meta))
+            return t.LiteralExpr(None, span=span_of(meta))
         if name in _QUANTIFIERS and result is None:
             return self._quantifier(name, bound, where, meta)
         if name in ("filter", "extract"):
             return t.ListComprehension(bound[0], bound[1], where, bare(result), span=span_of(meta))
         self._problem("SER-001", f"`{name}` takes no WHERE", callee.span, "", "only all, any, none and single do")
-        return t.Literal(None, span=span_of(meta))
+        return t.LiteralExpr(None, span=span_of(meta))
 
     def call_map(self, meta: Meta, callee: t.Expr, head: t.Expr, result: t.Expr) -> t.Expr:
         name = self._function_name(callee).lower()
         bound = self._bound(bare(head))
         if name != "extract" or bound is None:
             self._problem("SER-001", f"`{name}` takes no `|`", callee.span, "", "[x IN xs | ...] maps a list")
-            return t.Literal(None, span=span_of(meta))
+            return t.LiteralExpr(None, span=span_of(meta))
         return t.ListComprehension(bound[0], bound[1], None, bare(result), span=span_of(meta))
 
     def call_reduce(self, meta: Meta, callee: t.Expr, head: t.Expr, over: t.Expr, step: t.Expr) -> t.Expr:
@@ -270,7 +270,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 return t.ReduceExpr(held, initial, bound[0], bound[1], bare(step), span=span_of(meta))
             case _:
                 self._problem("SER-001", "this is no reduce", callee.span, "", "reduce(sum = 0, x IN xs | sum + x)")
-                return t.Literal(None, span=span_of(meta))
+                return t.LiteralExpr(None, span=span_of(meta))
 
     # --- lists, maps, case ---
 
@@ -294,7 +294,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
                 return t.PatternComprehension(t.Name(name, span=variable.span), path, where, result, span=span)
             case _:
                 self._problem("SER-001", "this is no list comprehension", span, "", "[x IN xs WHERE ... | ...]")
-                return t.Literal(None, span=span)
+                return t.LiteralExpr(None, span=span)
 
     def list_where(self, meta: Meta, head: t.Expr, where: t.Expr, result: t.Expr | None) -> t.Expr:
         return self._comprehension(meta, head, where, bare(result))

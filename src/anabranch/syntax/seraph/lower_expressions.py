@@ -34,7 +34,7 @@ from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.scope import Binding, Problems, Scope
 from anabranch.syntax.seraph.walk import outside_of_subqueries
 
-Lowered = tuple[x.Expression, Type]
+TypedExpression = tuple[x.Expression, Type]
 
 _ELEMENTS = ("node", "relationship")
 _NOT_NUMERIC = ("boolean", "string", "list", "map", "node", "relationship", "path", "point")
@@ -64,7 +64,7 @@ class AggregateSink:
     calls: list[tuple[str, x.AggregateCall]] = field(default_factory=list)
 
 
-PatternLowering = Callable[..., tuple[Operator, Scope]]
+LowerPattern = Callable[..., tuple[Operator, Scope]]
 
 
 class ExpressionLowering:
@@ -74,7 +74,7 @@ class ExpressionLowering:
     def __init__(
         self,
         problems: Problems,
-        match_pattern: PatternLowering,
+        match_pattern: LowerPattern,
         subquery: Callable[[t.QueryTree, Scope], Operator],
         source: Callable[[], Source | None],
         bound: Callable[[str, Span], x.Expression | None] = lambda name, span: None,
@@ -94,17 +94,17 @@ class ExpressionLowering:
 
     def lower(
         self, expression: t.Expr, scope: Scope, sink: AggregateSink | None = None, *, predicate: bool = False
-    ) -> Lowered:
+    ) -> TypedExpression:
         span = expression.span
         for replacement in scope.replacements:
             if replacement.expression == expression:
                 return x.Variable(replacement.column, span=span), replacement.type
 
-        def sub(part: t.Expr) -> Lowered:
+        def sub(part: t.Expr) -> TypedExpression:
             return self.lower(part, scope, sink)
 
         match expression:
-            case t.Literal(value):
+            case t.LiteralExpr(value):
                 return x.Constant(value, span=span), _literal_type(value)
             case t.VariableRef(name):
                 return self._variable(name, span, scope)
@@ -115,13 +115,13 @@ class ExpressionLowering:
                 if not kind.may_be((*_ELEMENTS, "map", "point", *TEMPORALS)):
                     self._wrong_type(f"`.{key.text}` needs a node, a relationship or a map", subject.span, kind)
                 return x.Property(lowered, key.text, span=span), SCALAR if kind.kind in _ELEMENTS else ANY
-            case t.Indexed(subject, index):
+            case t.IndexExpr(subject, index):
                 lowered, kind = sub(subject)
                 if not kind.may_be((*_ELEMENTS, "map", "list")):
                     self._wrong_type("only lists, maps, nodes and relationships have items", subject.span, kind)
                 element = kind.element if kind.kind == "list" and kind.element else ANY
                 return x.Subscript(lowered, sub(index)[0], span=span), element
-            case t.Sliced(subject, start, stop):
+            case t.SliceExpr(subject, start, stop):
                 lowered, kind = sub(subject)
                 if not kind.may_be(("list",)):
                     self._wrong_type("only lists have slices", subject.span, kind)
@@ -211,7 +211,7 @@ class ExpressionLowering:
 
     # --- names ---
 
-    def _variable(self, name: str, span: Span, scope: Scope) -> Lowered:
+    def _variable(self, name: str, span: Span, scope: Scope) -> TypedExpression:
         binding = scope.get(name)
         if binding is None:
             end = self._bound(name, span)
@@ -241,7 +241,9 @@ class ExpressionLowering:
     def _wrong_type(self, message: str, span: Span, kind: Type, hint: str = "") -> None:
         self.problems.add("SER-022", message, span, f"this is {kind}", hint)
 
-    def _logic(self, expression: t.Binary, scope: Scope, sink: AggregateSink | None, predicate: bool) -> Lowered:
+    def _logic(
+        self, expression: t.Binary, scope: Scope, sink: AggregateSink | None, predicate: bool
+    ) -> TypedExpression:
         operator = expression.operator
         parts: list[t.Expr] = []
         walk: t.Expr = expression
@@ -262,8 +264,8 @@ class ExpressionLowering:
         return x.Xor(operands[0], operands[1], span=expression.span), BOOLEAN
 
     def _binary(
-        self, operator: str, left: t.Expr, right: t.Expr, span: Span, sub: Callable[[t.Expr], Lowered]
-    ) -> Lowered:
+        self, operator: str, left: t.Expr, right: t.Expr, span: Span, sub: Callable[[t.Expr], TypedExpression]
+    ) -> TypedExpression:
         (first, first_type), (second, second_type) = sub(left), sub(right)
         call = x.Call(operator, (first, second), span=span)
         sides = ((left, first_type), (right, second_type))
@@ -287,8 +289,8 @@ class ExpressionLowering:
         return call, _number_type(first_type, second_type)
 
     def _comparison(
-        self, first: t.Expr, rest: tuple[tuple[str, t.Expr], ...], span: Span, sub: Callable[[t.Expr], Lowered]
-    ) -> Lowered:
+        self, first: t.Expr, rest: tuple[tuple[str, t.Expr], ...], span: Span, sub: Callable[[t.Expr], TypedExpression]
+    ) -> TypedExpression:
         parts: list[x.Expression] = []
         left = sub(first)[0]
         for operator, operand in rest:
@@ -305,7 +307,7 @@ class ExpressionLowering:
         span: Span,
         scope: Scope,
         sink: AggregateSink | None,
-    ) -> Lowered:
+    ) -> TypedExpression:
         compared = None if subject is None else self.lower(subject, scope, sink)[0]
         lowered: list[tuple[x.Expression, x.Expression]] = []
         kinds: list[Type] = []
@@ -318,10 +320,10 @@ class ExpressionLowering:
             value, kind = self.lower(then, scope, sink)
             lowered.append((test, value))
             kinds.append(kind)
-        default: Lowered = (x.Constant(None), NULL) if otherwise is None else self.lower(otherwise, scope, sink)
+        default: TypedExpression = (x.Constant(None), NULL) if otherwise is None else self.lower(otherwise, scope, sink)
         return x.Case(tuple(lowered), default[0], span=span), common((*kinds, default[1]))
 
-    def _map_projection(self, expression: t.MapProjection, scope: Scope, sink: AggregateSink | None) -> Lowered:
+    def _map_projection(self, expression: t.MapProjection, scope: Scope, sink: AggregateSink | None) -> TypedExpression:
         subject, kind = self.lower(expression.subject, scope, sink)
         if not kind.may_be((*_ELEMENTS, "map")):
             self._wrong_type("a map projection needs a node, a relationship or a map", expression.subject.span, kind)
@@ -342,7 +344,7 @@ class ExpressionLowering:
 
     # --- calls ---
 
-    def _call(self, call: t.FunctionCall, scope: Scope, sink: AggregateSink | None) -> Lowered:
+    def _call(self, call: t.FunctionCall, scope: Scope, sink: AggregateSink | None) -> TypedExpression:
         name = call.name.lower()
         if name in ("shortestpath", "allshortestpaths"):
             return self._shortest(call, name, scope)
@@ -426,7 +428,7 @@ class ExpressionLowering:
 
     def _aggregate(
         self, call: t.FunctionCall, signature: Signature, sink: AggregateSink | None, scope: Scope
-    ) -> Lowered:
+    ) -> TypedExpression:
         if sink is None or any(binding.local for binding in scope.bindings.values()):
             self.problems.add(
                 "SER-023",
@@ -455,11 +457,11 @@ class ExpressionLowering:
 
     # --- patterns ---
 
-    def _exists(self, path: t.PathTree, scope: Scope, span: Span) -> Lowered:
+    def _exists(self, path: t.PathTree, scope: Scope, span: Span) -> TypedExpression:
         plan, _ = self._match_pattern(t.PatternTree(path, span=path.span), None, scope, may_bind=False)
         return x.Exists(plan, span=span), BOOLEAN
 
-    def _shortest(self, call: t.FunctionCall, name: str, scope: Scope) -> Lowered:
+    def _shortest(self, call: t.FunctionCall, name: str, scope: Scope) -> TypedExpression:
         match call.arguments:
             case (t.PatternExpr(path),):
                 column = self.problems.fresh("path")

@@ -103,7 +103,7 @@ class ProjectionLowering:
         return plan, Scope({**visible, **stays}, unusable=after.unusable)
 
     def _projected(
-        self, items: tuple[t.Item, ...], plan: Operator, scope: Scope, outer: Scope | None, span: Span
+        self, items: tuple[t.ProjectionItem, ...], plan: Operator, scope: Scope, outer: Scope | None, span: Span
     ) -> tuple[list[_Column], tuple[tuple[str, x.Expression], ...], Operator]:
         """The columns, what each is computed from, and the rows that it is computed of: groups where one aggregates."""
         aggregates = [has_aggregate(item.expression) for item in items]
@@ -125,7 +125,9 @@ class ProjectionLowering:
 
     # --- items ---
 
-    def _items(self, projection: t.Projection, scope: Scope, clause: str, reserved: bool) -> tuple[t.Item, ...]:
+    def _items(
+        self, projection: t.Projection, scope: Scope, clause: str, reserved: bool
+    ) -> tuple[t.ProjectionItem, ...]:
         items = projection.items
         if projection.star:
             if not scope.bindings and clause != "WITH":
@@ -133,7 +135,7 @@ class ProjectionLowering:
                     "SER-030", f"{clause} * has nothing to give", projection.span, "no variable is in scope"
                 )
             stars = tuple(
-                t.Item(t.VariableRef(name, span=projection.span), t.Name(name), "", span=projection.span)
+                t.ProjectionItem(t.VariableRef(name, span=projection.span), t.Name(name), "", span=projection.span)
                 for name in sorted(scope.bindings)
             )
             items = stars + items
@@ -155,7 +157,7 @@ class ProjectionLowering:
             seen.add(name)
         return items
 
-    def _plain(self, items: tuple[t.Item, ...], scope: Scope) -> list[_Column]:
+    def _plain(self, items: tuple[t.ProjectionItem, ...], scope: Scope) -> list[_Column]:
         columns = []
         for item in items:
             lowered, kind = self.expressions.lower(item.expression, scope)
@@ -163,7 +165,7 @@ class ProjectionLowering:
         return columns
 
     def _grouped(
-        self, items: tuple[t.Item, ...], scope: Scope, sink: AggregateSink, constant: Mapping[str, Binding]
+        self, items: tuple[t.ProjectionItem, ...], scope: Scope, sink: AggregateSink, constant: Mapping[str, Binding]
     ) -> tuple[list[_Column], dict[int, str]]:
         """Keys first, for what stands beside an aggregate must be made of them, or of what is `constant`; and what the
         keys' columns are called before they are projected."""
@@ -201,7 +203,7 @@ class ProjectionLowering:
 
     # --- after the projection ---
 
-    def _replacements(self, items: tuple[t.Item, ...], columns: list[_Column]) -> tuple[Replacement, ...]:
+    def _replacements(self, items: tuple[t.ProjectionItem, ...], columns: list[_Column]) -> tuple[Replacement, ...]:
         """Projected expressions that may stand again in ORDER BY, unless an alias hides what they are made of."""
         renamed = {
             column.name
@@ -211,7 +213,7 @@ class ProjectionLowering:
         return tuple(
             Replacement(item.expression, column.name, column.type)
             for item, column in zip(items, columns, strict=True)
-            if not isinstance(item.expression, t.Literal) and not (names_in(item.expression) & renamed)
+            if not isinstance(item.expression, t.LiteralExpr) and not (names_in(item.expression) & renamed)
         )
 
     def _order(self, sorts: tuple[t.SortItem, ...], after: Scope) -> tuple[OrderKey, ...]:
@@ -241,14 +243,14 @@ class ProjectionLowering:
             self.problems.add("SER-026", f"{clause} cannot depend on a row", row.span, f"`{row.text}` is a variable")
             return None
         match expression:
-            case t.Literal(int(value)) if type(value) is int and value >= 0:
+            case t.LiteralExpr(int(value)) if type(value) is int and value >= 0:
                 pass
-            case t.Literal():
+            case t.LiteralExpr():
                 self.problems.add("SER-026", f"{clause} needs a non-negative integer", expression.span)
         return self.expressions.lower(expression, Scope())[0]
 
 
-def column_name(item: t.Item) -> str:
+def column_name(item: t.ProjectionItem) -> str:
     """The alias, else the variable's own name, else the text as it stands."""
     if item.alias is not None:
         return item.alias.text

@@ -137,7 +137,7 @@ class ShortestConditions:
     def _bounds(self, tree: t.Expr, at: int) -> _Range | None:
         least, most = 0, None
         for operator, operand in self._comparisons(tree, at) or [("", tree)]:
-            if not isinstance(operand, t.Literal) or type(operand.value) is not int or operator == "":
+            if not isinstance(operand, t.LiteralExpr) or type(operand.value) is not int or operator == "":
                 return None
             low, high = _RANGES[operator](operand.value)
             least = max(least, low)

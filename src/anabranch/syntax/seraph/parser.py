@@ -39,10 +39,10 @@ def _parser() -> Lark:
     return parser_of("anabranch.syntax.seraph", ["grammar"], ["script", "plain"])
 
 
-def parse_script(text: str, file_name: str = "<query>") -> t.Script:
+def parse_script(text: str, file_name: str = "<query>") -> t.ScriptTree:
     """A file of REGISTER QUERY and LOAD STREAM statements."""
     script = _parse(text, "script", file_name)
-    assert isinstance(script, t.Script)
+    assert isinstance(script, t.ScriptTree)
     if not script.statements:
         raise QuerySyntaxError(
             [
@@ -91,7 +91,7 @@ def _integer_problems(built: Any) -> list[Diagnostic]:
 
     problems: list[Diagnostic] = []
     for part in walk_tree(built):
-        if isinstance(part, t.Literal) and type(part.value) is int and not INTEGER_MIN <= part.value <= INTEGER_MAX:
+        if isinstance(part, t.LiteralExpr) and type(part.value) is int and not INTEGER_MIN <= part.value <= INTEGER_MAX:
             try:
                 check_integer(part.value)
             except LiteralProblem as problem:

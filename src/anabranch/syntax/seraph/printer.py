@@ -29,7 +29,7 @@ _BINARY = {
 _ARROWS = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}
 
 
-def print_script(script: t.Script) -> str:
+def print_script(script: t.ScriptTree) -> str:
     return "\n\n".join(print_statement(statement) for statement in script.statements) + "\n"
 
 
@@ -143,7 +143,7 @@ def _projection(projection: t.Projection) -> str:
     return text + ("" if projection.limit is None else f"\n  LIMIT {_expression(projection.limit)}")
 
 
-def _item(item: t.Item) -> str:
+def _item(item: t.ProjectionItem) -> str:
     """Without an alias the column's name is the text itself, so it is kept to the letter."""
     return item.text if item.alias is None else f"{_expression(item.expression)} AS {write_name(item.alias.text)}"
 
@@ -205,7 +205,7 @@ def _many(items: tuple[t.Expr, ...]) -> str:
 def _spelled(expression: t.Expr) -> tuple[int, str]:
     atom = _POSTFIX + 1
     match expression:
-        case t.Literal(value):
+        case t.LiteralExpr(value):
             return _literal(value)
         case t.VariableRef(name):
             return atom, write_name(name)
@@ -213,9 +213,9 @@ def _spelled(expression: t.Expr) -> tuple[int, str]:
             return atom, "$" + (name if name.isdigit() else write_name(name))
         case t.PropertyLookup(subject, key):
             return _POSTFIX, f"{_expression(subject, _POSTFIX)}.{write_name(key.text)}"
-        case t.Indexed(subject, index):
+        case t.IndexExpr(subject, index):
             return _POSTFIX, f"{_expression(subject, _POSTFIX)}[{_expression(index)}]"
-        case t.Sliced(subject, start, stop):
+        case t.SliceExpr(subject, start, stop):
             bounds = f"{'' if start is None else _expression(start)}..{'' if stop is None else _expression(stop)}"
             return _POSTFIX, f"{_expression(subject, _POSTFIX)}[{bounds}]"
         case t.LabelTest(subject, labels):
@@ -237,8 +237,8 @@ def _spelled(expression: t.Expr) -> tuple[int, str]:
         case t.Unary("not", operand):
             return _NOT, f"NOT {_expression(operand, _NOT)}"
         case t.Unary(operator, operand):
-            held = _expression(operand, atom if isinstance(operand, t.Literal | t.Unary) else _UNARY)
-            held = f"({held})" if isinstance(operand, t.Literal) and not held.startswith("(") else held
+            held = _expression(operand, atom if isinstance(operand, t.LiteralExpr | t.Unary) else _UNARY)
+            held = f"({held})" if isinstance(operand, t.LiteralExpr) and not held.startswith("(") else held
             return _UNARY, ("-" if operator == "negate" else "+") + held
         case t.Comparison(first, rest):
             chain = "".join(f" {operator} {_expression(operand, _PREDICATE)}" for operator, operand in rest)

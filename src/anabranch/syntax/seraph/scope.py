@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from anabranch.algebra.types import Type
 from anabranch.errors import Span, closest
 from anabranch.syntax.common import RESERVED
-from anabranch.syntax.common import Problems as CommonProblems
+from anabranch.syntax.common import LoweringProblems as CommonProblems
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.walk import names_in
 

@@ -14,18 +14,18 @@ from anabranch.model.temporal import Duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class TreeNode:
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
 
-class Expr(Located):
+class Expr(TreeNode):
     """Anything that has a value."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Located):
+class Name(TreeNode):
     """A name as the user wrote it, without backticks."""
 
     text: str
@@ -35,7 +35,7 @@ class Name(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Expr):
+class LiteralExpr(Expr):
     value: bool | int | float | str | None
 
 
@@ -56,13 +56,13 @@ class PropertyLookup(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed(Expr):
+class IndexExpr(Expr):
     subject: Expr
     index: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Sliced(Expr):
+class SliceExpr(Expr):
     subject: Expr
     start: Expr | None
     stop: Expr | None
@@ -79,7 +79,7 @@ class MapLiteral(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectionEntry(Located):
+class ProjectionEntry(TreeNode):
     """`.key`, `.*`, `key: value` or a variable inside a map projection."""
 
     kind: OneOf["property", "all", "entry", "variable"]
@@ -194,14 +194,14 @@ class ExistsSubquery(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeTree(Located):
+class NodeTree(TreeNode):
     variable: Name | None = None
     labels: tuple[Name, ...] = ()
     properties: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RelationshipTree(Located):
+class RelationshipTree(TreeNode):
     direction: OneOf["out", "in", "both"]
     variable: Name | None = None
     types: tuple[Name, ...] = ()
@@ -210,13 +210,13 @@ class RelationshipTree(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class PathTree(Located):
+class PathTree(TreeNode):
     nodes: tuple[NodeTree, ...]
     relationships: tuple[RelationshipTree, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class PatternTree(Located):
+class PatternTree(TreeNode):
     path: PathTree
     variable: Name | None = None
     kind: OneOf["trail", "shortest", "all-shortest"] = "trail"
@@ -225,12 +225,12 @@ class PatternTree(Located):
 # --- clauses ------------------------------------------------------------------------------------------------------
 
 
-class Clause(Located):
+class Clause(TreeNode):
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class WithinTree(Located):
+class WithinTree(TreeNode):
     width: Duration
 
 
@@ -245,7 +245,7 @@ class MatchClause(Clause):
 
 
 @dataclass(frozen=True, slots=True)
-class Item(Located):
+class ProjectionItem(TreeNode):
     """One thing to project. Without an alias the column is called as the text stands."""
 
     expression: Expr
@@ -254,14 +254,14 @@ class Item(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class SortItem(Located):
+class SortItem(TreeNode):
     expression: Expr
     descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Projection(Located):
-    items: tuple[Item, ...]
+class Projection(TreeNode):
+    items: tuple[ProjectionItem, ...]
     star: bool = False
     distinct: bool = False
     order: tuple[SortItem, ...] = ()
@@ -297,7 +297,7 @@ class CreateClause(Clause):
 
 
 @dataclass(frozen=True, slots=True)
-class SetItem(Located):
+class SetItem(TreeNode):
     """`a.k = v`, `a = map`, `a += map` or `a:Label`; labels have no value."""
 
     kind: OneOf["replace", "merge", "labels"]
@@ -321,12 +321,12 @@ class MergeClause(Clause):
 
 
 @dataclass(frozen=True, slots=True)
-class SingleQuery(Located):
+class SingleQuery(TreeNode):
     clauses: tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class QueryTree(Located):
+class QueryTree(TreeNode):
     """Single queries and, between two neighbours, whether UNION keeps duplicates (ALL)."""
 
     parts: tuple[SingleQuery, ...]
@@ -334,7 +334,7 @@ class QueryTree(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class EmitOption(Located):
+class EmitOption(TreeNode):
     """ON ENTERING, ON EXIT, SNAPSHOT, EVERY with its duration, or INTO with the name of a stream."""
 
     kind: OneOf["entering", "exiting", "snapshot", "every", "into"]
@@ -343,7 +343,7 @@ class EmitOption(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterTree(Located):
+class RegisterTree(TreeNode):
     """`starting_at` None is NOW."""
 
     name: Name
@@ -353,7 +353,7 @@ class RegisterTree(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadStreamTree(Located):
+class LoadStreamTree(TreeNode):
     uri: str
     variable: Name
     at: Expr | None
@@ -365,5 +365,5 @@ Statement = RegisterTree | LoadStreamTree
 
 
 @dataclass(frozen=True, slots=True)
-class Script(Located):
+class ScriptTree(TreeNode):
     statements: tuple[Statement, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from anabranch.algebra.operators import Form, Operator, Registration
+from anabranch.algebra.operators import Operator, Registration, ResultForm
 from anabranch.errors import (
     Diagnostic,
     QueryError,
@@ -18,12 +18,12 @@ from anabranch.errors import (
     Span,
     UnsupportedQueryError,
 )
-from anabranch.syntax.common import Problems
+from anabranch.syntax.common import LoweringProblems
 from anabranch.syntax.sparql import tree
 from anabranch.syntax.sparql.lower_registration import lower_plain, lower_registration
 from anabranch.syntax.sparql.parser import parse_query, parse_script
 
-__all__ = ["Plain", "parse_query", "parse_script", "plan", "registrations", "statements"]
+__all__ = ["PlainSparql", "parse_query", "parse_script", "plan", "registrations", "statements"]
 
 _CLASSES: dict[str, type[QueryError]] = {
     "SPQ-101": QueryNameError,
@@ -45,11 +45,11 @@ _CLASSES: dict[str, type[QueryError]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainSparql:
     """A plain query: it has one answer."""
 
     plan: Operator
-    form: Form
+    form: ResultForm
     prefixes: tuple[tuple[str, str], ...] = ()
 
 
@@ -76,13 +76,13 @@ def _too_deep(span: Span | None, text: str, file_name: str) -> QuerySyntaxError:
     )
 
 
-def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> Plain:
+def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> PlainSparql:
     """The algebra of a plain SPARQL query over the default graph and named graphs.
 
     `graphs` are the names of all graphs that there are: GRAPH ?g ranges over them, and GRAPH with another name finds
     nothing. None: it is not known which there are, so GRAPH <name> reads the static graph of that name.
     """
-    problems = Problems()
+    problems = LoweringProblems()
     statement = parse_query(text, file_name)
     try:
         operator, form = lower_plain(statement, problems, graphs)
@@ -90,7 +90,7 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
         raise _too_deep(statement.span, text, file_name) from None
     problems.refuse(_CLASSES, text, file_name)
     _check_depth(operator, text, file_name)
-    return Plain(operator, form, statement.prefixes)
+    return PlainSparql(operator, form, statement.prefixes)
 
 
 def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> tuple[Registration, ...]:
@@ -99,7 +99,7 @@ def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> 
     What a statement means hangs on its text alone: GRAPH ?g ranges over what the query names, never over the static
     graphs that a session happens to have.
     """
-    problems = Problems()
+    problems = LoweringProblems()
     found: list[Registration] = []
     script = parse_script(text, dialect, file_name).statements
     taken = {statement.name.text for statement in script if statement.name is not None}

@@ -19,7 +19,7 @@ from anabranch.model.terms import FALSE, RDF_NIL, TRUE, Iri, Literal, tagged
 from anabranch.syntax.sparql import literals
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.prologue import MORE_KNOWN, Prologue
-from anabranch.syntax.sparql.scan import Source
+from anabranch.syntax.sparql.scan import ScannedText
 
 MAX_DEPTH = 200  # of lark's tree; two to a group or a call
 _Read = TypeVar("_Read")
@@ -33,7 +33,7 @@ class TooDeep(Exception):
 class TermBuilder:
     """One method for each rule of the grammar, called with the place and what its parts became."""
 
-    def __init__(self, source: Source, prologue: Prologue) -> None:
+    def __init__(self, source: ScannedText, prologue: Prologue) -> None:
         self.source = source
         self.problems: list[Diagnostic] = []
         self.declared = prologue

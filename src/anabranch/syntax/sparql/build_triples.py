@@ -12,7 +12,7 @@ from typing import Any
 
 from lark import Token
 
-from anabranch.algebra.triples import Alternative, Inverse, Link, Negated, PropertyPath, Repeat, Sequence
+from anabranch.algebra.triples import Alternative, Inverse, NegatedStep, PathLink, PropertyPath, Repeat, Sequence
 from anabranch.errors import Span
 from anabranch.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Iri
 from anabranch.syntax.sparql import tree as t
@@ -90,7 +90,7 @@ class TriplesBuilder(TermBuilder):
 
     def path(self, span: Span, path: PropertyPath) -> t.TermTree | t.PathTree:
         match path:
-            case Link(iri):
+            case PathLink(iri):
                 return t.TermTree(iri, span=span)
             case _:
                 return t.PathTree(path, span=span)
@@ -107,23 +107,25 @@ class TriplesBuilder(TermBuilder):
     def repeat(self, span: Span, path: PropertyPath, how: Token) -> PropertyPath:
         return Repeat(path, 1 if how.type == "PLUS" else 0, 1 if how.type == "QUESTION" else None)
 
-    def link(self, span: Span, iri: t.TermTree) -> Link:
+    def link(self, span: Span, iri: t.TermTree) -> PathLink:
         assert isinstance(iri.term, Iri)
-        return Link(iri.term)
+        return PathLink(iri.term)
 
-    def link_type(self, span: Span, _: Token) -> Link:
-        return Link(RDF_TYPE)
+    def link_type(self, span: Span, _: Token) -> PathLink:
+        return PathLink(RDF_TYPE)
 
-    def negated_one(self, span: Span, link: Link) -> Link | Inverse:
+    def negated_one(self, span: Span, link: PathLink) -> PathLink | Inverse:
         return link
 
-    def negated_inverse(self, span: Span, link: Link) -> Link | Inverse:
+    def negated_inverse(self, span: Span, link: PathLink) -> PathLink | Inverse:
         return Inverse(link)
 
-    def negated(self, span: Span, *steps: Link | Inverse) -> PropertyPath:
-        forward = tuple(step.iri for step in steps if isinstance(step, Link))
-        backward = tuple(step.path.iri for step in steps if isinstance(step, Inverse) and isinstance(step.path, Link))
-        return Negated(forward if forward or not steps else None, backward or None)
+    def negated(self, span: Span, *steps: PathLink | Inverse) -> PropertyPath:
+        forward = tuple(step.iri for step in steps if isinstance(step, PathLink))
+        backward = tuple(
+            step.path.iri for step in steps if isinstance(step, Inverse) and isinstance(step.path, PathLink)
+        )
+        return NegatedStep(forward if forward or not steps else None, backward or None)
 
 
 def _joined(*spans: Span | None) -> Span | None:

@@ -12,7 +12,7 @@ from lark import Lark, Token, UnexpectedInput, UnexpectedToken
 
 from anabranch.errors import MAX_DIAGNOSTICS, Diagnostic, Span
 from anabranch.syntax.sparql.hints import expected, hint_for, refusal_of_word
-from anabranch.syntax.sparql.scan import Source, code_of, unclosed
+from anabranch.syntax.sparql.scan import ScannedText, code_of, unclosed
 from anabranch.syntax.sparql.tree import Dialect
 
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -33,7 +33,7 @@ def nothing_here(dialect: Dialect) -> Diagnostic:
 
 
 def all_problems(
-    parser: Lark, source: Source, dialect: Dialect, start: str, error: UnexpectedInput
+    parser: Lark, source: ScannedText, dialect: Dialect, start: str, error: UnexpectedInput
 ) -> list[Diagnostic]:
     """The first problem, and those that are left when what holds it is blanked out."""
     text = source.parsed
@@ -58,7 +58,7 @@ def all_problems(
     return found
 
 
-def _in_users_text(diagnostic: Diagnostic, source: Source) -> Diagnostic:
+def _in_users_text(diagnostic: Diagnostic, source: ScannedText) -> Diagnostic:
     span = diagnostic.span
     if span is None:
         return diagnostic

@@ -6,26 +6,26 @@ Invariant: every problem of a query is collected before any is raised; the plan 
 from __future__ import annotations
 
 from anabranch.algebra.expressions import Constant, Expression, Variable
-from anabranch.algebra.operators import Form, Operator, TripleSource
+from anabranch.algebra.operators import Operator, ResultForm, TripleSource
 from anabranch.algebra.triples import Ask, Construct, Describe, TriplePattern, Var
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower_expressions import ExpressionLowering
 from anabranch.syntax.sparql.lower_groups import GroupLowering, place
 from anabranch.syntax.sparql.lower_solutions import SolutionLowering
-from anabranch.syntax.sparql.scope import Scope, Settings, is_visible
-from anabranch.syntax.sparql.tables import Seed, Table, projected
+from anabranch.syntax.sparql.scope import Scope, StatementSettings, is_visible
+from anabranch.syntax.sparql.tables import Seed, VariableTable, projected
 
 
 class QueryLowering:
     """Lowers the query of one statement."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: StatementSettings) -> None:
         self._settings = settings
         self._expressions = ExpressionLowering(settings, self._exists)
         self._groups = GroupLowering(settings, self._expressions, self._sub_select)
         self._solutions = SolutionLowering(settings, self._expressions, self._groups)
 
-    def query(self, query: t.QueryTree) -> tuple[Operator, Form]:
+    def query(self, query: t.QueryTree) -> tuple[Operator, ResultForm]:
         source = self._settings.dataset.default
         match query.form:
             case t.SelectTree() as form:
@@ -41,7 +41,7 @@ class QueryLowering:
     def _exists(self, group: t.GroupTree, scope: Scope) -> Operator:
         return self._groups.exists(group, scope)
 
-    def _sub_select(self, query: t.QueryTree, source: TripleSource, seed: Seed | None) -> Table:
+    def _sub_select(self, query: t.QueryTree, source: TripleSource, seed: Seed | None) -> VariableTable:
         match query.form:
             case t.SelectTree() as form:
                 return self._solutions.select(query, form, source, seed)

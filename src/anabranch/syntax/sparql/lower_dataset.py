@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
-from anabranch.algebra.operators import DEFAULT_GRAPH, Merged, Static, Stream, TripleSource, Window
+from anabranch.algebra.operators import DEFAULT_GRAPH, MergedSource, Static, Stream, TripleSource, Window
 from anabranch.errors import closest
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
-from anabranch.syntax.common import Problems
+from anabranch.syntax.common import LoweringProblems
 from anabranch.syntax.sparql import tree as t
 
 MICROS_PER_SECOND = 1_000_000
@@ -61,7 +61,7 @@ class Dataset:
 def merged(parts: Iterable[Window | Static]) -> TripleSource:
     """Several parts as one source; a single one is itself."""
     unique = tuple(dict.fromkeys(parts))
-    return unique[0] if len(unique) == 1 else Merged(unique)
+    return unique[0] if len(unique) == 1 else MergedSource(unique)
 
 
 def plain_dataset(clauses: tuple[t.FromTree | t.FromStreamTree, ...], graphs: tuple[str, ...] | None) -> Dataset:
@@ -79,7 +79,7 @@ def plain_dataset(clauses: tuple[t.FromTree | t.FromStreamTree, ...], graphs: tu
 class DatasetLowering:
     """The dataset and the rhythm of one continuous statement."""
 
-    def __init__(self, statement: t.StatementTree, dialect: t.Dialect, problems: Problems) -> None:
+    def __init__(self, statement: t.StatementTree, dialect: t.Dialect, problems: LoweringProblems) -> None:
         clauses = statement.query.dataset
         self._problems = problems
         self._dialect = dialect
@@ -188,7 +188,7 @@ class DatasetLowering:
 
     def _check(self) -> None:
         """Durations reach down to a microsecond; the grammar lets shorter ones through."""
-        given: list[tuple[str, Duration, t.Part]] = []
+        given: list[tuple[str, Duration, t.TreePart]] = []
         for clause in self._streams:
             match clause.range:
                 case t.TimeRangeTree(width, None):
@@ -209,7 +209,7 @@ def lupos_window(part: t.LuposWindowTree) -> Window:
     return Window(Stream(None), width=_of_millis(part.size))
 
 
-def unknown_window(name: Iri, dataset: Dataset, part: t.Part, problems: Problems) -> None:
+def unknown_window(name: Iri, dataset: Dataset, part: t.TreePart, problems: LoweringProblems) -> None:
     known = [iri.value for iri in dataset.windows]
     near = closest(name.value, known, 1)
     listed = ", ".join(f"<{value}>" for value in known) or "none"

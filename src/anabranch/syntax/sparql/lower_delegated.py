@@ -14,7 +14,7 @@ import re
 
 from anabranch.algebra.operators import Operator, Source, Static, Window
 from anabranch.algebra.sparql_functions import CASTS, SPARQL_FUNCTIONS
-from anabranch.algebra.triples import Delegated
+from anabranch.algebra.triples import PluginQuery
 from anabranch.algebra.walk import parts_of, sources
 from anabranch.errors import QueryError
 from anabranch.model.terms import Iri
@@ -24,7 +24,7 @@ from anabranch.syntax.sparql.parser import parse_query
 from anabranch.syntax.sparql.walk import parts, variables
 
 
-def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset, text: str) -> Delegated | None:
+def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset, text: str) -> PluginQuery | None:
     """The plug-in's part for a statement; None where it is no plain SPARQL."""
     query = statement.query
     if query.span is None or query.annotations or query.intermediate is not None:
@@ -58,7 +58,7 @@ def lower_delegated(statement: t.StatementTree, plan: Operator, dataset: Dataset
     except QueryError:
         return None
     default = merged(source for source in parts_of(dataset.default) if source in read)
-    return Delegated(whole, plan.columns, default, named, span=query.span)
+    return PluginQuery(whole, plan.columns, default, named, span=query.span)
 
 
 def _named_graphs(

@@ -39,7 +39,7 @@ from anabranch.syntax.sparql.lower_functions import (
     timestamp,
 )
 from anabranch.syntax.sparql.lower_times import is_timestamp
-from anabranch.syntax.sparql.scope import SOLUTION_STEM, Scope, Settings, is_visible
+from anabranch.syntax.sparql.scope import SOLUTION_STEM, Scope, StatementSettings, is_visible
 
 _ARITHMETIC = {"+": "sparql:add", "-": "sparql:subtract", "*": "sparql:multiply", "/": "sparql:divide"}
 _SIGNS = {"+": "sparql:plus", "-": "sparql:negate"}
@@ -51,11 +51,11 @@ _NOT_CALLED = frozenset(
                  "term", "moment")
 )  # fmt: skip
 
-Lowered = tuple[Expression, bool]
+CheckedExpression = tuple[Expression, bool]
 """An expression, and whether it is a truth."""
 
 
-def as_term(lowered: Lowered) -> Expression:
+def as_term(lowered: CheckedExpression) -> Expression:
     expression, is_truth = lowered
     if not is_truth:
         return expression
@@ -64,7 +64,7 @@ def as_term(lowered: Lowered) -> Expression:
     return Call("sparql:term", (expression,), span=expression.span)
 
 
-def as_truth(lowered: Lowered) -> Expression:
+def as_truth(lowered: CheckedExpression) -> Expression:
     expression, is_truth = lowered
     if is_truth:
         return expression
@@ -77,7 +77,7 @@ def as_truth(lowered: Lowered) -> Expression:
 class ExpressionLowering:
     """Lowers expressions of one statement; `exists` lowers the group of an EXISTS for the rows of a scope."""
 
-    def __init__(self, settings: Settings, exists: Callable[[t.GroupTree, Scope], Operator]) -> None:
+    def __init__(self, settings: StatementSettings, exists: Callable[[t.GroupTree, Scope], Operator]) -> None:
         self._settings = settings
         self._problems = settings.problems
         self._exists = exists
@@ -88,7 +88,7 @@ class ExpressionLowering:
     def truth(self, tree: t.ExpressionTree, scope: Scope) -> Expression:
         return as_truth(self._lower(tree, scope))
 
-    def _lower(self, tree: t.ExpressionTree, scope: Scope) -> Lowered:
+    def _lower(self, tree: t.ExpressionTree, scope: Scope) -> CheckedExpression:
         match tree:
             case t.TermTree(term):
                 return Constant(term, span=tree.span), False
@@ -141,7 +141,7 @@ class ExpressionLowering:
 
     # --- operators ---
 
-    def _binary(self, tree: t.BinaryTree, scope: Scope) -> Lowered:
+    def _binary(self, tree: t.BinaryTree, scope: Scope) -> CheckedExpression:
         span = tree.span
         match tree.operator:
             case "||" | "&&":
@@ -177,7 +177,7 @@ class ExpressionLowering:
 
     # --- calls ---
 
-    def _call(self, tree: t.CallTree, scope: Scope) -> Lowered:
+    def _call(self, tree: t.CallTree, scope: Scope) -> CheckedExpression:
         if is_timestamp(tree):
             return timestamp(tree, lambda argument: self.term(argument, scope), scope, self._settings), False
         if isinstance(tree.function, Iri):

@@ -25,7 +25,7 @@ from anabranch.errors import closest
 from anabranch.model.terms import XSD, Iri
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower_times import EXTENSIONS
-from anabranch.syntax.sparql.scope import Scope, Settings
+from anabranch.syntax.sparql.scope import Scope, StatementSettings
 
 LUPOS = "http://www.luposdate.org/"
 _LUPOS_AGGREGATES = {
@@ -53,7 +53,9 @@ def lupos_aggregate(iri: Iri, dialect: t.Dialect) -> str | None:
     return _LUPOS_AGGREGATES.get(iri.value.removeprefix(LUPOS))
 
 
-def cast_or_unknown(tree: t.CallTree, iri: Iri, terms: tuple[Expression, ...], settings: Settings) -> Expression:
+def cast_or_unknown(
+    tree: t.CallTree, iri: Iri, terms: tuple[Expression, ...], settings: StatementSettings
+) -> Expression:
     """A cast to a datatype; any other function gives null, unless its name is a near miss."""
     if iri.value in CASTS:
         if len(terms) != 1:
@@ -82,7 +84,7 @@ def is_connectivity(iri: Iri) -> bool:
 
 
 def connectivity(
-    tree: t.CallTree, name: str, terms: tuple[Expression, ...], scope: Scope, settings: Settings
+    tree: t.CallTree, name: str, terms: tuple[Expression, ...], scope: Scope, settings: StatementSettings
 ) -> Expression:
     """anb:connected(?a, ?b), anb:component(?n), anb:componentSize(?n), each perhaps along some predicates alone."""
     nodes = 2 if name == "connected" else 1
@@ -104,7 +106,7 @@ def connectivity(
 
 
 def timestamp(
-    tree: t.CallTree, term: Callable[[t.ExpressionTree], Expression], scope: Scope, settings: Settings
+    tree: t.CallTree, term: Callable[[t.ExpressionTree], Expression], scope: Scope, settings: StatementSettings
 ) -> Expression:
     """timestamp(?v), timestamp(?v, stream), or timestamp(subject, predicate, object) of one triple."""
     match tree.arguments:
@@ -132,7 +134,7 @@ def timestamp(
 
 
 def _latest(
-    tree: t.CallTree, name: str, windows: tuple[Window | None, ...], scope: Scope, settings: Settings
+    tree: t.CallTree, name: str, windows: tuple[Window | None, ...], scope: Scope, settings: StatementSettings
 ) -> Expression:
     columns = [column for window in windows for column in settings.times.columns(name, window, scope.columns)]
     if not columns:
@@ -150,7 +152,9 @@ def _latest(
     return Call("sparql:moment", tuple(Variable(column) for column in columns), span=tree.span)
 
 
-def _of_stream_in(tree: t.CallTree, name: str, stream: Expression, scope: Scope, settings: Settings) -> Expression:
+def _of_stream_in(
+    tree: t.CallTree, name: str, stream: Expression, scope: Scope, settings: StatementSettings
+) -> Expression:
     """The time in the stream that a variable of GRAPH or WINDOW names."""
     dataset = settings.dataset
     branches: list[tuple[Expression, Expression]] = []
@@ -167,7 +171,7 @@ def _of_stream_in(tree: t.CallTree, name: str, stream: Expression, scope: Scope,
     return Case(tuple(branches), Constant(None), span=tree.span)
 
 
-def _unknown_stream(tree: t.CallTree, stream: Iri, settings: Settings) -> None:
+def _unknown_stream(tree: t.CallTree, stream: Iri, settings: StatementSettings) -> None:
     known = [iri.value for iri in (*settings.dataset.streams, *settings.dataset.windows)]
     near = closest(stream.value, known, 1)
     listed = ", ".join(f"<{value}>" for value in known) or "none"

@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from anabranch.algebra.expressions import Constant
-from anabranch.algebra.operators import Argument, Merged, Operator, TripleSource
-from anabranch.algebra.triples import GraphPattern, Link, Place, TriplePattern, Values, Var
+from anabranch.algebra.operators import Argument, MergedSource, Operator, TripleSource
+from anabranch.algebra.triples import GraphPattern, PathLink, TermPlace, TriplePattern, Values, Var
 from anabranch.errors import Span
 from anabranch.model.terms import Iri
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower_dataset import lupos_window, unknown_window
 from anabranch.syntax.sparql.lower_expressions import ExpressionLowering
 from anabranch.syntax.sparql.lower_paths import PathLowering, Piece, joined
-from anabranch.syntax.sparql.scope import Scope, Settings
+from anabranch.syntax.sparql.scope import Scope, StatementSettings
 from anabranch.syntax.sparql.tables import (
     UNIT,
     Seed,
-    Table,
+    VariableTable,
     brought,
     conjunction,
     extend,
@@ -43,11 +43,11 @@ from anabranch.syntax.sparql.walk import variables
 
 MAX_PARTS = 150  # each is one operator more above the ones before it, and plans are walked by recursion
 
-SubSelect = Callable[[t.QueryTree, TripleSource, Seed | None], Table]
-Choice = tuple[Iri, TripleSource]
+SubSelect = Callable[[t.QueryTree, TripleSource, Seed | None], VariableTable]
+NamedSource = tuple[Iri, TripleSource]
 
 
-def place(node: t.NodeTree) -> Place:
+def place(node: t.NodeTree) -> TermPlace:
     """A node of a triple as the algebra has it; blank nodes are variables that no query can name."""
     match node:
         case t.VarTree(name):
@@ -59,14 +59,14 @@ def place(node: t.NodeTree) -> Place:
 
 
 class GroupLowering:
-    def __init__(self, settings: Settings, expressions: ExpressionLowering, subselect: SubSelect) -> None:
+    def __init__(self, settings: StatementSettings, expressions: ExpressionLowering, subselect: SubSelect) -> None:
         self._settings = settings
         self._problems = settings.problems
         self._expressions = expressions
         self._subselect = subselect
         self._paths = PathLowering(settings.problems, settings.times.timed)
 
-    def group(self, tree: t.GroupTree, source: TripleSource, seed: Seed | None = None) -> Table:
+    def group(self, tree: t.GroupTree, source: TripleSource, seed: Seed | None = None) -> VariableTable:
         """The group's rows; its filters hold for all of it, wherever they stand in it."""
         table, filters = self._open(tree, source, seed)
         scope = table.scope(source)
@@ -83,9 +83,11 @@ class GroupLowering:
         seed = Seed(Argument(names), scope.certain & wanted) if names else None
         return self.group(tree, scope.source, seed).plan
 
-    def _open(self, tree: t.GroupTree, source: TripleSource, seed: Seed | None) -> tuple[Table, list[t.FilterTree]]:
+    def _open(
+        self, tree: t.GroupTree, source: TripleSource, seed: Seed | None
+    ) -> tuple[VariableTable, list[t.FilterTree]]:
         """The group without its filters, and the filters."""
-        table = UNIT if seed is None else Table(seed.plan, seed.certain)
+        table = UNIT if seed is None else VariableTable(seed.plan, seed.certain)
         building = [one for one in tree.elements if not isinstance(one, t.FilterTree | t.TriplesTree)]
         if len(building) > MAX_PARTS:
             self._problems.add(
@@ -112,7 +114,7 @@ class GroupLowering:
 
     # --- triples ---
 
-    def _triples(self, table: Table, blocks: Sequence[t.TriplesTree], source: TripleSource) -> Table:
+    def _triples(self, table: VariableTable, blocks: Sequence[t.TriplesTree], source: TripleSource) -> VariableTable:
         if not blocks:
             return table
         span = _span(blocks, blocks[0])
@@ -125,14 +127,16 @@ class GroupLowering:
             case t.PathTree(path):
                 return self._paths.pieces(source, subject, path, object_, triple.span)
             case t.TermTree(Iri() as iri):
-                return self._paths.pieces(source, subject, Link(iri), object_, triple.span)
+                return self._paths.pieces(source, subject, PathLink(iri), object_, triple.span)
             case predicate:
                 pattern = TriplePattern(subject, place(predicate), object_, span=triple.span)
                 return [self._settings.times.timed(pattern, source)]
 
     # --- elements ---
 
-    def _element(self, element: t.ElementTree, table: Table, source: TripleSource, seed: Seed | None) -> Table:
+    def _element(
+        self, element: t.ElementTree, table: VariableTable, source: TripleSource, seed: Seed | None
+    ) -> VariableTable:
         span = element.span
         match element:
             case t.GroupTree():
@@ -166,15 +170,17 @@ class GroupLowering:
                 return table
 
     @staticmethod
-    def _join_nested(table: Table, nested: Table, seed: Seed | None, span: Span | None) -> Table:
+    def _join_nested(
+        table: VariableTable, nested: VariableTable, seed: Seed | None, span: Span | None
+    ) -> VariableTable:
         """A nested group began with the seed itself: joined with nothing but the seed it is its own answer."""
         if seed is not None and table.plan is seed.plan:
-            return Table(nested.plan, nested.certain, table.own | nested.own)
+            return VariableTable(nested.plan, nested.certain, table.own | nested.own)
         return join(table, nested, span)
 
     def _optional(
-        self, group: t.GroupTree, table: Table, source: TripleSource, seed: Seed | None, span: Span | None
-    ) -> Table:
+        self, group: t.GroupTree, table: VariableTable, source: TripleSource, seed: Seed | None, span: Span | None
+    ) -> VariableTable:
         """The filters of an OPTIONAL see the rows on both sides."""
         inner, filters = self._open(group, source, seed)
         columns = tuple(dict.fromkeys((*table.columns, *inner.columns)))
@@ -182,7 +188,7 @@ class GroupLowering:
         conditions = [self._expressions.truth(one.condition, scope) for one in filters]
         return left_join(table, inner, conjunction(conditions, _span(filters, group)), span)
 
-    def _bind(self, element: t.BindTree, table: Table, source: TripleSource) -> Table:
+    def _bind(self, element: t.BindTree, table: VariableTable, source: TripleSource) -> VariableTable:
         name = element.variable.name
         if name in table.own:
             self._problems.add(
@@ -197,7 +203,7 @@ class GroupLowering:
         value = self._expressions.term(element.expression, table.scope(source))
         return extend(table, name, value, self._problems, element.span)
 
-    def values(self, element: t.ValuesTree) -> Table:
+    def values(self, element: t.ValuesTree) -> VariableTable:
         """The table of VALUES, in a group or at the end of a query."""
         names = tuple(variable.name for variable in element.variables)
         for at, variable in enumerate(element.variables):
@@ -208,8 +214,8 @@ class GroupLowering:
         return brought(Values(names, rows, span=element.span))
 
     def _sub_select(
-        self, query: t.QueryTree, table: Table, source: TripleSource, seed: Seed | None, span: Span | None
-    ) -> Table:
+        self, query: t.QueryTree, table: VariableTable, source: TripleSource, seed: Seed | None, span: Span | None
+    ) -> VariableTable:
         """A subselect shares with its surroundings only what it projects, so only that is handed in."""
         inner = seed
         if isinstance(query.form, t.SelectTree) and query.form.items is not None:
@@ -221,7 +227,9 @@ class GroupLowering:
 
     # --- other graphs ---
 
-    def _elsewhere(self, element: t.GraphTree | t.NamedWindowTree | t.LuposWindowTree, seed: Seed | None) -> Table:
+    def _elsewhere(
+        self, element: t.GraphTree | t.NamedWindowTree | t.LuposWindowTree, seed: Seed | None
+    ) -> VariableTable:
         dataset = self._settings.dataset
         match element:
             case t.LuposWindowTree(group=group):
@@ -234,29 +242,31 @@ class GroupLowering:
             case t.GraphTree(t.TermTree(Iri() as iri), group):
                 found = dataset.graph(iri)
                 if found is None:
-                    return nothing(self.group(group, Merged(()), seed))
+                    return nothing(self.group(group, MergedSource(()), seed))
                 if not group.elements and seed is None:
-                    return Table(GraphPattern(found, (), span=element.span))  # it asks whether the graph is there
+                    return VariableTable(
+                        GraphPattern(found, (), span=element.span)
+                    )  # it asks whether the graph is there
                 return self.group(group, found, seed)
             case t.NamedWindowTree(t.TermTree(Iri() as iri), group):
                 if iri not in dataset.windows:
                     unknown_window(iri, dataset, element.name, self._problems)
-                return self.group(group, dataset.windows.get(iri, Merged(())), seed)
+                return self.group(group, dataset.windows.get(iri, MergedSource(())), seed)
             case _:
                 return UNIT
 
     def _over(
-        self, name: str, choices: Sequence[Choice], group: t.GroupTree, seed: Seed | None, span: Span | None
-    ) -> Table:
+        self, name: str, choices: Sequence[NamedSource], group: t.GroupTree, seed: Seed | None, span: Span | None
+    ) -> VariableTable:
         """The group over each of several graphs, with the graph's name in a variable."""
         if not choices:
-            return nothing(self.group(group, Merged(()), seed), name)
+            return nothing(self.group(group, MergedSource(()), seed), name)
         branches = [self._named(name, iri, source, group, seed, span) for iri, source in choices]
         return branches[0] if len(branches) == 1 else unite(branches, span)
 
     def _named(
         self, name: str, iri: Iri, source: TripleSource, group: t.GroupTree, seed: Seed | None, span: Span | None
-    ) -> Table:
+    ) -> VariableTable:
         """The group's rows joined with the graph's name (18.6, Graph). Inside of the group the variable is bound where
         a pattern binds it, and nowhere else: a FILTER on it stands beside GRAPH, not in it."""
         table = self.group(group, source, seed)
@@ -265,7 +275,7 @@ class GroupLowering:
         return extend(table, name, Constant(iri), self._problems, span)
 
 
-def _span(parts: Sequence[t.Part], default: t.Part) -> Span | None:
+def _span(parts: Sequence[t.TreePart], default: t.TreePart) -> Span | None:
     """The stretch of text from the first to the last of some parts."""
     spans = [part.span for part in parts if part.span is not None]
     if not spans:

@@ -5,27 +5,27 @@ Invariant: a statement means the same wherever it stands in a text.
 
 from __future__ import annotations
 
-from anabranch.algebra.operators import Form, Operator, Output, Registration
-from anabranch.syntax.common import RESERVED, Problems
+from anabranch.algebra.operators import Operator, Output, Registration, ResultForm
+from anabranch.syntax.common import RESERVED, LoweringProblems
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower import QueryLowering
 from anabranch.syntax.sparql.lower_dataset import DatasetLowering, plain_dataset
 from anabranch.syntax.sparql.lower_delegated import lower_delegated
-from anabranch.syntax.sparql.lower_times import Times
-from anabranch.syntax.sparql.scope import Settings
+from anabranch.syntax.sparql.lower_times import TimeColumns
+from anabranch.syntax.sparql.scope import StatementSettings
 from anabranch.syntax.sparql.walk import variables
 
 _OUTPUTS: dict[str, Output] = {"istream": "entering", "dstream": "exiting"}
 
 
 def lower_plain(
-    statement: t.StatementTree, problems: Problems, graphs: tuple[str, ...] | None
-) -> tuple[Operator, Form]:
+    statement: t.StatementTree, problems: LoweringProblems, graphs: tuple[str, ...] | None
+) -> tuple[Operator, ResultForm]:
     """The plan of a plain query."""
     problems.next_statement()
     query = statement.query
-    settings = Settings(
-        problems, "sparql", statement.base, plain_dataset(query.dataset, graphs), Times(query, problems)
+    settings = StatementSettings(
+        problems, "sparql", statement.base, plain_dataset(query.dataset, graphs), TimeColumns(query, problems)
     )
     return QueryLowering(settings).query(query)
 
@@ -34,7 +34,7 @@ def lower_registration(
     statement: t.StatementTree,
     name: str,
     dialect: t.Dialect,
-    problems: Problems,
+    problems: LoweringProblems,
     text: str,
 ) -> Registration:
     """One statement of a file with this text; `name` is its own or the one that it was given."""
@@ -43,7 +43,7 @@ def lower_registration(
     sources = DatasetLowering(statement, dialect, problems)
     rhythm = sources.rhythm()
     dataset = sources.dataset(rhythm)
-    settings = Settings(problems, dialect, statement.base, dataset, Times(query, problems))
+    settings = StatementSettings(problems, dialect, statement.base, dataset, TimeColumns(query, problems))
     plan, form = QueryLowering(settings).query(query)
     if form == "bindings":
         _check_reserved(query, plan, problems)
@@ -66,7 +66,9 @@ def lower_registration(
     )
 
 
-def _into(statement: t.StatementTree, name: str, plan: Operator, form: Form, problems: Problems) -> str | None:
+def _into(
+    statement: t.StatementTree, name: str, plan: Operator, form: ResultForm, problems: LoweringProblems
+) -> str | None:
     """The stream that the answers make: triples do, and so do three columns under REGISTER STREAM."""
     if statement.name is None or statement.kind == "query":
         return None
@@ -82,7 +84,7 @@ def _into(statement: t.StatementTree, name: str, plan: Operator, form: Form, pro
     return name if makes_triples else None
 
 
-def _check_reserved(query: t.QueryTree, plan: Operator, problems: Problems) -> None:
+def _check_reserved(query: t.QueryTree, plan: Operator, problems: LoweringProblems) -> None:
     for name in RESERVED:
         if name in plan.columns:
             found = variables(query).get(name)

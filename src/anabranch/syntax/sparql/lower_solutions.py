@@ -20,11 +20,11 @@ from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.lower_expressions import ExpressionLowering
 from anabranch.syntax.sparql.lower_functions import lupos_aggregate
 from anabranch.syntax.sparql.lower_groups import GroupLowering
-from anabranch.syntax.sparql.scope import Calls, Grouping, Scope, Settings, is_visible
+from anabranch.syntax.sparql.scope import Calls, Grouping, Scope, StatementSettings, is_visible
 from anabranch.syntax.sparql.tables import (
     UNIT,
     Seed,
-    Table,
+    VariableTable,
     extend,
     filtered,
     join,
@@ -45,7 +45,7 @@ class _Computed:
 
 
 class SolutionLowering:
-    def __init__(self, settings: Settings, expressions: ExpressionLowering, groups: GroupLowering) -> None:
+    def __init__(self, settings: StatementSettings, expressions: ExpressionLowering, groups: GroupLowering) -> None:
         self._settings = settings
         self._problems = settings.problems
         self._expressions = expressions
@@ -53,7 +53,9 @@ class SolutionLowering:
 
     # --- the whole ---
 
-    def select(self, query: t.QueryTree, form: t.SelectTree, source: TripleSource, seed: Seed | None = None) -> Table:
+    def select(
+        self, query: t.QueryTree, form: t.SelectTree, source: TripleSource, seed: Seed | None = None
+    ) -> VariableTable:
         """The rows of a SELECT: its columns, in its order."""
         table = self._respelled(query, form, self.rows(query, source, seed))
         table = projected(table, self._projection(query, form, table), form.span)
@@ -61,7 +63,7 @@ class SolutionLowering:
             table = replace(table, plan=Distinct(table.plan, span=form.span))
         return self.sliced(query, table)
 
-    def rows(self, query: t.QueryTree, source: TripleSource, seed: Seed | None = None) -> Table:
+    def rows(self, query: t.QueryTree, source: TripleSource, seed: Seed | None = None) -> VariableTable:
         """The solutions in their order, with every variable; neither projected nor sliced."""
         table = UNIT if query.where is None else self._groups.group(query.where, source, seed)
         table = self._annotated(query, table, source)
@@ -77,13 +79,13 @@ class SolutionLowering:
         if calls.aggregates:
             named = frozenset(name for name, _ in calls.aggregates if is_visible(name))
             plan = Annotate(table.plan, (), calls.aggregates, span=query.form.span)
-            table = Table(plan, table.certain, table.own | named)
+            table = VariableTable(plan, table.certain, table.own | named)
         return self._finished(table, computed, keys, query)
 
-    def _with_values(self, query: t.QueryTree, table: Table) -> Table:
+    def _with_values(self, query: t.QueryTree, table: VariableTable) -> VariableTable:
         return table if query.values is None else join(table, self._groups.values(query.values), query.values.span)
 
-    def sliced(self, query: t.QueryTree, table: Table) -> Table:
+    def sliced(self, query: t.QueryTree, table: VariableTable) -> VariableTable:
         if query.limit is None and query.offset is None:
             return table
         skip = None if query.offset is None else Constant(query.offset)
@@ -91,8 +93,8 @@ class SolutionLowering:
         return replace(table, plan=Slice(table.plan, skip, limit, span=query.span))
 
     def _finished(
-        self, table: Table, computed: list[_Computed], keys: tuple[OrderKey, ...], query: t.QueryTree
-    ) -> Table:
+        self, table: VariableTable, computed: list[_Computed], keys: tuple[OrderKey, ...], query: t.QueryTree
+    ) -> VariableTable:
         for one in computed:
             table = extend(table, one.name, one.value, self._problems, one.span)
         if keys:
@@ -143,17 +145,17 @@ class SolutionLowering:
             for key in query.order_by
         )
 
-    def _projection(self, query: t.QueryTree, form: t.SelectTree, table: Table) -> tuple[str, ...]:
+    def _projection(self, query: t.QueryTree, form: t.SelectTree, table: VariableTable) -> tuple[str, ...]:
         if form.items is not None:
             return tuple(dict.fromkeys(item.variable.name for item in form.items if item.variable is not None))
         return self.star(query, table)
 
-    def star(self, query: t.QueryTree, table: Table) -> tuple[str, ...]:
+    def star(self, query: t.QueryTree, table: VariableTable) -> tuple[str, ...]:
         """The variables that `*` stands for, in the order of the text."""
         mentioned = variables((query.where, query.annotations, query.values))
         return tuple(name for name in mentioned if name in table.own and name in table.columns)
 
-    def _respelled(self, query: t.QueryTree, form: t.SelectTree, table: Table) -> Table:
+    def _respelled(self, query: t.QueryTree, form: t.SelectTree, table: VariableTable) -> VariableTable:
         """Names in AGGREGATE and SELECT may differ in case, as they do in the C-SPARQL paper (?tot and ?Tot)."""
         annotated = {clause.variable.name.lower(): clause.variable.name for clause in query.annotations}
         for item in form.items or ():
@@ -167,7 +169,7 @@ class SolutionLowering:
 
     # --- groups ---
 
-    def _grouped_rows(self, query: t.QueryTree, table: Table, source: TripleSource) -> Table:
+    def _grouped_rows(self, query: t.QueryTree, table: VariableTable, source: TripleSource) -> VariableTable:
         if isinstance(query.form, t.SelectTree) and query.form.items is None:
             self._problems.add(
                 "SPQ-102",
@@ -193,13 +195,13 @@ class SolutionLowering:
         order = self._order(query, ordered)
 
         plan = Aggregate(table.plan, keys, calls.aggregates, span=_span_of(query.group_by) or query.form.span)
-        grouped = Table(plan, certain, frozenset(filter(is_visible, names)))
+        grouped = VariableTable(plan, certain, frozenset(filter(is_visible, names)))
         grouped = filtered(grouped, having, _span_of(query.having))
         grouped = self._with_values(query, grouped)
         return self._finished(told_apart(grouped, apart), computed, order, query)
 
     def _keys(
-        self, query: t.QueryTree, table: Table, inner: Scope
+        self, query: t.QueryTree, table: VariableTable, inner: Scope
     ) -> tuple[tuple[tuple[str, Expression], ...], frozenset[str]]:
         keys: dict[str, Expression] = {}
         certain: set[str] = set()
@@ -227,7 +229,7 @@ class SolutionLowering:
 
     # --- C-SPARQL's AGGREGATE ---
 
-    def _annotated(self, query: t.QueryTree, table: Table, source: TripleSource) -> Table:
+    def _annotated(self, query: t.QueryTree, table: VariableTable, source: TripleSource) -> VariableTable:
         """Each clause counts over the rows of WHERE; then all filters of all clauses hold."""
         bound = table.own
         own = bound
@@ -253,7 +255,7 @@ class SolutionLowering:
             call = AggregateCall(f"sparql:{clause.function.lower()}", arguments, span=clause.span)
             keys = tuple(dict.fromkeys(variable.name for variable in clause.group))
             plan = Annotate(plan, keys, ((name, call),), span=clause.span)
-        table = Table(plan, table.certain, own)
+        table = VariableTable(plan, table.certain, own)
         scope = table.scope(source)
         filters = [one for clause in query.annotations for one in clause.filters]
         return filtered(table, [self._expressions.truth(one, scope) for one in filters], _span_of(tuple(filters)))
@@ -285,6 +287,6 @@ def _is_grouped(query: t.QueryTree) -> bool:
     return bool(query.group_by) or next(aggregates((_computing(query), query.having)), None) is not None
 
 
-def _span_of(parts: tuple[t.Part, ...]) -> Span | None:
+def _span_of(parts: tuple[t.TreePart, ...]) -> Span | None:
     spans = [part.span for part in parts if part.span is not None]
     return spans[0].join(spans[-1]) if spans else None

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from anabranch.algebra.operators import Merged, TripleSource, Window
+from anabranch.algebra.operators import MergedSource, TripleSource, Window
 from anabranch.algebra.triples import TriplePattern
 from anabranch.model.terms import Iri
-from anabranch.syntax.common import Problems
+from anabranch.syntax.common import LoweringProblems
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.scope import TIME_STEM
 from anabranch.syntax.sparql.walk import parts
@@ -28,14 +28,14 @@ def is_timestamp(call: t.CallTree) -> bool:
 
 
 def windows_in(source: TripleSource) -> tuple[Window, ...]:
-    found = source.parts if isinstance(source, Merged) else (source,)
+    found = source.parts if isinstance(source, MergedSource) else (source,)
     return tuple(part for part in found if isinstance(part, Window))
 
 
-class Times:
+class TimeColumns:
     """The time columns of one statement."""
 
-    def __init__(self, root: t.Part, problems: Problems) -> None:
+    def __init__(self, root: t.TreePart, problems: LoweringProblems) -> None:
         self._problems = problems
         self._anywhere: set[str] = set()  # variables whose time is asked for, whatever the stream
         self._by_stream: set[str] = set()

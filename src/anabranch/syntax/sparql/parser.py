@@ -19,7 +19,7 @@ from anabranch.syntax.sparql.build import Builder
 from anabranch.syntax.sparql.build_terms import TooDeep
 from anabranch.syntax.sparql.diagnose import all_problems, nothing_here
 from anabranch.syntax.sparql.prologue import ASSUMED, Prologue
-from anabranch.syntax.sparql.scan import Source
+from anabranch.syntax.sparql.scan import ScannedText
 
 _GRAMMARS: dict[t.Dialect, tuple[str, ...]] = {
     "sparql": ("grammar",),
@@ -49,7 +49,7 @@ def parse_query(text: str, file_name: str = "<query>") -> t.StatementTree:
 
 
 def _parse(text: str, dialect: t.Dialect, start: str, file_name: str) -> Any:
-    source = Source(text)
+    source = ScannedText(text)
     parser = _parser(dialect)
     try:
         raw = parser.parse(source.parsed, start=start)

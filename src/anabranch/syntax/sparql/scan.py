@@ -1,7 +1,7 @@
 """A first look over a text: what is a comment, a string or an IRI, and the escapes that stand outside of them.
 
 SPARQL lets `\\uXXXX` stand for a character anywhere. In strings and IRIs they are read with the literal; elsewhere they
-are replaced before the text is parsed, and `Source` knows where everything stood.
+are replaced before the text is parsed, and `ScannedText` knows where everything stood.
 
 Invariant: `Source.place` maps every offset of the parsed text to the offset of the user's text that it came from.
 """
@@ -26,7 +26,7 @@ _PIECES = re.compile(
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
-class Source:
+class ScannedText:
     """The user's text and the one to parse."""
 
     __slots__ = ("_shifts", "parsed", "text")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 from anabranch.algebra.expressions import AggregateCall, Expression
 from anabranch.algebra.operators import TripleSource
-from anabranch.syntax.common import Problems
+from anabranch.syntax.common import LoweringProblems
 from anabranch.syntax.sparql import tree as t
 
 if TYPE_CHECKING:
     from anabranch.syntax.sparql.lower_dataset import Dataset
-    from anabranch.syntax.sparql.lower_times import Times
+    from anabranch.syntax.sparql.lower_times import TimeColumns
 
 TIME_STEM = "time"
 SOLUTION_STEM = "solution"
@@ -34,20 +34,20 @@ def leaves_group(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StatementSettings:
     """What holds for all parts of one statement."""
 
-    problems: Problems
+    problems: LoweringProblems
     dialect: t.Dialect
     base: str
     dataset: Dataset
-    times: Times
+    times: TimeColumns
 
 
 class Calls:
     """Aggregates met in expressions: equal ones are computed once, in a column of their own."""
 
-    def __init__(self, problems: Problems, stem: str) -> None:
+    def __init__(self, problems: LoweringProblems, stem: str) -> None:
         self._problems = problems
         self._stem = stem
         self.columns: dict[AggregateCall, str] = {}

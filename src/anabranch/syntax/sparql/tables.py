@@ -16,7 +16,7 @@ from anabranch.algebra.expressions import And, Call, Constant, Expression, IsNul
 from anabranch.algebra.operators import Extend, Filter, Join, LeftJoin, Operator, Project, TripleSource, Union, Unit
 from anabranch.algebra.triples import GraphPattern, Minus, Path, TriplePattern, Values
 from anabranch.errors import Span
-from anabranch.syntax.common import Problems
+from anabranch.syntax.common import LoweringProblems
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.scope import SOLUTION_STEM, Scope, is_visible, leaves_group
 from anabranch.syntax.sparql.walk import parts
@@ -25,7 +25,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class VariableTable:
     plan: Operator
     certain: frozenset[str] = _NONE
     own: frozenset[str] = _NONE
@@ -38,7 +38,7 @@ class Table:
         return Scope(self.columns, self.certain, source)
 
 
-UNIT = Table(Unit())
+UNIT = VariableTable(Unit())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Seed:
         return self.plan.columns
 
 
-def bound(plan: GraphPattern | Path) -> Table:
+def bound(plan: GraphPattern | Path) -> VariableTable:
     """The table of a pattern: it binds all of its variables, and times of triples may be null."""
     names = (
         (name for pattern in plan.patterns for name in pattern.variables)
@@ -61,50 +61,52 @@ def bound(plan: GraphPattern | Path) -> Table:
         else plan.columns
     )
     certain = frozenset(names)
-    return Table(plan, certain, frozenset(filter(is_visible, certain)))
+    return VariableTable(plan, certain, frozenset(filter(is_visible, certain)))
 
 
-def basic(source: TripleSource, patterns: Sequence[TriplePattern], span: Span | None) -> Table:
+def basic(source: TripleSource, patterns: Sequence[TriplePattern], span: Span | None) -> VariableTable:
     return bound(GraphPattern(source, tuple(patterns), span=span))
 
 
-def brought(values: Values) -> Table:
+def brought(values: Values) -> VariableTable:
     """The table of VALUES: a column is certain when no row leaves it out."""
     certain = {name for at, name in enumerate(values.names) if all(row[at] is not None for row in values.rows)}
-    return Table(values, frozenset(certain), frozenset(values.names))
+    return VariableTable(values, frozenset(certain), frozenset(values.names))
 
 
-def nothing(like: Table, *more: str) -> Table:
+def nothing(like: VariableTable, *more: str) -> VariableTable:
     """No rows, with the columns of another table."""
     names = tuple(dict.fromkeys((*like.columns, *more)))
     own = like.own | frozenset(filter(is_visible, more))
-    return Table(Values(names, (), span=like.plan.span), frozenset(names), own)
+    return VariableTable(Values(names, (), span=like.plan.span), frozenset(names), own)
 
 
-def _lenient(left: Table, right: Table) -> bool:
+def _lenient(left: VariableTable, right: VariableTable) -> bool:
     shared = set(left.columns) & set(right.columns)
     return not (shared <= left.certain and shared <= right.certain)
 
 
-def join(left: Table, right: Table, span: Span | None) -> Table:
+def join(left: VariableTable, right: VariableTable, span: Span | None) -> VariableTable:
     own = left.own | right.own
     if isinstance(left.plan, Unit):
-        return Table(right.plan, right.certain, own)
+        return VariableTable(right.plan, right.certain, own)
     if isinstance(right.plan, Unit):
-        return Table(left.plan, left.certain, own)
+        return VariableTable(left.plan, left.certain, own)
     plan = Join(left.plan, right.plan, lenient=_lenient(left, right), span=span)
-    return Table(plan, left.certain | right.certain, own)
+    return VariableTable(plan, left.certain | right.certain, own)
 
 
-def left_join(left: Table, right: Table, condition: Expression | None, span: Span | None) -> Table:
+def left_join(
+    left: VariableTable, right: VariableTable, condition: Expression | None, span: Span | None
+) -> VariableTable:
     own = left.own | right.own
     if isinstance(right.plan, Unit):
-        return Table(left.plan, left.certain, own)
+        return VariableTable(left.plan, left.certain, own)
     plan = LeftJoin(left.plan, right.plan, condition, lenient=_lenient(left, right), span=span)
-    return Table(plan, left.certain, own)
+    return VariableTable(plan, left.certain, own)
 
 
-def unite(tables: Sequence[Table], span: Span | None, ends: Iterable[str] = ()) -> Table:
+def unite(tables: Sequence[VariableTable], span: Span | None, ends: Iterable[str] = ()) -> VariableTable:
     """The bag union; columns that a side lacks are null there. `ends` are hidden columns that are still wanted."""
     wanted = frozenset(ends)
     names = tuple(dict.fromkeys(name for one in tables for name in one.columns if leaves_group(name) or name in wanted))
@@ -114,10 +116,10 @@ def unite(tables: Sequence[Table], span: Span | None, ends: Iterable[str] = ()) 
         rest = plans[-1:] if len(plans) % 2 else []
         plans = [Union(left, right, span=span) for left, right in paired] + rest
     certain = frozenset(names).intersection(*(one.certain for one in tables))
-    return Table(plans[0], certain, frozenset().union(*(one.own for one in tables)))
+    return VariableTable(plans[0], certain, frozenset().union(*(one.own for one in tables)))
 
 
-def _padded(table: Table, names: tuple[str, ...]) -> Operator:
+def _padded(table: VariableTable, names: tuple[str, ...]) -> Operator:
     if set(table.columns) == set(names):
         return table.plan
     return Project(table.plan, tuple((name, reference(name, table.columns)) for name in names), span=table.plan.span)
@@ -128,21 +130,23 @@ def reference(name: str, columns: Iterable[str], span: Span | None = None) -> Ex
     return Variable(name, span=span) if name in columns else Constant(None, span=span)
 
 
-def minus(left: Table, right: Table, span: Span | None) -> Table:
+def minus(left: VariableTable, right: VariableTable, span: Span | None) -> VariableTable:
     """Rows whose columns never meet take nothing away from each other."""
     if not set(left.columns) & set(right.columns):
         return left
-    return Table(Minus(left.plan, right.plan, span=span), left.certain, left.own)
+    return VariableTable(Minus(left.plan, right.plan, span=span), left.certain, left.own)
 
 
-def extend(table: Table, name: str, expression: Expression, problems: Problems, span: Span | None) -> Table:
+def extend(
+    table: VariableTable, name: str, expression: Expression, problems: LoweringProblems, span: Span | None
+) -> VariableTable:
     """One more column. Where the row from outside has it already, the two must agree."""
     own = table.own | frozenset(filter(is_visible, (name,)))
     certain = table.certain
     if isinstance(expression, Constant) and expression.value is not None:
         certain |= {name}
     if name not in table.columns:
-        return Table(Extend(table.plan, name, expression, span=span), certain, own)
+        return VariableTable(Extend(table.plan, name, expression, span=span), certain, own)
     hidden = problems.fresh("bound")
     old, new = Variable(name), Variable(hidden)
     agrees = Or((IsNull(old), IsNull(new), Call("sparql:sameterm", (old, new))))
@@ -150,10 +154,10 @@ def extend(table: Table, name: str, expression: Expression, problems: Problems, 
     items = tuple(
         (column, Call("coalesce", (old, new)) if column == name else Variable(column)) for column in table.columns
     )
-    return Table(Project(rows, items, span=span), certain, own)
+    return VariableTable(Project(rows, items, span=span), certain, own)
 
 
-def telling_apart(expressions: object, columns: Iterable[str], problems: Problems) -> str | None:
+def telling_apart(expressions: object, columns: Iterable[str], problems: LoweringProblems) -> str | None:
     """BNODE("label") gives one node per label and solution: rows that it is asked of need a hidden column that tells
     them apart. Its name, or None when nobody asks or there is one."""
     asked = any(isinstance(one, t.CallTree) and one.function == "BNODE" and one.arguments for one in parts(expressions))
@@ -162,10 +166,10 @@ def telling_apart(expressions: object, columns: Iterable[str], problems: Problem
     return problems.fresh(SOLUTION_STEM)
 
 
-def told_apart(table: Table, column: str | None) -> Table:
+def told_apart(table: VariableTable, column: str | None) -> VariableTable:
     if column is None:
         return table
-    return Table(Extend(table.plan, column, Call("sparql:struuid", ())), table.certain, table.own)
+    return VariableTable(Extend(table.plan, column, Call("sparql:struuid", ())), table.certain, table.own)
 
 
 def conjunction(conditions: Sequence[Expression], span: Span | None) -> Expression | None:
@@ -175,19 +179,19 @@ def conjunction(conditions: Sequence[Expression], span: Span | None) -> Expressi
     return And(tuple(conditions), span=span)
 
 
-def filtered(table: Table, conditions: Sequence[Expression], span: Span | None) -> Table:
+def filtered(table: VariableTable, conditions: Sequence[Expression], span: Span | None) -> VariableTable:
     condition = conjunction(conditions, span)
     if condition is None:
         return table
-    return Table(Filter(table.plan, condition, span=span), table.certain, table.own)
+    return VariableTable(Filter(table.plan, condition, span=span), table.certain, table.own)
 
 
-def projected(table: Table, names: Sequence[str], span: Span | None) -> Table:
+def projected(table: VariableTable, names: Sequence[str], span: Span | None) -> VariableTable:
     """Only these columns, in this order."""
     if tuple(names) == table.columns:
-        return Table(table.plan, table.certain, frozenset(names))
+        return VariableTable(table.plan, table.certain, frozenset(names))
     items = tuple((name, reference(name, table.columns)) for name in names)
-    return Table(Project(table.plan, items, span=span), table.certain & frozenset(names), frozenset(names))
+    return VariableTable(Project(table.plan, items, span=span), table.certain & frozenset(names), frozenset(names))
 
 
 def narrowed(seed: Seed | None, names: Iterable[str]) -> Seed | None:
@@ -203,7 +207,7 @@ def narrowed(seed: Seed | None, names: Iterable[str]) -> Seed | None:
     return Seed(Project(seed.plan, tuple((name, Variable(name)) for name in kept)), seed.certain & wanted)
 
 
-def own_columns(table: Table, span: Span | None) -> Table:
+def own_columns(table: VariableTable, span: Span | None) -> VariableTable:
     """Without the columns that a row from outside brought and the table's own patterns do not bind."""
     foreign = [name for name in table.columns if is_visible(name) and name not in table.own]
     if not foreign:

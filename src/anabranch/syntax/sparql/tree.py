@@ -21,7 +21,7 @@ Dialect: TypeAlias = OneOf["sparql", "csparql", "lupos", "rspql"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TreePart:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -29,19 +29,19 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class VarTree(Part):
+class VarTree(TreePart):
     """`?name` or `$name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class TermTree(Part):
+class TermTree(TreePart):
     term: Iri | Literal
 
 
 @dataclass(frozen=True, slots=True)
-class BlankTree(Part):
+class BlankTree(TreePart):
     """`_:label` or `[]`; anonymous ones have labels that begin with a space."""
 
     label: str
@@ -51,14 +51,14 @@ NodeTree: TypeAlias = VarTree | TermTree | BlankTree
 
 
 @dataclass(frozen=True, slots=True)
-class PathTree(Part):
+class PathTree(TreePart):
     """A property path that is more than one IRI."""
 
     path: PropertyPath
 
 
 @dataclass(frozen=True, slots=True)
-class TripleTree(Part):
+class TripleTree(TreePart):
     subject: NodeTree
     predicate: VarTree | TermTree | PathTree
     object: NodeTree
@@ -68,27 +68,27 @@ class TripleTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryTree(Part):
+class BinaryTree(TreePart):
     operator: OneOf["||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"]
     left: ExpressionTree
     right: ExpressionTree
 
 
 @dataclass(frozen=True, slots=True)
-class UnaryTree(Part):
+class UnaryTree(TreePart):
     operator: OneOf["!", "+", "-"]
     operand: ExpressionTree
 
 
 @dataclass(frozen=True, slots=True)
-class InTree(Part):
+class InTree(TreePart):
     operand: ExpressionTree
     items: tuple[ExpressionTree, ...]
     negated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class CallTree(Part):
+class CallTree(TreePart):
     """A built-in by its name in upper case (BOUND, IF, COALESCE and TIMESTAMP among them), or a function by its IRI."""
 
     function: str | Iri
@@ -97,7 +97,7 @@ class CallTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateTree(Part):
+class AggregateTree(TreePart):
     """An aggregate; `argument` None is `*`. `function` is upper case: COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT."""
 
     function: str
@@ -107,7 +107,7 @@ class AggregateTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class ExistsTree(Part):
+class ExistsTree(TreePart):
     group: GroupTree
     negated: bool
 
@@ -119,55 +119,55 @@ ExpressionTree: TypeAlias = VarTree | TermTree | BinaryTree | UnaryTree | InTree
 
 
 @dataclass(frozen=True, slots=True)
-class TriplesTree(Part):
+class TriplesTree(TreePart):
     """A block of triples."""
 
     triples: tuple[TripleTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FilterTree(Part):
+class FilterTree(TreePart):
     condition: ExpressionTree
 
 
 @dataclass(frozen=True, slots=True)
-class BindTree(Part):
+class BindTree(TreePart):
     expression: ExpressionTree
     variable: VarTree
 
 
 @dataclass(frozen=True, slots=True)
-class OptionalTree(Part):
+class OptionalTree(TreePart):
     group: GroupTree
 
 
 @dataclass(frozen=True, slots=True)
-class UnionTree(Part):
+class UnionTree(TreePart):
     """Two groups or more with UNION between them."""
 
     groups: tuple[GroupTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MinusTree(Part):
+class MinusTree(TreePart):
     group: GroupTree
 
 
 @dataclass(frozen=True, slots=True)
-class GraphTree(Part):
+class GraphTree(TreePart):
     name: VarTree | TermTree
     group: GroupTree
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceTree(Part):
+class ServiceTree(TreePart):
     name: VarTree | TermTree
     group: GroupTree
     silent: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ValuesTree(Part):
+class ValuesTree(TreePart):
     """None stands for UNDEF."""
 
     variables: tuple[VarTree, ...]
@@ -175,12 +175,12 @@ class ValuesTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class SubSelectTree(Part):
+class SubSelectTree(TreePart):
     query: QueryTree
 
 
 @dataclass(frozen=True, slots=True)
-class NamedWindowTree(Part):
+class NamedWindowTree(TreePart):
     """RSP-QL: WINDOW :w { }."""
 
     name: VarTree | TermTree
@@ -188,7 +188,7 @@ class NamedWindowTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class LuposWindowTree(Part):
+class LuposWindowTree(TreePart):
     """LUPOS: WINDOW TYPE SLIDINGTRIPLES 100 { } or SLIDINGDURATION 1000 { } (milliseconds)."""
 
     kind: OneOf["triples", "duration"]
@@ -203,7 +203,7 @@ ElementTree: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTree(Part):
+class GroupTree(TreePart):
     """`{ ... }`: its elements in the order of the text."""
 
     elements: tuple[ElementTree, ...]
@@ -213,7 +213,7 @@ class GroupTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class TimeRangeTree(Part):
+class TimeRangeTree(TreePart):
     """RANGE 10m STEP 1m; TUMBLING is a step that equals the range; no step is written as None."""
 
     width: Duration
@@ -221,7 +221,7 @@ class TimeRangeTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class CountRangeTree(Part):
+class CountRangeTree(TreePart):
     """RANGE TRIPLES 10, and STEP n triples where it is given."""
 
     count: int
@@ -229,7 +229,7 @@ class CountRangeTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class FromTree(Part):
+class FromTree(TreePart):
     """FROM <iri>, FROM NAMED <iri>."""
 
     iri: Iri
@@ -237,7 +237,7 @@ class FromTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class FromStreamTree(Part):
+class FromStreamTree(TreePart):
     """C-SPARQL: FROM [NAMED] STREAM <iri> [RANGE ...]; RSP-QL: FROM NAMED WINDOW :w ON :s [RANGE ...]."""
 
     stream: Iri
@@ -247,7 +247,7 @@ class FromStreamTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class ItemTree(Part):
+class ItemTree(TreePart):
     """`?v` (no expression) or `(expression AS ?v)` of SELECT and GROUP BY; GROUP BY may leave the variable out."""
 
     variable: VarTree | None
@@ -255,13 +255,13 @@ class ItemTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class OrderTree(Part):
+class OrderTree(TreePart):
     expression: ExpressionTree
     descending: bool
 
 
 @dataclass(frozen=True, slots=True)
-class SelectTree(Part):
+class SelectTree(TreePart):
     """`items` None is `*`."""
 
     items: tuple[ItemTree, ...] | None
@@ -270,26 +270,26 @@ class SelectTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class AskTree(Part):
+class AskTree(TreePart):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class ConstructTree(Part):
+class ConstructTree(TreePart):
     """`template` None is CONSTRUCT WHERE: the pattern itself."""
 
     template: tuple[TripleTree, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeTree(Part):
+class DescribeTree(TreePart):
     """`resources` None is `*`."""
 
     resources: tuple[VarTree | TermTree, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotateTree(Part):
+class AnnotateTree(TreePart):
     """C-SPARQL: AGGREGATE { (?v, COUNT, {?a, ?b}) FILTER (...) }."""
 
     variable: VarTree
@@ -300,7 +300,7 @@ class AnnotateTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class IntermediateTree(Part):
+class IntermediateTree(TreePart):
     """LUPOS: STREAM INTERMEDIATERESULT DURATION 1000 (milliseconds), or TRIPLES 100."""
 
     kind: OneOf["duration", "triples"]
@@ -308,7 +308,7 @@ class IntermediateTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryTree(Part):
+class QueryTree(TreePart):
     """A query or, inside of a group, a subselect. `where` is None for a DESCRIBE without one."""
 
     form: SelectTree | AskTree | ConstructTree | DescribeTree
@@ -326,12 +326,12 @@ class QueryTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class NameTree(Part):
+class NameTree(TreePart):
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class StatementTree(Part):
+class StatementTree(TreePart):
     """One statement of a file. Without REGISTER (`name` None) it is a plain query.
 
     `kind`: C-SPARQL's query and stream; RSP-QL's rstream, istream and dstream (whose name is an IRI, resolved).
@@ -347,5 +347,5 @@ class StatementTree(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptTree(Part):
+class ScriptTree(TreePart):
     statements: tuple[StatementTree, ...]

@@ -12,9 +12,9 @@ from anabranch.syntax.common import walk_tree
 from anabranch.syntax.sparql import tree as t
 
 
-def parts(root: object) -> Iterator[t.Part]:
+def parts(root: object) -> Iterator[t.TreePart]:
     """The part, then everything below it, each before its own parts."""
-    return (part for part in walk_tree(root) if isinstance(part, t.Part))
+    return (part for part in walk_tree(root) if isinstance(part, t.TreePart))
 
 
 def variables(root: object) -> dict[str, t.VarTree]:

@@ -143,7 +143,7 @@ class WindowGraph(Element, component="window_graph.js"):
         self.run_method("clear")
 
 
-class Choice(Element, component="choice.js"):
+class ChoiceList(Element, component="choice.js"):
     """A list to choose one from. Event: `pick` with the value as text."""
 
     def __init__(self, label: str, options: Mapping[str, str], value: str = "", *, hidden_label: bool = False) -> None:
@@ -179,7 +179,7 @@ class Scrubber(Element, component="scrubber.js"):
             self.update()
 
 
-class Drawing(Element, component="drawing.js"):
+class DrawingView(Element, component="drawing.js"):
     """An SVG with a style sheet of its own."""
 
     def __init__(self, label: str, svg: str) -> None:

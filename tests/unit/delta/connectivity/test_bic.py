@@ -14,7 +14,7 @@ from tests.unit.delta.connectivity.streams import STREAMS, Stream, random_priori
 from anabranch.delta.batch import Ids
 from anabranch.delta.connectivity.bic import BicIndex
 from anabranch.delta.connectivity.recency import RecencyTree
-from anabranch.delta.connectivity.vertices import Windowed
+from anabranch.delta.connectivity.vertices import WindowedIndex
 from anabranch.delta.kernels import bic as kernels
 from anabranch.errors import InternalError
 
@@ -190,7 +190,7 @@ def test_numbers_that_were_taken_back_may_mean_other_vertices(kind: str, chunk: 
 @pytest.mark.parametrize("kind", ["moving ids", "vanish and return", "everything"])
 def test_behind_ids_it_names_and_counts_components_as_the_recency_tree_does(kind: str) -> None:
     width, stream = 6, STREAMS[kind](9)
-    bic, recency = Windowed(BicIndex(width)), Windowed(RecencyTree())
+    bic, recency = WindowedIndex(BicIndex(width)), WindowedIndex(RecencyTree())
     everyone = np.arange(stream.vertices) * 1_000_003 - 77
     for slide in stream.slides:
         ids, opens = everyone[slide.edges], slide.now - width + 1

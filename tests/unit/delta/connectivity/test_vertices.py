@@ -13,7 +13,7 @@ from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity import vertices as module
 from anabranch.delta.connectivity.base import ConnectivityIndex
 from anabranch.delta.connectivity.recency import RecencyTree
-from anabranch.delta.connectivity.vertices import Vertices, Windowed
+from anabranch.delta.connectivity.vertices import Vertices, WindowedIndex
 from anabranch.delta.operators.base import Size
 from anabranch.errors import InternalError
 from anabranch.model.scrambled import scrambled
@@ -152,7 +152,7 @@ def test_memory_stays_flat_while_ids_come_and_go() -> None:
 
 
 class PlainIndex(ConnectivityIndex):
-    """An index that searches anew: `Windowed` must not depend on what its index is."""
+    """An index that searches anew: `WindowedIndex` must not depend on what its index is."""
 
     def __init__(self) -> None:
         self._naive = NaiveWindows(np.empty(0, np.int64))
@@ -195,7 +195,7 @@ def external(stream: Stream) -> Ids:
     return np.array([scrambled(vertex * 7 + 1) for vertex in range(stream.vertices)], np.int64)
 
 
-def assert_same(windowed: Windowed, naive: NaiveWindows, ids: Ids, opens: int, seed: int) -> None:
+def assert_same(windowed: WindowedIndex, naive: NaiveWindows, ids: Ids, opens: int, seed: int) -> None:
     expected = ids[naive.roots(opens)]
     np.testing.assert_array_equal(windowed.roots(ids, opens), expected)
     left, right = np.random.default_rng(seed).integers(0, len(ids), (2, 100))
@@ -217,7 +217,7 @@ def test_every_window_is_what_a_search_finds_while_numbers_are_swept(
 ) -> None:
     stream = STREAMS[kind](3)
     ids = external(stream)
-    windowed = Windowed(make_index())
+    windowed = WindowedIndex(make_index())
     naive = NaiveWindows(np.array([scrambled(identifier) for identifier in ids.tolist()], np.int64))
     for slide in stream.slides:
         windowed.forget(slide.now - 5)
@@ -230,7 +230,7 @@ def test_every_window_is_what_a_search_finds_while_numbers_are_swept(
 @pytest.mark.usefixtures("eager")
 def test_numbers_are_recycled_while_vertices_vanish_and_return() -> None:
     stream = vanish_and_return(1)
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     counts = []
     for slide in stream.slides:
         windowed.forget(slide.now - 2)
@@ -240,7 +240,7 @@ def test_numbers_are_recycled_while_vertices_vanish_and_return() -> None:
 
 
 def test_ids_that_are_not_known_are_connected_to_themselves_alone() -> None:
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     windowed.insert(ids_of(10), ids_of(20), ids_of(1))
     left, right = ids_of(10, 10, 99, 99, 98), ids_of(20, 99, 10, 99, 99)
     assert windowed.connected(left, right, 1).tolist() == [True, False, False, True, False]
@@ -249,7 +249,7 @@ def test_ids_that_are_not_known_are_connected_to_themselves_alone() -> None:
 
 
 def test_a_vertex_with_a_loop_alone_lives_as_long_as_the_loop() -> None:
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     windowed.insert(ids_of(1, 2, 4), ids_of(1, 3, 4), ids_of(5, 6, 3))
     assert sorted(windowed.living(5).tolist()) == [1, 2, 3]
     windowed.forget(5)
@@ -264,7 +264,7 @@ def test_a_vertex_with_a_loop_alone_lives_as_long_as_the_loop() -> None:
 
 
 def test_edges_that_come_too_late_hand_out_no_numbers() -> None:
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     windowed.forget(10)
     windowed.insert(ids_of(1, 3, 5), ids_of(2, 4, 5), ids_of(9, 10, 2))
     assert sorted(windowed.living(10).tolist()) == [3, 4]
@@ -272,7 +272,7 @@ def test_edges_that_come_too_late_hand_out_no_numbers() -> None:
 
 
 def test_memory_stays_flat_however_many_ids_the_stream_has() -> None:
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     generator = np.random.default_rng(3)
     sizes = []
     for now in range(400):
@@ -285,7 +285,7 @@ def test_memory_stays_flat_however_many_ids_the_stream_has() -> None:
 
 
 def test_when_everything_is_forgotten_everything_is_given_back() -> None:
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     ids = np.arange(30_000)
     windowed.insert(ids, ids // 3, np.full(len(ids), 7))
     assert windowed.size().bytes > 10**6
@@ -296,7 +296,7 @@ def test_when_everything_is_forgotten_everything_is_given_back() -> None:
 
 
 def test_after_a_burst_memory_follows_the_calm() -> None:
-    windowed = Windowed(RecencyTree())
+    windowed = WindowedIndex(RecencyTree())
     ids = np.arange(20_000)
     windowed.insert(ids, ids // 3, np.zeros(len(ids), np.int64))
     generator = np.random.default_rng(2)
@@ -309,7 +309,7 @@ def test_after_a_burst_memory_follows_the_calm() -> None:
 
 
 def test_priorities_of_the_caller_decide_who_is_the_root() -> None:
-    windowed = Windowed(RecencyTree(), Vertices(lambda ids: ids))
+    windowed = WindowedIndex(RecencyTree(), Vertices(lambda ids: ids))
     stream = moved(moving_ids(4), 50)
     for slide in stream.slides:
         windowed.forget(slide.now - 3)
@@ -322,4 +322,4 @@ def test_priorities_of_the_caller_decide_who_is_the_root() -> None:
 
 def test_edges_need_two_ends_and_a_tick() -> None:
     with pytest.raises(InternalError, match="2 and 1 ends"):
-        Windowed(RecencyTree()).insert(ids_of(1, 2), ids_of(1), ids_of(1))
+        WindowedIndex(RecencyTree()).insert(ids_of(1, 2), ids_of(1), ids_of(1))

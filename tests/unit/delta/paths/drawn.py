@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.paths.automaton import Chain, Choice, Expression, Repeated, Step
+from anabranch.delta.paths.automaton import Chain, Choice, PathExpression, PathRepetition, PathStep
 
 Fact: TypeAlias = tuple[int, int, int]
 Pair: TypeAlias = tuple[int, int]
@@ -19,15 +19,15 @@ NAMED = KINDS[:3]  # the last one is met by negated steps alone
 _TIMES = ((0, None), (0, None), (1, None), (1, None), (0, 1), (2, None), (2, 3), (0, 0))
 
 
-def drawn_expression(random: Random, depth: int = 3) -> Expression:
+def drawn_expression(random: Random, depth: int = 3) -> PathExpression:
     kind = random.random()
     if depth == 0 or kind < 0.3:
         named = frozenset(random.sample(NAMED, random.choice((0, 1, 1, 1, 2))))
-        return Step(named, others=random.random() < 0.25 or not named, backward=random.random() < 0.3)
+        return PathStep(named, others=random.random() < 0.25 or not named, backward=random.random() < 0.3)
     parts = tuple(drawn_expression(random, depth - 1) for _ in range(random.randint(1, 3)))
     if kind < 0.5:
         return Chain(parts)
-    return Choice(parts) if kind < 0.65 else Repeated(parts[0], *random.choice(_TIMES))
+    return Choice(parts) if kind < 0.65 else PathRepetition(parts[0], *random.choice(_TIMES))
 
 
 def drawn_facts(random: Random, vertices: int, count: int) -> list[Fact]:
@@ -38,10 +38,10 @@ def as_ids(facts: Iterable[Fact]) -> Ids:
     return np.array(list(facts), np.int64).reshape(-1, 3)
 
 
-def ends(expression: Expression, facts: Set[Fact], vertex: int) -> set[int]:
+def ends(expression: PathExpression, facts: Set[Fact], vertex: int) -> set[int]:
     """Where a path that begins at a vertex can lead."""
     match expression:
-        case Step(kinds, others, backward):
+        case PathStep(kinds, others, backward):
             steps = ((end, kind, begin) for begin, kind, end in facts) if backward else iter(facts)
             return {end for begin, kind, end in steps if begin == vertex and (kind in kinds) != others}
         case Chain(parts):
@@ -51,7 +51,7 @@ def ends(expression: Expression, facts: Set[Fact], vertex: int) -> set[int]:
             return reached
         case Choice(parts):
             return {end for part in parts for end in ends(part, facts, vertex)}
-        case Repeated(part, least, most):
+        case PathRepetition(part, least, most):
             reached = {vertex}
             for _ in range(least):
                 reached = onward(part, facts, reached)
@@ -64,11 +64,13 @@ def ends(expression: Expression, facts: Set[Fact], vertex: int) -> set[int]:
             return found
 
 
-def onward(part: Expression, facts: Set[Fact], reached: set[int]) -> set[int]:
+def onward(part: PathExpression, facts: Set[Fact], reached: set[int]) -> set[int]:
     return {end for vertex in reached for end in ends(part, facts, vertex)}
 
 
-def joined(expression: Expression, facts: Set[Fact], source: int | None, target: int | None, loops: bool) -> set[Pair]:
+def joined(
+    expression: PathExpression, facts: Set[Fact], source: int | None, target: int | None, loops: bool
+) -> set[Pair]:
     """All pairs. An end that is given may stand outside of the facts."""
     vertices = {end for begin, _, end in facts} | {begin for begin, _, _ in facts}
     given = {end for end in (source, target) if end is not None}

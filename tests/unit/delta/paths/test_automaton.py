@@ -13,16 +13,16 @@ from anabranch.delta.paths.automaton import (
     Automaton,
     Chain,
     Choice,
-    Expression,
-    Repeated,
-    Step,
+    PathExpression,
+    PathRepetition,
+    PathStep,
     TooManySteps,
     automaton,
 )
 
 from .drawn import KINDS, drawn_expression, ends
 
-P, Q = Step(frozenset({101})), Step(frozenset({102}))
+P, Q = PathStep(frozenset({101})), PathStep(frozenset({102}))
 Letter = tuple[int, bool]
 LETTERS = list(product(KINDS, (False, True)))
 
@@ -35,16 +35,16 @@ def accepts(machine: Automaton, word: tuple[Letter, ...]) -> bool:
     return bool(states & machine.accepting)
 
 
-def fits(expression: Expression, word: tuple[Letter, ...]) -> bool:
+def fits(expression: PathExpression, word: tuple[Letter, ...]) -> bool:
     """Whether a path through a line of facts that spell the word leads from its one end to the other."""
     line = {(at + 1, kind, at) if back else (at, kind, at + 1) for at, (kind, back) in enumerate(word)}
     return len(word) in one_way(expression, line, 0)
 
 
-def one_way(expression: Expression, line: set[tuple[int, int, int]], vertex: int) -> set[int]:
+def one_way(expression: PathExpression, line: set[tuple[int, int, int]], vertex: int) -> set[int]:
     """As `ends`, but never toward the beginning of the line."""
     match expression:
-        case Step():
+        case PathStep():
             return {end for end in ends(expression, line, vertex) if end > vertex}
         case Chain(parts):
             reached = {vertex}
@@ -53,7 +53,7 @@ def one_way(expression: Expression, line: set[tuple[int, int, int]], vertex: int
             return reached
         case Choice(parts):
             return {end for part in parts for end in one_way(part, line, vertex)}
-        case Repeated(part, least, most):
+        case PathRepetition(part, least, most):
             longest = least + len(line) + 1 if most is None else most
             found: set[int] = set()
             reached = {vertex}
@@ -88,31 +88,31 @@ def test_every_state_leads_to_one_that_accepts_and_the_first_accepts_nothing(see
 
 
 def test_kinds_that_no_state_tells_apart_are_one_symbol() -> None:
-    machine = automaton(Repeated(Choice((P, Q)), 1))
+    machine = automaton(PathRepetition(Choice((P, Q)), 1))
     assert machine.symbols == {101: (0, -1), 102: (0, -1)}
     assert (machine.states, machine.others) == (2, (-1, -1))
 
 
 def test_p_plus_needs_two_states_however_it_is_written() -> None:
     for expression in (
-        Repeated(P, 1),
-        Chain((P, Repeated(P, 0))),
-        Repeated(Repeated(P, 1), 1),
-        Choice((P, Repeated(P, 1))),
+        PathRepetition(P, 1),
+        Chain((P, PathRepetition(P, 0))),
+        PathRepetition(PathRepetition(P, 1), 1),
+        Choice((P, PathRepetition(P, 1))),
     ):
         assert automaton(expression).states == 2
 
 
 def test_standing_still_is_a_symbol_of_its_own_only_where_it_fits() -> None:
-    assert automaton(Repeated(P, 0), standing=True).standing >= 0
-    assert automaton(Repeated(P, 1), standing=True).standing == -1
-    assert automaton(Repeated(P, 0)).standing == -1
+    assert automaton(PathRepetition(P, 0), standing=True).standing >= 0
+    assert automaton(PathRepetition(P, 1), standing=True).standing == -1
+    assert automaton(PathRepetition(P, 0)).standing == -1
 
 
 def test_sets_of_positions_that_would_be_too_many_stay_positions() -> None:
     """The n-th step from the end is p: as many sets as there are subsets of n positions."""
-    anything = Step(frozenset(), others=True)
-    expression = Chain((Repeated(anything, 0), P, *[anything] * 9))
+    anything = PathStep(frozenset(), others=True)
+    expression = Chain((PathRepetition(anything, 0), P, *[anything] * 9))
     machine = automaton(expression)
     assert 10 < machine.states < MOST_STATES
     random = Random(1)
@@ -122,6 +122,6 @@ def test_sets_of_positions_that_would_be_too_many_stay_positions() -> None:
 
 
 def test_expressions_of_too_many_steps_are_refused() -> None:
-    automaton(Repeated(P, MOST_STEPS))
+    automaton(PathRepetition(P, MOST_STEPS))
     with pytest.raises(TooManySteps, match="a path of more than 256 steps"):
-        automaton(Repeated(P, MOST_STEPS + 1))
+        automaton(PathRepetition(P, MOST_STEPS + 1))

@@ -8,14 +8,14 @@ import pytest
 
 from anabranch.delta.batch import Batch
 from anabranch.delta.paths import matcher as module
-from anabranch.delta.paths.automaton import Automaton, Chain, Expression, Repeated, Step, automaton
+from anabranch.delta.paths.automaton import Automaton, Chain, PathExpression, PathRepetition, PathStep, automaton
 from anabranch.delta.paths.matcher import PathMatcher
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import InternalError
 
 from .drawn import Fact, Pair, as_ids, drawn_expression, drawn_facts, joined
 
-P = Step(frozenset({101}))
+P = PathStep(frozenset({101}))
 NOTHING = as_ids(())
 
 
@@ -24,7 +24,7 @@ class Followed:
 
     def __init__(
         self,
-        expression: Expression,
+        expression: PathExpression,
         source: int | None = None,
         target: int | None = None,
         loops: bool = False,
@@ -111,7 +111,7 @@ def test_nothing_is_kept_when_everything_has_left(seed: int) -> None:
 
 
 def test_a_fact_that_comes_again_prolongs_the_pairs_that_pass_it() -> None:
-    followed = Followed(Repeated(P, 1))
+    followed = Followed(PathRepetition(P, 1))
     followed.slide([(1, 101, 2), (2, 101, 3)], 2)
     assert len(followed.slide([(1, 101, 2), (2, 101, 3)], 2)) == 0
     assert len(followed.slide([(2, 101, 3)], 2)) == 0 + 2  # 1 to 2, and with it 1 to 3, are gone
@@ -119,7 +119,7 @@ def test_a_fact_that_comes_again_prolongs_the_pairs_that_pass_it() -> None:
 
 
 def test_a_shorter_path_that_lasts_longer_takes_over_without_a_word() -> None:
-    followed = Followed(Repeated(P, 1))
+    followed = Followed(PathRepetition(P, 1))
     followed.slide([(1, 101, 2), (2, 101, 3)], 3)
     assert len(followed.slide([(1, 101, 3)], 3)) == 0
     assert followed.slide([(5, 102, 5)], 3).rows.tolist() == [[1, 2]]
@@ -128,7 +128,7 @@ def test_a_shorter_path_that_lasts_longer_takes_over_without_a_word() -> None:
 
 def test_vertices_far_apart_are_joined_and_parted_by_one_fact() -> None:
     line = [(at, 101, at + 1) for at in range(40)]
-    followed = Followed(Repeated(P, 1), source=0)
+    followed = Followed(PathRepetition(P, 1), source=0)
     followed.slide([*line[20:], *line[1:20]], 40)
     assert not followed.pairs
     assert len(followed.slide(line[:1], 40)) == 40
@@ -136,7 +136,7 @@ def test_vertices_far_apart_are_joined_and_parted_by_one_fact() -> None:
 
 
 def test_facts_that_last_carry_what_the_window_cannot() -> None:
-    followed = Followed(Repeated(P, 1), lasting=[(2, 101, 3)])
+    followed = Followed(PathRepetition(P, 1), lasting=[(2, 101, 3)])
     followed.slide([(1, 101, 2), (2, 101, 3)], 2)
     assert followed.pairs == {(1, 2), (1, 3), (2, 3)}
     followed.slide([], 0)
@@ -147,7 +147,7 @@ def test_arrays_grow_with_the_window_and_shrink_when_it_empties(monkeypatch: pyt
     monkeypatch.setattr(module, "_ENOUGH", 64)
     monkeypatch.setattr(module, "_SWEPT_FROM", 16)
     random = Random(7)
-    followed = Followed(Chain((Repeated(P, 1), Step(frozenset({102})))))
+    followed = Followed(Chain((PathRepetition(P, 1), PathStep(frozenset({102})))))
     empty = followed.matcher.size().bytes
     for width in (300, 300, 300, 20, 20, 20, 300, 5):
         came = [(random.randrange(60), random.choice((101, 102)), random.randrange(60)) for _ in range(150)]
@@ -161,7 +161,7 @@ def test_few_steps_of_fuel_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     test_random_paths_over_random_slides(11)
     test_random_paths_over_random_slides(12)
     random = Random(3)
-    followed = Followed(Repeated(P, 0))
+    followed = Followed(PathRepetition(P, 0))
     for _ in range(4):
         followed.slide([(random.randrange(30), 101, random.randrange(30)) for _ in range(60)], 90)
 
@@ -170,7 +170,7 @@ def test_few_seeds_at_a_time_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -
     """Where more become better than may wait, they are spread before others are looked for."""
     monkeypatch.setattr(module, "_MOST_SEEDS", 2)
     random = Random(5)
-    followed = Followed(Repeated(P, 0))
+    followed = Followed(PathRepetition(P, 0))
     for _ in range(4):
         followed.slide([(random.randrange(20), 101, random.randrange(20)) for _ in range(40)], 60)
 
@@ -178,13 +178,13 @@ def test_few_seeds_at_a_time_lead_to_the_same(monkeypatch: pytest.MonkeyPatch) -
 def test_ticks_are_counted_from_a_base_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REBASED_FROM", 50)
     random = Random(9)
-    followed = Followed(Repeated(P, 0), lasting=[(1, 101, 2)])
+    followed = Followed(PathRepetition(P, 0), lasting=[(1, 101, 2)])
     for _ in range(40):
         followed.slide([(random.randrange(9), 101, random.randrange(9)) for _ in range(5)], 12)
 
 
 def path_machine() -> Automaton:
-    return automaton(Repeated(P, 1))
+    return automaton(PathRepetition(P, 1))
 
 
 def test_too_many_nodes_are_refused_and_exactly_as_many_as_allowed_are_not() -> None:

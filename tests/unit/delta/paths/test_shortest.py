@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from anabranch.delta.kernels import shortest as kernel
-from anabranch.delta.paths.shortest import Edge, ShortestPaths, TooManyCells
+from anabranch.delta.paths.shortest import PathEdge, ShortestPaths, TooManyCells
 
 Path = tuple[tuple[int, ...], tuple[int, ...]]
 Answers = dict[tuple[int, int], list[Path]]
 
 
 def plain(
-    edges: dict[int, Edge], root: int, *, backwards: bool, both_ways: bool, every: bool, maximum: int | None
+    edges: dict[int, PathEdge], root: int, *, backwards: bool, both_ways: bool, every: bool, maximum: int | None
 ) -> dict[int, list[Path]]:
     """All shortest paths from or to a root, level by level, as keys and nodes from the left."""
     found: dict[int, list[Path]] = {}
@@ -48,7 +48,7 @@ class Kept:
         self.asked = asked
         self.is_open = is_open
         self.paths = ShortestPaths(is_open=is_open, **asked)  # type: ignore[arg-type]
-        self.edges: dict[int, Edge] = {}
+        self.edges: dict[int, PathEdge] = {}
         self.roots: set[int] = set()
         self.common: set[int] = set()
         self.own: set[tuple[int, int]] = set()
@@ -66,7 +66,7 @@ class Kept:
     def is_wanted(self, root: int, node: int) -> bool:
         return self.is_open or node in self.common or (root, node) in self.own
 
-    def change(self, removed: list[int], added: list[Edge], gone: list[int], new: list[int]) -> None:
+    def change(self, removed: list[int], added: list[PathEdge], gone: list[int], new: list[int]) -> None:
         for key in removed:
             del self.edges[key]
         self.edges |= {edge.key: edge for edge in added}
@@ -109,7 +109,7 @@ def test_paths_are_those_of_a_plain_search_after_any_change(
         for _ in range(30):
             removed = random.sample(sorted(kept.edges), min(len(kept.edges), random.choice((0, 1, 2, 5))))
             fresh = random.choice((0, 1, 1, 3, 20)) if len(kept.edges) < 3 * len(nodes) else 0
-            added = [Edge(next(keys), random.choice(nodes), random.choice(nodes)) for _ in range(fresh)]
+            added = [PathEdge(next(keys), random.choice(nodes), random.choice(nodes)) for _ in range(fresh)]
             gone = [root for root in kept.roots if random.random() < 0.1]
             new = [root for root in nodes if root not in kept.roots and random.random() < 0.1]
             for node in random.sample(nodes, random.choice((0, 0, 1, 3)) if wishes != "open" else 0):
@@ -126,16 +126,16 @@ def test_paths_are_those_of_a_plain_search_after_any_change(
         assert not len(kept.paths), "nothing is left where nothing is"
 
 
-def chain(length: int, first: int = 0) -> list[Edge]:
-    return [Edge(first + at, first + at, first + at + 1) for at in range(length)]
+def chain(length: int, first: int = 0) -> list[PathEdge]:
+    return [PathEdge(first + at, first + at, first + at + 1) for at in range(length)]
 
 
 def test_a_key_that_is_given_again_is_another_edge() -> None:
     kept = Kept(True, backwards=False, both_ways=False, every=False, maximum=None)
     kept.change([], chain(3), [], [0])
     kept.edges.pop(1)
-    kept.edges[1] = Edge(1, 1, 3)
-    pairs = kept.paths.change([1], [Edge(1, 1, 3)])
+    kept.edges[1] = PathEdge(1, 1, 3)
+    pairs = kept.paths.change([1], [PathEdge(1, 1, 3)])
     assert set(pairs) == {(0, 2), (0, 3)}
     assert list(kept.paths.paths(0, 3)) == [([0, 1], [0, 1, 3])]
 
@@ -145,7 +145,7 @@ def test_an_edge_far_from_all_roots_searches_nothing(every: bool) -> None:
     paths = ShortestPaths(backwards=False, both_ways=True, every=every, is_open=True, maximum=None)
     paths.change((), [*chain(10), *chain(10, 100)], (), range(8))
     before = paths.searches
-    assert paths.change([105], [Edge(500, 102, 104)]) == []
+    assert paths.change([105], [PathEdge(500, 102, 104)]) == []
     assert paths.searches == before
     paths.change([9])
     assert paths.searches == before + 8
@@ -156,7 +156,7 @@ def test_an_edge_behind_all_wanted_nodes_searches_nothing() -> None:
     paths.want(0, 3)
     assert paths.change((), chain(10), (), [0]) == [(0, 3)]
     before = paths.searches
-    assert paths.change([7], [Edge(500, 3, 9), Edge(501, 5, 8)]) == []
+    assert paths.change([7], [PathEdge(500, 3, 9), PathEdge(501, 5, 8)]) == []
     assert paths.searches == before
     paths.want(0, 6)
     assert paths.change() == [(0, 6)]
@@ -165,9 +165,9 @@ def test_an_edge_behind_all_wanted_nodes_searches_nothing() -> None:
 
 def test_an_edge_between_nodes_of_one_level_searches_nothing() -> None:
     paths = ShortestPaths(backwards=False, both_ways=False, every=True, is_open=True, maximum=None)
-    paths.change((), [Edge(1, 0, 1), Edge(2, 0, 2)], (), [0])
+    paths.change((), [PathEdge(1, 0, 1), PathEdge(2, 0, 2)], (), [0])
     before = paths.searches
-    assert paths.change((), [Edge(3, 1, 2)]) == []
+    assert paths.change((), [PathEdge(3, 1, 2)]) == []
     assert paths.searches == before
 
 

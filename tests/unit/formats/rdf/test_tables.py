@@ -20,7 +20,7 @@ from anabranch.formats import chunks
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.rdf import tables
 from anabranch.formats.rdf.tables import (
-    Header,
+    TableHeader,
     as_table,
     blocks_of_table,
     csv_header,
@@ -51,7 +51,7 @@ from anabranch.model.terms import (
 
 from .drawing import EVENTS, one_by_one, renamed
 
-HEADER = Header("s", "p", "o", "at")
+HEADER = TableHeader("s", "p", "o", "at")
 
 
 def csv_events(text: str) -> list[Event | MalformedRecord]:
@@ -98,14 +98,14 @@ def test_what_is_written_as_parquet_is_read_again_and_packed_alike(events: list[
 @pytest.mark.parametrize(
     ("names", "header"),
     [
-        (["s", "p", "o", "at"], Header("s", "p", "o", "at")),
-        (["Time", " Subject", "Object", "PREDICATE", "more"], Header(" Subject", "PREDICATE", "Object", "Time")),
-        (["s", "predicate", "o", "timestamp"], Header("s", "predicate", "o", "timestamp")),
+        (["s", "p", "o", "at"], TableHeader("s", "p", "o", "at")),
+        (["Time", " Subject", "Object", "PREDICATE", "more"], TableHeader(" Subject", "PREDICATE", "Object", "Time")),
+        (["s", "predicate", "o", "timestamp"], TableHeader("s", "predicate", "o", "timestamp")),
         (["s", "p", "o"], None),
         (["at", "nodes"], None),
     ],
 )
-def test_the_columns_are_known_by_their_names(names: list[str], header: Header | None) -> None:
+def test_the_columns_are_known_by_their_names(names: list[str], header: TableHeader | None) -> None:
     assert header_of(names) == header
 
 

@@ -45,7 +45,7 @@ def term(word: str) -> Term:
     return Blank(word[1:]) if word.startswith("_") else iri(word)
 
 
-def place(word: str) -> tr.Place:
+def place(word: str) -> tr.TermPlace:
     return tr.Var(word[1:]) if word.startswith("?") else term(word)
 
 
@@ -147,7 +147,7 @@ def graphs() -> st.SearchStrategy[list[Triple]]:
     return st.builds(lambda many, chance: Random(chance).sample(_POSSIBLE, many), size, seed)
 
 
-def spelled(one: tr.Place) -> str:
+def spelled(one: tr.TermPlace) -> str:
     match one:
         case tr.Var(name):
             return f"?{name}"
@@ -158,8 +158,8 @@ def spelled(one: tr.Place) -> str:
     raise TypeError(one)
 
 
-_ENDS: list[tr.Place] = [*(tr.Var(name) for name in VARIABLES * 3), iri("a"), iri("b")]
-_VERBS: list[tr.Place] = [*(iri(name) for name in PREDICATES * 4), tr.Var("v"), tr.Var("y")]
+_ENDS: list[tr.TermPlace] = [*(tr.Var(name) for name in VARIABLES * 3), iri("a"), iri("b")]
+_VERBS: list[tr.TermPlace] = [*(iri(name) for name in PREDICATES * 4), tr.Var("v"), tr.Var("y")]
 
 
 def basic_patterns(most: int = 2) -> st.SearchStrategy[Group]:
@@ -230,7 +230,7 @@ def with_exists(group: Group, inside: Group, wanted: bool) -> Group:
     assert isinstance(inside.plan, tr.GraphPattern)
     certain = certain_columns(group.plan)
 
-    def own(one: tr.Place) -> tr.Place:
+    def own(one: tr.TermPlace) -> tr.TermPlace:
         return tr.Var(f"own{one.name}") if isinstance(one, tr.Var) and one.name not in certain else one
 
     renamed = basic([tr.TriplePattern(*map(own, pattern.places)) for pattern in inside.plan.patterns])

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.model.terms import Blank, Literal
 from anabranch.model.values import Value
-from anabranch.snapshot.aggregates import Distinct
+from anabranch.snapshot.aggregates import DistinctValues
 from anabranch.snapshot.rdf.aggregates import AGGREGATES
 
 from .support import shown, term
@@ -18,7 +18,7 @@ def result(name: str, values: list[Value], extra: tuple[Value, ...] = (), distin
     accumulator = AGGREGATES[f"sparql:{name}"]()
     assert accumulator.takes_null
     if distinct:
-        accumulator = Distinct(accumulator)
+        accumulator = DistinctValues(accumulator)
     for value in values:
         accumulator.add(value, extra)
     return shown(accumulator.result())
@@ -74,7 +74,7 @@ def test_distinct_is_about_terms() -> None:
 
 
 def test_count_of_whole_rows_counts_rows_with_nothing_in_front() -> None:
-    accumulator = Distinct(AGGREGATES["sparql:count"]())
+    accumulator = DistinctValues(AGGREGATES["sparql:count"]())
     for row in ((None, "a"), (None, "a"), (None, None), ("b", None)):
         accumulator.add(list(row), ())
     assert shown(accumulator.result()) == "3^^integer"

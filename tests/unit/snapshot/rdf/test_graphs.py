@@ -25,7 +25,7 @@ def template(text: str) -> tuple[tr.TriplePattern, ...]:
     return tuple(tr.TriplePattern(*(_new(place) for place in pattern.places)) for pattern in bgp(text).patterns)
 
 
-def _new(place: tr.Place) -> tr.Place:
+def _new(place: tr.TermPlace) -> tr.TermPlace:
     return tr.Var(f" _:{place.name[1:]}") if isinstance(place, tr.Var) and place.name.startswith("_") else place
 
 
@@ -154,7 +154,7 @@ def test_a_static_part_joined_with_a_stream_is_found_through_its_kept_index() ->
 
 
 def test_a_stream_triple_that_belongs_to_a_static_part_is_not_overlooked() -> None:
-    both = op.Merged((DATA, WINDOW))
+    both = op.MergedSource((DATA, WINDOW))
     reordered = op.Project(bgp("?x p ?y", both), (("y", ex.Variable("y")), ("x", ex.Variable("x"))))
     plan = tr.StaticPart(bgp("?x p ?y"), reordered, (iri("p"),), (WINDOW,))
     known = Knowledge("a p b", "c q d")
@@ -195,7 +195,7 @@ class Recorder:
 
 def test_a_delegated_query_is_answered_by_the_plug_in() -> None:
     plugin = Recorder(("y", "x"), [(iri("b"), iri("a"))])
-    plan = tr.Delegated("SELECT ...", ("x", "y", "z"), DATA, ((iri("g"), DATA),))
+    plan = tr.PluginQuery("SELECT ...", ("x", "y", "z"), DATA, ((iri("g"), DATA),))
     found = rows_over("a p b", plan, plugin=plugin)
     assert found == [(iri("a"), iri("b"), None)]
     held = list(triples("a p b"))
@@ -203,7 +203,7 @@ def test_a_delegated_query_is_answered_by_the_plug_in() -> None:
 
 
 def test_a_delegated_query_without_a_plug_in_is_refused_with_its_place() -> None:
-    plan = tr.Delegated("SELECT ...", ("x",), DATA, span=Span(2, 9))
+    plan = tr.PluginQuery("SELECT ...", ("x",), DATA, span=Span(2, 9))
     with pytest.raises(EvaluationError) as caught:
         rows_over("a p b", plan)
     assert (caught.value.diagnostic.code, caught.value.diagnostic.span) == ("SPQ-301", Span(2, 9))

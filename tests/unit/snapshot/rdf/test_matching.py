@@ -28,7 +28,7 @@ from anabranch.model.triples import TripleGraph
 from anabranch.snapshot import Context, compile_plan, evaluate_plan
 
 LEFT, RIGHT = op.Window(op.Stream("left")), op.Window(op.Stream("right"))
-BOTH = op.Merged((LEFT, RIGHT, DATA))
+BOTH = op.MergedSource((LEFT, RIGHT, DATA))
 
 
 def windows(left: dict[str, int], right: dict[str, int], static: str = "") -> Context:

@@ -30,7 +30,7 @@ from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.terms import Triple
 from anabranch.snapshot.rdf.paths import compile_path
 
-P, Q = tr.Link(iri("p")), tr.Link(iri("q"))
+P, Q = tr.PathLink(iri("p")), tr.PathLink(iri("q"))
 STAR, PLUS, MAYBE = tr.Repeat(P, 0), tr.Repeat(P, 1), tr.Repeat(P, 0, 1)
 
 
@@ -122,10 +122,10 @@ def with_ends(graph: list[Triple]) -> list[Triple]:
 _LINKS = st.sampled_from([P, Q])
 _NEGATED = st.sampled_from(
     [
-        tr.Negated((iri("p"),), None),
-        tr.Negated((iri("p"), iri("q")), None),
-        tr.Negated(None, (iri("q"),)),
-        tr.Negated((iri("q"),), (iri("p"),)),
+        tr.NegatedStep((iri("p"),), None),
+        tr.NegatedStep((iri("p"), iri("q")), None),
+        tr.NegatedStep(None, (iri("q"),)),
+        tr.NegatedStep((iri("q"),), (iri("p"),)),
     ]
 )
 
@@ -148,7 +148,7 @@ _BOUNDS = st.sampled_from([(0, None), (1, None), (0, 1)])
 
 def _text(way: tr.PropertyPath) -> str:
     match way:
-        case tr.Link(one):
+        case tr.PathLink(one):
             return f":{one.value.removeprefix(EX)}"
         case tr.Inverse(inner):
             return f"^({_text(inner)})"
@@ -158,7 +158,7 @@ def _text(way: tr.PropertyPath) -> str:
             return "(" + "|".join(map(_text, ways)) + ")"
         case tr.Repeat(inner, least, most):
             return f"({_text(inner)})" + ("?" if most == 1 else "+" if least else "*")
-        case tr.Negated(forward, backward):
+        case tr.NegatedStep(forward, backward):
             steps = [f":{one.value.removeprefix(EX)}" for one in forward or ()]
             steps += [f"^:{one.value.removeprefix(EX)}" for one in backward or ()]
             return f"!({'|'.join(steps)})"
@@ -168,7 +168,9 @@ def _text(way: tr.PropertyPath) -> str:
 def _paths() -> st.SearchStrategy[Group]:
     ends = st.sampled_from([*map(place, ("?x", "?y", "?z", "?x", "?y", "a", "b", "1"))])
 
-    def built(subject: tr.Place, way: tr.PropertyPath, bounds: tuple[int, int | None], object_: tr.Place) -> Group:
+    def built(
+        subject: tr.TermPlace, way: tr.PropertyPath, bounds: tuple[int, int | None], object_: tr.TermPlace
+    ) -> Group:
         repeated = tr.Repeat(way, *bounds)
         text = f"{spelled(subject)} {_text(repeated)} {spelled(object_)}"
         return Group(text, tr.Path(DATA, subject, repeated, object_))

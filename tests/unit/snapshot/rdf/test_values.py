@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.model.terms import XSD, XSD_DATE_TIME, XSD_DAY_TIME_DURATION, Literal
-from anabranch.snapshot.rdf.timeline import Moment, Period, date_of, days_of
+from anabranch.snapshot.rdf.timeline import Period, XsdMoment, date_of, days_of
 from anabranch.snapshot.rdf.values import ILL, UNKNOWN, Single, literal_of, single, value_of
 
 from .support import shown, term
@@ -22,14 +22,14 @@ VALUES = st.one_of(
     st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30),
     st.floats(allow_nan=False),
     st.floats(allow_nan=False, width=32).map(single),
-    st.builds(Moment, st.just(XSD_DATE_TIME), SECONDS, st.none() | st.integers(-840, 840)),
+    st.builds(XsdMoment, st.just(XSD_DATE_TIME), SECONDS, st.none() | st.integers(-840, 840)),
     st.builds(Period, st.just(XSD_DAY_TIME_DURATION), st.just(0), SECONDS),
 )
 
 
 @given(VALUES)
 def test_a_value_that_is_written_is_read_as_the_same_value(
-    value: int | Decimal | float | str | Moment | Period,
+    value: int | Decimal | float | str | XsdMoment | Period,
 ) -> None:
     literal = literal_of(value)
     assert literal is not None

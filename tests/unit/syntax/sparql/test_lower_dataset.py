@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.syntax.sparql.texts import PREFIXES, registered
 
-from anabranch.algebra.operators import Merged, Output, Registration, Static, Stream, TripleSource, Window
+from anabranch.algebra.operators import MergedSource, Output, Registration, Static, Stream, TripleSource, Window
 from anabranch.algebra.triples import Describe, GraphPattern
 from anabranch.algebra.walk import walk
 from anabranch.model.instants import parse_instant
@@ -36,12 +36,12 @@ def query(clauses: str, where: str = "{ ?x :p ?y }", head: str = "REGISTER QUERY
 
 
 def test_a_stream_is_part_of_the_default_graph_beside_the_repository() -> None:
-    assert read(query("FROM STREAM :s [RANGE 10s STEP 5s]")) == [Merged((REPOSITORY, window("s", 10)))]
+    assert read(query("FROM STREAM :s [RANGE 10s STEP 5s]")) == [MergedSource((REPOSITORY, window("s", 10)))]
 
 
 def test_a_static_from_clause_stands_in_place_of_the_repository() -> None:
     found = query("FROM :k FROM STREAM :s [RANGE 10s STEP 5s]")
-    assert read(found) == [Merged((Static("http://e/k"), window("s", 10)))]
+    assert read(found) == [MergedSource((Static("http://e/k"), window("s", 10)))]
 
 
 def test_a_named_stream_is_seen_only_by_graph() -> None:
@@ -51,12 +51,12 @@ def test_a_named_stream_is_seen_only_by_graph() -> None:
 
 def test_graph_of_an_unnamed_stream_is_the_default_graph_without_the_other_streams() -> None:
     found = query("FROM STREAM :s [RANGE 10s STEP 5s] FROM STREAM :t [RANGE 10s STEP 5s]", "{ GRAPH :s { ?x :p ?y } }")
-    assert read(found) == [Merged((REPOSITORY, window("s", 10)))]
+    assert read(found) == [MergedSource((REPOSITORY, window("s", 10)))]
 
 
 def test_graph_variable_ranges_over_unnamed_streams_when_nothing_is_named() -> None:
     found = query("FROM STREAM :s [RANGE 10s STEP 5s] FROM STREAM :t [RANGE 10s STEP 5s]", "{ GRAPH ?g { ?x :p ?y } }")
-    assert read(found) == [Merged((REPOSITORY, window("s", 10))), Merged((REPOSITORY, window("t", 10)))]
+    assert read(found) == [MergedSource((REPOSITORY, window("s", 10))), MergedSource((REPOSITORY, window("t", 10)))]
 
 
 def test_graph_variable_ranges_over_what_is_named_alone() -> None:
@@ -74,13 +74,13 @@ def test_graph_of_a_name_that_no_clause_has_is_a_static_graph() -> None:
 
 def test_two_windows_of_one_stream_are_merged() -> None:
     found = query("FROM :k FROM STREAM :s [RANGE 10s STEP 5s] FROM STREAM :s [RANGE 20s STEP 5s]")
-    assert read(found) == [Merged((Static("http://e/k"), window("s", 10), window("s", 20)))]
+    assert read(found) == [MergedSource((Static("http://e/k"), window("s", 10), window("s", 20)))]
 
 
 def test_a_stream_is_found_by_the_word_under_which_a_query_registered_it() -> None:
     found = query("FROM STREAM <CarsPerDistrict> [RANGE 10s STEP 5s]", "{ GRAPH <CarsPerDistrict> { ?x :p ?y } }")
     (source,) = read(found)
-    assert isinstance(source, Merged)
+    assert isinstance(source, MergedSource)
     assert source.parts[1] == Window(Stream("CarsPerDistrict"), width=Duration(seconds=10))
 
 
@@ -100,7 +100,7 @@ def test_starting_at_takes_the_place_of_the_alignment() -> None:
 def test_computed_every_sets_the_rhythm_and_the_window_keeps_its_step() -> None:
     found = query("FROM :k FROM STREAM :s [RANGE 10s STEP 5s]", head="REGISTER QUERY q COMPUTED EVERY 2s AS")
     assert found.every == Duration(seconds=2)
-    assert read(found) == [Merged((Static("http://e/k"), window("s", 10, step=5)))]
+    assert read(found) == [MergedSource((Static("http://e/k"), window("s", 10, step=5)))]
 
 
 @pytest.mark.parametrize("range_", ["RANGE 10s TUMBLING", "RANGE 10s"])
@@ -110,13 +110,13 @@ def test_a_window_without_a_step_tumbles(range_: str) -> None:
 
 def test_a_window_without_a_step_moves_with_computed_every() -> None:
     found = query("FROM :k FROM STREAM :s [RANGE 10s]", head="REGISTER QUERY q COMPUTED EVERY 2s AS")
-    assert read(found) == [Merged((Static("http://e/k"), window("s", 10)))]
+    assert read(found) == [MergedSource((Static("http://e/k"), window("s", 10)))]
 
 
 def test_different_steps_are_evaluated_at_their_greatest_common_divisor() -> None:
     found = query("FROM :k FROM STREAM :s [RANGE 10s STEP 4s] FROM STREAM :t [RANGE 1m STEP 6s]")
     assert found.every == Duration(seconds=2)
-    assert read(found) == [Merged((Static("http://e/k"), window("s", 10, step=4), window("t", 60, step=6)))]
+    assert read(found) == [MergedSource((Static("http://e/k"), window("s", 10, step=4), window("t", 60, step=6)))]
 
 
 def test_a_day_and_twenty_four_hours_are_the_same_step() -> None:
@@ -130,7 +130,7 @@ def test_a_day_and_twenty_four_hours_are_the_same_step() -> None:
 def test_a_count_window_is_evaluated_by_arrivals(range_: str, arrivals: int) -> None:
     found = query(f"FROM :k FROM STREAM :s [RANGE {range_}]")
     assert (found.every, found.arrivals) == (None, arrivals)
-    assert read(found) == [Merged((Static("http://e/k"), Window(Stream("http://e/s"), count=10)))]
+    assert read(found) == [MergedSource((Static("http://e/k"), Window(Stream("http://e/s"), count=10)))]
 
 
 def test_a_count_window_with_computed_every_follows_the_clock() -> None:

@@ -17,7 +17,7 @@ from anabranch.algebra.expressions import (
     TripleTime,
     Variable,
 )
-from anabranch.algebra.operators import Extend, Filter, Merged, Static, Stream, Window
+from anabranch.algebra.operators import Extend, Filter, MergedSource, Static, Stream, Window
 from anabranch.algebra.triples import GraphPattern, Var
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import TRUE, XSD, Iri
@@ -176,7 +176,7 @@ def test_the_timestamp_of_three_terms_looks_the_triple_up() -> None:
         + "{ ?x :p ?y FILTER(f:timestamp(?x, :p, ?y) > 0) }"
     )
     (found,) = sparql.statements(PREFIXES + text, "csparql")
-    source = Merged((Static("default"), STREAM))
+    source = MergedSource((Static("default"), STREAM))
     moment = Call("sparql:moment", (TripleTime(source, X, Constant(iri("p")), Y),))
     assert found.plan == Filter(
         GraphPattern(source, found.plan.input.patterns),  # type: ignore[attr-defined]

@@ -5,13 +5,24 @@ from __future__ import annotations
 from tests.unit.syntax.sparql.texts import HERE, PREFIXES, basic, iri, number, plan
 
 from anabranch.algebra.expressions import Call, Constant, Exists, Not, Variable
-from anabranch.algebra.operators import Argument, Extend, Filter, Join, LeftJoin, Merged, Project, Static, Union, Unit
+from anabranch.algebra.operators import (
+    Argument,
+    Extend,
+    Filter,
+    Join,
+    LeftJoin,
+    MergedSource,
+    Project,
+    Static,
+    Union,
+    Unit,
+)
 from anabranch.algebra.triples import (
     GraphPattern,
     Inverse,
-    Link,
     Minus,
     Path,
+    PathLink,
     Repeat,
     Sequence,
     TriplePattern,
@@ -163,7 +174,7 @@ def test_alternatives_keep_duplicates_as_a_union() -> None:
 
 def test_a_repeat_keeps_the_path_inside() -> None:
     found = plan("SELECT ?x ?y { ?x (:p/^:q)* ?y }")
-    inner = Sequence((Link(iri("p")), Inverse(Link(iri("q")))))
+    inner = Sequence((PathLink(iri("p")), Inverse(PathLink(iri("q")))))
     assert found == Path(HERE, Var("x"), Repeat(inner, 0), Var("y"))
 
 
@@ -230,7 +241,7 @@ def test_a_graph_that_the_dataset_does_not_have_has_no_rows() -> None:
 
 def test_several_from_clauses_are_merged() -> None:
     found = plan("SELECT * FROM :a FROM :b { ?x :p ?y }")
-    assert found == basic("?x p ?y", source=Merged((Static("http://e/a"), Static("http://e/b"))))
+    assert found == basic("?x p ?y", source=MergedSource((Static("http://e/a"), Static("http://e/b"))))
 
 
 def test_service_silent_is_passed_over() -> None:

@@ -132,7 +132,7 @@ def test_construct_over_groups_keeps_those_that_having_wants() -> None:
 
 
 def test_ask_is_whether_there_is_a_row() -> None:
-    assert sparql.plan(PREFIXES + "ASK { ?x :p ?y }") == sparql.Plain(
+    assert sparql.plan(PREFIXES + "ASK { ?x :p ?y }") == sparql.PlainSparql(
         Ask(basic("?x p ?y")), "boolean", (("", "http://e/"), ("xsd", "http://www.w3.org/2001/XMLSchema#"))
     )
 

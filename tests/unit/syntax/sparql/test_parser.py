@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.algebra.triples import Alternative, Inverse, Link, Negated, PropertyPath, Repeat, Sequence
+from anabranch.algebra.triples import Alternative, Inverse, NegatedStep, PathLink, PropertyPath, Repeat, Sequence
 from anabranch.errors import QuerySyntaxError, Span
 from anabranch.model.terms import (
     RDF_FIRST,
@@ -66,7 +66,7 @@ def integer(lexical: str) -> t.TermTree:
 
 
 X, Y, Z = t.VarTree("x"), t.VarTree("y"), t.VarTree("z")
-P, Q = Link(Iri("http://e/p")), Link(Iri("http://e/q"))
+P, Q = PathLink(Iri("http://e/p")), PathLink(Iri("http://e/q"))
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_a_collection_is_a_chain_of_first_and_rest() -> None:
         ("ex:p+", Repeat(P, 1)),
         ("ex:p?", Repeat(P, 0, 1)),
         ("^ex:p+", Inverse(Repeat(P, 1))),
-        ("a/ex:p", Sequence((Link(RDF_TYPE), P))),
-        ("!ex:p", Negated((P.iri,), None)),
-        ("!^ex:p", Negated(None, (P.iri,))),
-        ("!(ex:p|^ex:q|a)", Negated((P.iri, RDF_TYPE), (Q.iri,))),
-        ("!a", Negated((RDF_TYPE,), None)),
-        ("!()", Negated((), None)),
+        ("a/ex:p", Sequence((PathLink(RDF_TYPE), P))),
+        ("!ex:p", NegatedStep((P.iri,), None)),
+        ("!^ex:p", NegatedStep(None, (P.iri,))),
+        ("!(ex:p|^ex:q|a)", NegatedStep((P.iri, RDF_TYPE), (Q.iri,))),
+        ("!a", NegatedStep((RDF_TYPE,), None)),
+        ("!()", NegatedStep((), None)),
     ],
 )
 def test_property_paths(text: str, meant: PropertyPath) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Operator, Registration, Static
-from anabranch.algebra.triples import GraphPattern, Place, TriplePattern, Var
+from anabranch.algebra.triples import GraphPattern, TermPlace, TriplePattern, Var
 from anabranch.model.terms import XSD, XSD_INTEGER, Iri, Literal
 from anabranch.syntax import sparql
 from anabranch.syntax.sparql.tree import Dialect
@@ -39,7 +39,7 @@ def basic(*texts: str, source: object = HERE) -> GraphPattern:
     return GraphPattern(source, tuple(triple(text) for text in texts))  # type: ignore[arg-type]
 
 
-def _place(word: str) -> Place:
+def _place(word: str) -> TermPlace:
     if word.startswith("?"):
         return Var(word[1:])
     if word.startswith("_:"):
