@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from workloads import lubm
 from workloads.base import Query
 
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 
 STREAM = "http://streams.org/lubm"
@@ -80,8 +80,8 @@ def in_process(query: Query, table: pa.Table, window: int, slide: int, repetitio
     }
 
 
-def answered(text: str, table: pa.Table, running: EvaluationOptions) -> tuple[float, int]:
-    session = Session.local(running=running)
+def answered(text: str, table: pa.Table, evaluation: EvaluationOptions) -> tuple[float, int]:
+    session = Session.local(evaluation=evaluation)
     query = session.register(text)
     rows = 0
     began = time.perf_counter()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.demos.synthetic import Bikes, EventClock
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 
@@ -49,8 +49,8 @@ def run(smoke: bool = False) -> dict[str, Any]:
     }
 
 
-def answered(text: str, events: list[Event], running: EvaluationOptions) -> tuple[float, list[object]]:
-    session = Session.local(running=running)
+def answered(text: str, events: list[Event], evaluation: EvaluationOptions) -> tuple[float, list[object]]:
+    session = Session.local(evaluation=evaluation)
     query = session.register(text)
     rows: list[object] = []
     began = time.perf_counter()

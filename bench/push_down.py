@@ -17,7 +17,7 @@ import time
 from random import Random
 from typing import Any
 
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import XSD_INTEGER, Iri, Literal, Triple
@@ -84,7 +84,7 @@ def _measured(window: int, brokers: int) -> dict[str, Any]:
 
 
 def _evaluated(events: list[Event], static: list[Triple], rules: str) -> tuple[float, list[Any]]:
-    session = Session.local([MARKET], rules=rules, running=EvaluationOptions(force="recompute"))
+    session = Session.local([MARKET], rules=rules, evaluation=EvaluationOptions(force="recompute"))
     session.graph(BROKERS, TripleGraph(static))
     query = session.register(QUERY)
     warm = len(events) * 100 // (100 + 10 * INSTANTS)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -98,8 +98,8 @@ def trips(stations: int, rides: int) -> Iterator[Event]:
         yield Event(START + ride * SECOND, nodes, (Relationship(ride, "RIDE", one, other),))
 
 
-def answered(text: str, events: list[Event], running: EvaluationOptions) -> tuple[float, list[object]]:
-    session = Session.local(running=running)
+def answered(text: str, events: list[Event], evaluation: EvaluationOptions) -> tuple[float, list[object]]:
+    session = Session.local(evaluation=evaluation)
     query = session.register(text)
     rows: list[object] = []
     began = time.process_time()  # of one thread

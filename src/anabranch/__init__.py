@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from anabranch.api import RunResult, run
     from anabranch.engine.answers import Answer
     from anabranch.engine.connectivity.workload import ConnectivityAnswer, ConnectivityWorkload
+    from anabranch.engine.evaluation_options import EvaluationOptions
     from anabranch.engine.progress import LatePolicy
-    from anabranch.engine.running import EvaluationOptions
     from anabranch.engine.session import Query, Session
     from anabranch.engine.timing import AheadBound, IdlePolicy
     from anabranch.errors import (
@@ -110,7 +110,7 @@ _HOMES = {
     "LatePolicy": "anabranch.engine.progress",
     "AheadBound": "anabranch.engine.timing",
     "IdlePolicy": "anabranch.engine.timing",
-    "EvaluationOptions": "anabranch.engine.running",
+    "EvaluationOptions": "anabranch.engine.evaluation_options",
     "MemoryTable": "anabranch.sinks.memory",
     "run": "anabranch.api",
     "PropertyGraph": "anabranch.model.graph",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.optimizer import optimize
 from anabranch.optimizer.rules import GRAPH_RULES
 from anabranch.syntax import languages
@@ -107,7 +107,7 @@ def test_lists_that_are_unwound_are_kept_up_to_date_as_the_law_says() -> None:
     for number in range(60):
         case = draw_unwound(Random(f"unwound/{number}"), number)
         agreed(case)
-        session = new_session(case, running=EvaluationOptions(verify=1))
+        session = new_session(case, evaluation=EvaluationOptions(verify=1))
         queries = session.register_all(case.query)
         session.push("s", case.streams["s"])
         session.finish()

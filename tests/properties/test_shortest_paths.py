@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from anabranch.engine.engine import Engine
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.running import EvaluationOptions
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
 from anabranch.syntax import seraph
@@ -116,10 +116,10 @@ def events(random: Random, count: int = 25, nodes: int = 9) -> list[Event]:
     return found
 
 
-def run(body: str, running: EvaluationOptions, feed: list[Event], output: str) -> tuple[ContinuousQuery, list[Any]]:
+def run(body: str, evaluation: EvaluationOptions, feed: list[Event], output: str) -> tuple[ContinuousQuery, list[Any]]:
     text = f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ MATCH {body} {output} EVERY PT1S }}"
     (registration,) = seraph.registrations(text)
-    engine = Engine(running=running)
+    engine = Engine(evaluation=evaluation)
     engine.register(registration)
     engine.push("s", feed)
     engine.finish()

@@ -93,7 +93,7 @@ def test_rows_that_fail_are_skipped_as_the_law_skips_them(body: str, output: str
     law = Oracle(registration, {"s": accepted(events)}).answers()
     assert law is not None
     for force in ("auto", "recompute"):
-        session = Session.local(["s"], running=EvaluationOptions(force=force))
+        session = Session.local(["s"], evaluation=EvaluationOptions(force=force))
         query = session.register(text)
         told: list[Answer] = []
         for event in events:

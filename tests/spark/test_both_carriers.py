@@ -132,7 +132,7 @@ def queries_that_change(house: House) -> object:
 def a_failing_query(house: House) -> object:
     house.put("a.ndjson", lines(*IN_ORDER))
     failing = TOTALS.replace("b.x AS x", "10 / (count(*) - 9) AS x").replace("totals", "failing")
-    done = house.run(failing + TOTALS, sinks=house.sinks, running=anabranch.Running(on_error="fail"))
+    done = house.run(failing + TOTALS, sinks=house.sinks, evaluation=anabranch.EvaluationOptions(on_error="fail"))
     return done.events, [failure.diagnostics[0].code for failure in done.failures]
 
 

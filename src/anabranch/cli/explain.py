@@ -107,8 +107,8 @@ def explained(
     from anabranch.algebra.ingestion import Ingestion
     from anabranch.algebra.operators import Registration
     from anabranch.cli.texts import is_script, statements_of
+    from anabranch.engine.evaluation_options import EvaluationOptions
     from anabranch.engine.plans import planned
-    from anabranch.engine.running import EvaluationOptions
     from anabranch.optimizer import Knowledge, optimize
     from anabranch.sources.static import graph_files
     from anabranch.syntax.languages import language_of, script

@@ -166,7 +166,7 @@ class RunArguments:
 
     def options(self) -> RunOptions:
         """The options of the run that is asked for."""
-        from anabranch.engine.running import EvaluationOptions
+        from anabranch.engine.evaluation_options import EvaluationOptions
         from anabranch.engine.session import parameter_values
         from anabranch.model.mapping import Mapping as ModelMapping
         from anabranch.runner.options import RunOptions
@@ -179,7 +179,7 @@ class RunArguments:
             parameters=parameter_values(options.parameters(self.param)),
             mapping=ModelMapping(options.vocabulary(self.vocabulary)),
             rules=options.rules(self.rules),
-            running=EvaluationOptions(
+            evaluation=EvaluationOptions(
                 self.force.value,
                 self.matcher.value,
                 self.max_matches,

@@ -12,10 +12,10 @@ from typing import Protocol
 from anabranch.algebra.operators import DEFAULT_GRAPH, Registration, Source, Static, Window
 from anabranch.algebra.walk import asks_graph, read_by, walk, windows
 from anabranch.engine.chains import ChainLink, circle, spell_circle, unreadable
+from anabranch.engine.evaluation_options import ON_ERROR
 from anabranch.engine.plans import EVALUATORS
 from anabranch.engine.progress import BEGINNING, LatePolicy
 from anabranch.engine.query_options import QueryOptions
-from anabranch.engine.running import ON_ERROR
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import (
     Diagnostic,

@@ -20,13 +20,13 @@ from anabranch.engine.answers import Answer
 from anabranch.engine.chains import ChainLink
 from anabranch.engine.checkpoint import Json, Recompile
 from anabranch.engine.checks import unknown_name
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.outbox import QueryWarning
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.engine.reconcile import QueryChanges
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.schedule import Ending, Schedule, start
 from anabranch.engine.stream import Origin, StreamBuffer
 from anabranch.engine.surroundings import SharedState, StaticGraph
@@ -112,7 +112,7 @@ class Engine:
     """Streams, static graphs and queries. `lateness` is that of streams that are not declared with their own.
 
     `mapping` says how events and graphs of one model are read by queries of the other; `plugin` may answer what plain
-    SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo; `running` says how
+    SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo; `evaluation` says how
     queries are run. `clock`, where somebody gives one, times their operators and changes nothing else.
     """
 
@@ -122,7 +122,7 @@ class Engine:
     mapping: Mapping = field(default_factory=Mapping)
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ALL_RULES
-    running: EvaluationOptions = field(default_factory=EvaluationOptions)
+    evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
     clock: ClockReader | None = None
     _schedule: Schedule = field(default_factory=Schedule)
     _registered: int = 0
@@ -131,7 +131,7 @@ class Engine:
         self._around.mapping = self.mapping
         self._around.plugin = self.plugin
         self._around.rules = self.rules
-        self._around.running = self.running
+        self._around.evaluation = self.evaluation
         self._around.clock = self.clock
 
     @property
@@ -592,9 +592,9 @@ class Engine:
         recompile: Recompile,
         plugin: Plugin | None = None,
         rules: tuple[str, ...] = ALL_RULES,
-        running: EvaluationOptions | None = None,
+        evaluation: EvaluationOptions | None = None,
     ) -> Engine:
-        engine = cls(plugin=plugin, rules=rules, running=running or EvaluationOptions())
+        engine = cls(plugin=plugin, rules=rules, evaluation=evaluation or EvaluationOptions())
         engine.load(state, recompile)
         return engine
 

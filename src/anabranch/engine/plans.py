@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from anabranch.algebra.operators import Operator, Registration, Window
 from anabranch.algebra.walk import asks_graph, read_by, reads_triples, walk
 from anabranch.engine.contents import Model
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.errors import EngineError, closest
 from anabranch.model.terms import Iri
 from anabranch.model.values import Value
@@ -141,7 +141,7 @@ class Plans:
             if self._parts == "anew":
                 self._planned = recomputed(plan, "a part over static graphs is too large to be kept")
             else:
-                self._planned = planned(plan, self._registration, around.running, parameters, self._trails)
+                self._planned = planned(plan, self._registration, around.evaluation, parameters, self._trails)
         return self._planned
 
     def without_parts(self, around: SharedState) -> None:
@@ -162,23 +162,23 @@ class Plans:
 def planned(
     plan: Operator,
     registration: Registration,
-    running: EvaluationOptions,
+    evaluation: EvaluationOptions,
     parameters: Mapping[str, Value],
     trails: bool = True,
 ) -> QueryPlan:
     """How a plan is run: which parts on changes, and which anew."""
-    if running.force == "recompute":
+    if evaluation.force == "recompute":
         return recomputed(plan, "asked for by --force recompute")
     if registration.every is None and registration.arrivals is None:
         return recomputed(plan, "there is one answer")
     choices = Choices(
-        running.matcher,
+        evaluation.matcher,
         registration.every,
-        running.max_matches,
-        running.max_state,
+        evaluation.max_matches,
+        evaluation.max_state,
         registration.prefixes,
         parameters,
         trails,
-        running.index,
+        evaluation.index,
     )
     return plan_query(plan, choices, listed=registration.output == "snapshot")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from anabranch.algebra.operators import Registration
+from anabranch.engine.evaluation_options import OnError
 from anabranch.engine.plans import Evaluator
-from anabranch.engine.running import OnError
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.values import Value
 from anabranch.model.windows import WindowPolicy

@@ -176,7 +176,7 @@ class QueryRun:
             plugin=around.plugin,
             parameters=self._options.parameters,
             clock=at,
-            max_steps=around.running.max_steps,
+            max_steps=around.evaluation.max_steps,
             skipped=self._skipped(around),
             check=around.check,
             # Chance is a function of query and instant, so that a rerun draws the same numbers.
@@ -185,7 +185,7 @@ class QueryRun:
 
     def _skipped(self, around: SharedState) -> SkippedRows | None:
         """Where failing rows are counted; None where they end the query."""
-        return self._outbox.skipped if (self._options.on_error or around.running.on_error) == "skip" else None
+        return self._outbox.skipped if (self._options.on_error or around.evaluation.on_error) == "skip" else None
 
     def _window_views(self, views: Mapping[Window, WindowEvents], around: SharedState) -> WindowViews:
         return WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
@@ -198,7 +198,7 @@ class QueryRun:
     def _verify(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
         """Compare what is kept with what the plain evaluator says of the plan as the text has it, over the same
         elements found in another order: no answer depends on that order, and none on how it was computed."""
-        every = around.running.verify
+        every = around.evaluation.verify
         if not every or self._outbox.evaluations % every or not self._on_changes or not self._is_verified:
             return
         context = self.context(at, index, views, around)

@@ -22,11 +22,11 @@ from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.compiled import compile_queries, recompile
 from anabranch.engine.engine import Engine, PushResult
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.outbox import QueryWarning
 from anabranch.engine.plans import Evaluator, rule_names
 from anabranch.engine.progress import ONLY_SPLIT, LatePolicy, LatePolicyName
 from anabranch.engine.query_options import CompiledQuery, QueryOptions
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.timing import AheadBound
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
@@ -172,7 +172,7 @@ class Session:
         mapping: ModelMapping | None = None,
         rules: str | Iterable[str] = "all",
         evaluator: Evaluator = "own",
-        running: EvaluationOptions | None = None,
+        evaluation: EvaluationOptions | None = None,
         ahead: AheadBound | None = None,
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
@@ -180,8 +180,8 @@ class Session:
         their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
         property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator`
         who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the windows' content.
-        `running` says how queries run: on changes or anew, within which limits. With `ahead`, events of these streams
-        whose clock is too far ahead are set aside."""
+        `evaluation` says how queries run: on changes or anew, within which limits. With `ahead`, events of these
+        streams whose clock is too far ahead are set aside."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_lateness(lateness),
@@ -190,7 +190,7 @@ class Session:
             mapping=mapping or ModelMapping(),
             plugin=Oxigraph(),
             rules=rule_names(rules),
-            running=running or EvaluationOptions(),
+            evaluation=evaluation or EvaluationOptions(),
         )
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
@@ -260,7 +260,7 @@ class Session:
             parameters=parameter_values(parameters or {}),
             now=None if now is None else micros(now),
             evaluator=self._evaluator,
-            on_error=self._engine.running.on_error,
+            on_error=self._engine.evaluation.on_error,
         )
 
     def query(self, name: str) -> Query:

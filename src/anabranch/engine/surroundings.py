@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import DEFAULT_GRAPH
 from anabranch.engine.contents import Contents
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import InternalError
 from anabranch.model.event import Event
@@ -80,7 +80,7 @@ class SharedState:
     mapping: Mapping = field(default_factory=Mapping)
     plugin: Plugin | None = None
     rules: tuple[str, ...] = ()
-    running: EvaluationOptions = field(default_factory=EvaluationOptions)
+    evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
     clock: ClockReader | None = None  # for timing operators
     check: Callable[[], None] | None = None  # asked before and during evaluations; may raise, to end them
 

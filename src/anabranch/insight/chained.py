@@ -90,7 +90,7 @@ def made_events(
         mapping=recording.mapping,
         plugin=Oxigraph(),
         rules=recording.rules,
-        running=recording.running,
+        evaluation=recording.evaluation,
     )
     for name in events:
         engine.declare_stream(name)

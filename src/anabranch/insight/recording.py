@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from anabranch.engine.evaluation_options import EvaluationOptions, OnError
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.query_options import QueryOptions
-from anabranch.engine.running import EvaluationOptions, OnError
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -43,13 +43,13 @@ class Recording:
     conflicts: ConflictPolicy = "latest"
     rules: tuple[str, ...] = ALL_RULES
     mapping: ModelMapping = field(default_factory=ModelMapping)
-    running: EvaluationOptions = field(default_factory=EvaluationOptions)
+    evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
     starting_at: int | None = None
     now: int | None = None
     only_stream: str | None = None
     file_name: str = "<query>"
     makers: tuple[QueryOptions, ...] = ()
-    on_error: OnError | None = None  # None: as `running` has it
+    on_error: OnError | None = None  # None: as `evaluation` has it
 
     @classmethod
     def of(cls, options: QueryOptions, events: Mapping[str, Sequence[Event]], **more: Any) -> Recording:

@@ -73,7 +73,7 @@ class Replay:
         )
         self.query = ContinuousQuery(self.registration, options, 0)
         self.around = SharedState(
-            mapping=recording.mapping, plugin=Oxigraph(), rules=recording.rules, running=recording.running
+            mapping=recording.mapping, plugin=Oxigraph(), rules=recording.rules, evaluation=recording.evaluation
         )
         for name, graph in recording.graphs.items():
             self.around.static_graphs[name] = StaticGraph(1, graph, recording.mapping)
@@ -205,7 +205,7 @@ class Replay:
     @property
     def _skipped(self) -> SkippedRows | None:
         """Where failing rows are counted; None where they end the query, as the engine has it."""
-        on_error = self.recording.on_error or self.recording.running.on_error
+        on_error = self.recording.on_error or self.recording.evaluation.on_error
         return self.query.outbox.skipped if on_error == "skip" else None
 
     # --- rows by operators on changes ---

@@ -95,17 +95,17 @@ class RecordedSteps:
                 self._record(recording)
                 return
             except TooManyTrails:
-                recording = replace(recording, running=replace(recording.running, force="recompute"))
+                recording = replace(recording, evaluation=replace(recording.evaluation, force="recompute"))
             except PartTooLarge:
                 rules = tuple(name for name in recording.rules if name not in PARTING)
-                recording = replace(recording, rules=rules, running=replace(recording.running, force="recompute"))
+                recording = replace(recording, rules=rules, evaluation=replace(recording.evaluation, force="recompute"))
             except _FailedBetween:
                 self._by_event = False
 
     def _record(self, recording: Recording) -> None:
         # Event by event, what follows changes costs less than what looks at whole windows; the graph is the same.
-        running = replace(recording.running, index="recency", matcher="log", verify=0)
-        self._replay = Replay(replace(recording, running=running))
+        evaluation = replace(recording.evaluation, index="recency", matcher="log", verify=0)
+        self._replay = Replay(replace(recording, evaluation=evaluation))
         self.graph: OperatorGraph = operator_graph(recording)
         self.note = ""
         self.instants: list[tuple[int, int]] = []

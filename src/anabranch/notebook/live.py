@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.algebra.operators import Registration
 from anabranch.api import run
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats.answers import AnswerParts, answers_table
 from anabranch.formats.values import cypher_text, to_json
@@ -97,7 +97,7 @@ class CellQuery:
                 sinks=[self._table],
                 graphs=dict(line.graphs),
                 parameters={name: _value(text) for name, text in line.parameters.items()},
-                running=EvaluationOptions(on_error="fail"),  # who tries a query out wants to see what is wrong
+                evaluation=EvaluationOptions(on_error="fail"),  # who tries a query out wants to see what is wrong
                 until=line.until,
                 engine=line.engine,
                 spark=shared_spark() if line.engine == "spark" else None,

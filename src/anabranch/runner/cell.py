@@ -376,7 +376,7 @@ class Cell:
         computed = sum(query.outbox.evaluations for query in queries)
         _count(living, evaluations=computed - living.computed)
         living.computed = computed
-        if self._job.options.running.verify:
+        if self._job.options.evaluation.verify:
             verified, differing = (
                 sum(one.outbox.verified for one in queries),
                 sum(one.outbox.differing for one in queries),

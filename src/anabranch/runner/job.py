@@ -115,7 +115,7 @@ class Job:
             mapping=options.mapping,
             plugin=Oxigraph(),
             rules=options.rules,
-            running=options.running,
+            evaluation=options.evaluation,
             clock=time.perf_counter_ns,
         )
         for stream in self.streams:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypedDict, Unpack
 
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import ALL_RULES, Evaluator, rule_names
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.query_options import QueryOptions
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import DurationLike, InstantLike, as_lateness, micros, parameter_values
 from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.model.mapping import Mapping as ModelMapping
@@ -40,7 +40,7 @@ class RunSettings(TypedDict, total=False):
     parameters: Mapping[str, object]
     mapping: ModelMapping
     rules: str | Iterable[str]
-    running: EvaluationOptions
+    evaluation: EvaluationOptions
     lateness: DurationLike | None
     late: LatePolicy
     idle_timeout: float | None
@@ -81,7 +81,7 @@ class RunOptions:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     mapping: ModelMapping = field(default_factory=ModelMapping)
     rules: tuple[str, ...] = ALL_RULES
-    running: EvaluationOptions = field(default_factory=EvaluationOptions)
+    evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
     lateness: Duration | None = None
     late: LatePolicy = field(default_factory=LatePolicy)
     timing: StreamTiming = field(default_factory=StreamTiming)

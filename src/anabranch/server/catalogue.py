@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from anabranch.engine.running import OnError
+from anabranch.engine.evaluation_options import OnError
 from anabranch.errors import EngineError
 from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.union import ConflictPolicy

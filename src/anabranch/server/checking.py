@@ -17,8 +17,8 @@ from anabranch.algebra.explain import explain as explain_query
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Registration
 from anabranch.drawings import draw
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import planned
-from anabranch.engine.running import EvaluationOptions
 from anabranch.errors import AnabranchError, QueryError
 from anabranch.model.windows import WindowPolicy
 from anabranch.optimizer import Knowledge, optimize

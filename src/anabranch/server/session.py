@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from anabranch.algebra.walk import static_graphs
 from anabranch.algebra.walk import windows as windows_of
-from anabranch.engine.running import EvaluationOptions, OnError
+from anabranch.engine.evaluation_options import EvaluationOptions, OnError
 from anabranch.engine.session import as_lateness
 from anabranch.engine.timing import AheadBound, StreamTiming
 from anabranch.errors import AnabranchError, QueryError, StreamError
@@ -684,7 +684,7 @@ class LiveSession:
             opened,
             tuple(map(self._holds.compiled, active)),
             RunOptions(
-                running=EvaluationOptions(max_steps=self._limits.steps),
+                evaluation=EvaluationOptions(max_steps=self._limits.steps),
                 timing=self._timing,
                 batch_events=self._limits.batch_events,
             ),

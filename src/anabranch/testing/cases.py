@@ -34,7 +34,7 @@ from typing import Any
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows
 from anabranch.engine.answers import Answer
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Query, Session, parameter_values
 from anabranch.errors import QueryError
 from anabranch.formats.values import cypher_text
@@ -119,7 +119,7 @@ def _run(case: CaseFile, push: Any) -> Outcome:
 
 
 def new_session(
-    case: CaseFile, rules: str | Sequence[str] = "all", running: EvaluationOptions | None = None
+    case: CaseFile, rules: str | Sequence[str] = "all", evaluation: EvaluationOptions | None = None
 ) -> Session:
     names = [name.strip() for name in case.options["streams"].split(",")] if "streams" in case.options else None
     session = Session.local(
@@ -128,7 +128,7 @@ def new_session(
         windows=case.options.get("windows", "trailing"),  # type: ignore[arg-type]
         conflicts=case.options.get("conflicts", "latest"),  # type: ignore[arg-type]
         rules=rules,
-        running=running or EvaluationOptions(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
+        evaluation=evaluation or EvaluationOptions(on_error=case.options.get("on_error", "skip")),  # type: ignore[arg-type]
     )
     for name, graph in case.graphs.items():
         session.graph(name, graph)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from anabranch.algebra.explain import Explanation, explain
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import planned
-from anabranch.engine.running import EvaluationOptions
 from anabranch.optimizer import Knowledge, optimize
 from anabranch.syntax.languages import registrations
 
@@ -81,10 +81,10 @@ AUTO = EvaluationOptions()
 ALL = "REGISTER QUERY t STARTING AT NOW { MATCH (a:A) WITHIN PT5M EMIT a.id AS id EVERY PT1M }"
 
 
-def explained(text: str, name: str = "query.seraph", running: EvaluationOptions = AUTO) -> Explanation:
+def explained(text: str, name: str = "query.seraph", evaluation: EvaluationOptions = AUTO) -> Explanation:
     (query,) = registrations(text, name)
     rewritten = optimize(query.plan, Knowledge.of({}, query.prefixes))
-    return explain(query, optimized=rewritten, ways=planned(rewritten.plan, query, running, {}).way)
+    return explain(query, optimized=rewritten, ways=planned(rewritten.plan, query, evaluation, {}).way)
 
 
 def steps(step: dict[str, Any]) -> list[dict[str, Any]]:
@@ -139,8 +139,10 @@ def test_only_the_plan_that_runs_is_marked() -> None:
         (ALL, EvaluationOptions(force="recompute"), "asked for by --force recompute"),
     ],
 )
-def test_a_query_that_is_computed_anew_as_a_whole_says_why(text: str, running: EvaluationOptions, reason: str) -> None:
-    explanation = explained(text, running=running)
+def test_a_query_that_is_computed_anew_as_a_whole_says_why(
+    text: str, evaluation: EvaluationOptions, reason: str
+) -> None:
+    explanation = explained(text, evaluation=evaluation)
     assert f"\n              because: {reason}\n" in explanation.text()
     assert f"[recompute: {reason}]" in explanation.text()
     assert "incremental" not in explanation.text()

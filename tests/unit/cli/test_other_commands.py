@@ -10,8 +10,8 @@ import pytest
 
 from anabranch import __version__
 from anabranch.algebra.explain import Explanation, explain
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import planned
-from anabranch.engine.running import EvaluationOptions
 from anabranch.model.windows import WindowPolicy
 from anabranch.optimizer import optimize
 from anabranch.syntax.seraph import registrations

@@ -113,7 +113,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "module", ["typer", "anabranch.cli.app", "anabranch.engine.running", "anabranch.runner.opening"]
+    "module", ["typer", "anabranch.cli.app", "anabranch.engine.evaluation_options", "anabranch.runner.opening"]
 )
 def test_sigterm_while_modules_load_ends_with_130_and_no_word(trick: Path, module: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADING, module, "run", str(trick), "-s", "rides=-"]

@@ -9,8 +9,8 @@ import pytest
 from anabranch.algebra.operators import Registration
 from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine, LatePolicy
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.query_options import QueryOptions
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.engine.stream import BEGINNING, END
 from anabranch.errors import EngineError, QueryError
@@ -96,7 +96,7 @@ def test_an_unbound_query_is_nowhere_yet() -> None:
 
 def test_failures_are_told_once_in_the_order_of_registration() -> None:
     body = "EMIT 1 / n.x AS x SNAPSHOT EVERY PT5S"
-    engine = Engine(running=EvaluationOptions(on_error="fail"))
+    engine = Engine(evaluation=EvaluationOptions(on_error="fail"))
     engine.reconcile((wanted("z", body), wanted("fine"), wanted("a", body)))
     engine.push("s", [event(1, 0), event(12)])
     found = engine.failures()

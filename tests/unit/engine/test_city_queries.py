@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from anabranch.engine.answers import row_key
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import RDF_TYPE, XSD_DOUBLE, XSD_INTEGER, Iri, Literal, Term, Triple
@@ -126,12 +126,12 @@ QUERIES = {
 }
 
 
-def rows_of(body: str, rules: str, running: EvaluationOptions) -> list[tuple[int, list[object]]]:
+def rows_of(body: str, rules: str, evaluation: EvaluationOptions) -> list[tuple[int, list[object]]]:
     columns, _, where = body.partition(" | ")
     where = where if "GROUP BY" in where else where + " }"
     streams = "".join(f"FROM STREAM <{C}{name}> [RANGE 3s STEP 1s]\n" for name in (*STREAMS, "users"))
     text = f"PREFIX : <{C}>\nREGISTER QUERY q AS SELECT {columns}\nFROM <{C}repository>\n{streams} WHERE {{ {where}"
-    session = Session.local(rules=rules, streams=[C + name for name in (*STREAMS, "users")], running=running)
+    session = Session.local(rules=rules, streams=[C + name for name in (*STREAMS, "users")], evaluation=evaluation)
     session.graph(C + "repository", TripleGraph(repository()))
     query = session.register(text)
     for second in range(1, 7):

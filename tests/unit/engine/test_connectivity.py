@@ -8,8 +8,8 @@ import pytest
 
 from anabranch.algebra.operators import Filter, Project
 from anabranch.algebra.walk import walk
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import planned
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Literal, Triple
@@ -90,9 +90,9 @@ def triples(seed: int, count: int = 60) -> list[Event]:
 
 
 def told(
-    text: str, events: list[Event], running: EvaluationOptions, conflicts: ConflictPolicy = "latest"
+    text: str, events: list[Event], evaluation: EvaluationOptions, conflicts: ConflictPolicy = "latest"
 ) -> list[object]:
-    session = Session.local(running=running, conflicts=conflicts)
+    session = Session.local(evaluation=evaluation, conflicts=conflicts)
     query = session.register(text)
     for event in events:
         session.push("s" if event.nodes else "http://s", [event])
@@ -165,8 +165,8 @@ def test_a_static_graph_links_what_the_window_does_not() -> None:
         for at in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15)
     ]
     found = []
-    for running in (EvaluationOptions(), EvaluationOptions(force="recompute")):
-        session = Session.local(running=running)
+    for evaluation in (EvaluationOptions(), EvaluationOptions(force="recompute")):
+        session = Session.local(evaluation=evaluation)
         session.graph("http://g", graph)
         query = session.register(text)
         for event in events:
@@ -209,7 +209,7 @@ def test_a_question_about_no_node_fails_only_where_it_is_asked(condition: str) -
       EMIT id(x) AS x, v = 7 AS number SNAPSHOT EVERY PT3S }}"""
     found = []
     for force in ("auto", "recompute"):
-        session = Session.local(["s"], running=EvaluationOptions(force=force))  # type: ignore[arg-type]
+        session = Session.local(["s"], evaluation=EvaluationOptions(force=force))  # type: ignore[arg-type]
         query = session.register(text)
         for number in (1, 2):
             session.push("s", [Event(number * SECOND, (Node(number, frozenset({"P"})),))])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from anabranch.engine.answers import Answer
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.progress import LatePolicy
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, EvaluationError
 from anabranch.model.event import Event
@@ -238,7 +238,7 @@ def test_a_replaced_static_graph_is_corrected_as_each_instant_saw_it() -> None:
 
 
 def test_a_query_that_fails_on_a_correction_tells_what_came_before_and_stays_failed() -> None:
-    session = Session.local(late="correct", running=EvaluationOptions(on_error="fail"))
+    session = Session.local(late="correct", evaluation=EvaluationOptions(on_error="fail"))
     query = session.register(
         text("MATCH (n:N) WITHIN PT5M EMIT 10 / n.name AS share SNAPSHOT EVERY PT5M"),
     )

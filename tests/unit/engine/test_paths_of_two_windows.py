@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch.engine.engine import Engine
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
 from anabranch.syntax import seraph
@@ -31,7 +31,7 @@ EVENTS = [
 def test_a_path_shows_what_both_windows_say(path: str, widths: tuple[str, str]) -> None:
     body = f"MATCH (a:A) WITHIN {widths[0]} {path.format(widths[1])} SNAPSHOT EVERY PT1S"
     (registration,) = seraph.registrations(f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ {body} }}")
-    engine = Engine(running=EvaluationOptions(verify=1))
+    engine = Engine(evaluation=EvaluationOptions(verify=1))
     query = engine.register(registration)
     engine.push("s", EVENTS)
     engine.finish()

@@ -13,7 +13,7 @@ import pytest
 
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import LatePolicy, PushResult
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, MalformedEventError, StreamError
 from anabranch.formats.rdf.terms import term_text
@@ -53,8 +53,8 @@ def play(
     one: Draw, text: str, random: Random, as_tables: bool
 ) -> tuple[list[PushResult], list[Answer], dict[str, int]]:
     late = LatePolicy("drop" if "TRIPLES" in text else random.choice(["drop", "correct"]))
-    running = EvaluationOptions(force=random.choice(["auto", "recompute"]))
-    session = Session.local(list(one.streams), random.choice([None, "PT1S"]), late=late, running=running)
+    evaluation = EvaluationOptions(force=random.choice(["auto", "recompute"]))
+    session = Session.local(list(one.streams), random.choice([None, "PT1S"]), late=late, evaluation=evaluation)
     query = session.register(text)
     waiting = {name: list(events) for name, events in one.streams.items()}
     pushed = []

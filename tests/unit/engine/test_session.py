@@ -11,7 +11,7 @@ import pytest
 
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import PushResult
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Query, Session
 from anabranch.errors import EngineError, EvaluationError, MalformedEventError, QueryError, QueryNameError
 from anabranch.formats.ndjson import read_ndjson
@@ -170,7 +170,7 @@ def test_entering_and_exiting_are_told_by_queries_that_share_a_window() -> None:
 
 
 def test_buffers_keep_no_more_than_the_widest_window_needs() -> None:
-    session = Session.local(running=EvaluationOptions(force="recompute"))
+    session = Session.local(evaluation=EvaluationOptions(force="recompute"))
     session.register(query("ON EXIT", "narrow", within="PT10M"))
     session.register(query("ON EXIT", "wide", within="PT30M"))
     engine = session._engine
@@ -466,7 +466,7 @@ RATIO = registered("MATCH (n) WITHIN PT5M EMIT 10 / n.x AS share SNAPSHOT EVERY 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_failing_query_tells_what_it_knew_then_its_error_and_disturbs_no_other(restart: bool) -> None:
-    session = Session.local(running=EvaluationOptions(on_error="fail"))
+    session = Session.local(evaluation=EvaluationOptions(on_error="fail"))
     session.register(RATIO)
     session.register(registered("MATCH (n) WITHIN PT5M EMIT count(n) AS c SNAPSHOT EVERY PT5M", "count"))
     for clock, x in (("10:00", 5), ("10:05", 0), ("10:10", 2)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anabranch import EvaluationOptions, Session
-from anabranch.engine.running import Force
+from anabranch.engine.evaluation_options import Force
 from anabranch.errors import Cancelled
 from anabranch.planner.flow.runtime import _Remembered
 from anabranch.snapshot.evaluate import CompiledPlan
@@ -46,7 +46,7 @@ def test_what_breaks_one_query_is_said_of_it_and_the_others_go_on(
 
     monkeypatch.setattr(_Remembered, "_computed", broken)
     monkeypatch.setattr(CompiledPlan, "run", broken_run)
-    session = Session.local(["s"], running=EvaluationOptions(force=force))
+    session = Session.local(["s"], evaluation=EvaluationOptions(force=force))
     broken_query = session.register(_text("broken", "n.x + $more"), parameters={"more": 1})
     other = session.register(_text("other", "n.x + 1"))
     session.push("s", EVENTS)

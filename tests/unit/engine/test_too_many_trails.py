@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from anabranch.engine.engine import Engine
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.running import EvaluationOptions
 from anabranch.model.event import Event
 from anabranch.model.values import Relationship
 from anabranch.planner.leaves import walks
@@ -34,10 +34,10 @@ def events() -> list[Event]:
     return found
 
 
-def run(body: str, running: EvaluationOptions, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
+def run(body: str, evaluation: EvaluationOptions, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
     text = f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ MATCH {body} EVERY PT1S }}"
     (registration,) = seraph.registrations(text)
-    engine = Engine(running=running)
+    engine = Engine(evaluation=evaluation)
     engine.register(registration)
     engine.push("s", feed)
     engine.finish()

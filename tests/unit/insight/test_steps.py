@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from anabranch.engine.answers import row_key
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.insight.recording import Recording
 from anabranch.insight.shapes import to_json
 from anabranch.insight.steps import RecordedSteps
@@ -174,12 +174,12 @@ def test_a_query_that_fails_is_followed_until_then() -> None:
 
 
 @pytest.mark.parametrize("running", [EvaluationOptions(), EvaluationOptions(force="recompute")])
-def test_what_entered_is_counted_from_nothing_or_from_the_instant_before(running: EvaluationOptions) -> None:
+def test_what_entered_is_counted_from_nothing_or_from_the_instant_before(evaluation: EvaluationOptions) -> None:
     text = """
     REGISTER QUERY many STARTING AT 1970-01-01T00:00:01Z {
       MATCH (a:A) WITHIN PT1S EMIT count(*) AS n SNAPSHOT EVERY PT1S
     }"""
-    recording = Recording(text, events={"s": [Event(5 * SECOND, (Node(1, ("A",)),))]}, running=running)
+    recording = Recording(text, events={"s": [Event(5 * SECOND, (Node(1, ("A",)),))]}, evaluation=evaluation)
     for begins_at, entered in ((None, "1 entered, 0 left"), (3 * SECOND, "0 entered, 0 left")):
         steps = RecordedSteps(replace(recording, begins_at=begins_at))
         first = next(message for message in steps.messages if _is_result(message.kind))

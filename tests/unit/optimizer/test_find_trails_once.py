@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.algebra.operators import Pattern
 from anabranch.algebra.walk import walk
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.union import ConflictPolicy
@@ -99,8 +99,8 @@ def events(seed: int, moving: bool = False) -> list[Event]:
 def told(
     body: str, given: list[Event], rules: str = "all", anew: bool = False, conflicts: ConflictPolicy = "latest"
 ) -> list[dict[str, object]]:
-    running = EvaluationOptions(force="recompute") if anew else EvaluationOptions(verify=1)
-    session = Session.local(rules=rules, conflicts=conflicts, running=running)
+    evaluation = EvaluationOptions(force="recompute") if anew else EvaluationOptions(verify=1)
+    session = Session.local(rules=rules, conflicts=conflicts, evaluation=evaluation)
     registered = session.register(query(body))
     for event in given:
         session.push("s", [event])

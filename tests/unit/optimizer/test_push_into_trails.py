@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.algebra.operators import Pattern
 from anabranch.algebra.walk import walk
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -71,8 +71,8 @@ def events(seed: int) -> list[Event]:
     return found
 
 
-def told(text: str, seed: int, running: EvaluationOptions, rules: str) -> list[object]:
-    session = Session.local(running=running, rules=rules)
+def told(text: str, seed: int, evaluation: EvaluationOptions, rules: str) -> list[object]:
+    session = Session.local(evaluation=evaluation, rules=rules)
     query = session.register(HEAD + text + TAIL)
     for event in events(seed):
         session.push("s", [event])

@@ -8,7 +8,7 @@ import pytest
 from tests.support.on_changes import planned
 
 from anabranch.engine.engine import Engine
-from anabranch.engine.running import EvaluationOptions, Force
+from anabranch.engine.evaluation_options import EvaluationOptions, Force
 from anabranch.engine.session import Query, Session
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
@@ -54,7 +54,7 @@ def events(random: Random) -> list[Event]:
 
 
 def run(body: str, output: str, force: Force, seed: int) -> tuple[Query, list[object]]:
-    session = Session.local(["s"], running=EvaluationOptions(force=force))
+    session = Session.local(["s"], evaluation=EvaluationOptions(force=force))
     query = session.register(f"REGISTER QUERY q STARTING AT 2024-05-01T09:59 {{ {body} {output} EVERY PT1M }}")
     session.push("s", events(Random(seed)))
     session.finish(drain=True)
@@ -105,7 +105,7 @@ def test_what_the_clock_makes_of_rows_is_let_go_though_no_event_comes(output: st
     (registration,) = seraph.registrations(text)
     told = []
     for force in FORCES:
-        engine = Engine(running=EvaluationOptions(force=force))
+        engine = Engine(evaluation=EvaluationOptions(force=force))
         encoded = engine._around.contents.encoded
         encoded.most = 100
         engine.register(registration)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from anabranch.algebra.operators import Operator, Window
 from anabranch.algebra.triples import GraphPattern
 from anabranch.algebra.walk import walk
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import planned
-from anabranch.engine.running import EvaluationOptions
 from anabranch.planner.forecast import OperatorForecast, forecast, size_words
 from anabranch.syntax import languages
 

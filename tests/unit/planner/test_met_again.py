@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch.engine.running import EvaluationOptions, Force
+from anabranch.engine.evaluation_options import EvaluationOptions, Force
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.instants import parse_instant
@@ -31,7 +31,7 @@ BODIES = {
 
 
 def told(body: str, force: Force) -> list[object]:
-    session = Session.local(["s"], running=EvaluationOptions(force=force))
+    session = Session.local(["s"], evaluation=EvaluationOptions(force=force))
     text = f"REGISTER QUERY q STARTING AT 2022-10-14T12:00 {{ {body} EMIT id(a) AS a, a.x AS x SNAPSHOT EVERY PT1M }}"
     query = session.register(text)
     session.push("s", _EVENTS)

@@ -12,7 +12,7 @@ from anabranch.delta.batch import Batch
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators import join
 from anabranch.delta.operators.grouping import GroupedAggregates
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.terms import Iri, Literal, Triple
@@ -61,7 +61,7 @@ def answers(query: str, step: str, seed: int) -> list[Any]:
         f"PREFIX : <urn:> REGISTER RSTREAM <urn:query> AS {head} FROM NAMED WINDOW <urn:w> ON <urn:s> "
         f"[RANGE PT10S STEP {step}] WHERE {{ WINDOW <urn:w> {inner} }} }} {tail}"
     )
-    session = Session.local(running=EvaluationOptions(verify=True))
+    session = Session.local(evaluation=EvaluationOptions(verify=True))
     asked = session.register(text, file_name="q.rspql")
     session.push("urn:s", events(seed))
     session.finish()
@@ -116,7 +116,7 @@ def test_pieces_give_the_answers_of_whole_batches_over_property_graphs(
 ) -> None:
     def told() -> list[Any]:
         chance = random.Random(3)
-        session = Session.local(running=EvaluationOptions(verify=True))
+        session = Session.local(evaluation=EvaluationOptions(verify=True))
         asked = session.register(
             "REGISTER QUERY q STARTING AT 2023-11-14T22:13:20Z "
             f"{{ MATCH (y)-[:Q]->(h)-[:P]->(x) WITHIN PT10S {rest} EVERY PT1S }}"

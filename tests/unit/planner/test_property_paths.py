@@ -13,8 +13,8 @@ import pytest
 
 from anabranch.algebra.explain import explain
 from anabranch.engine.answers import Answer
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.plans import planned
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EvaluationError
 from anabranch.formats.rdf.terms import to_oxigraph
@@ -77,8 +77,8 @@ def drawn_path(random: Random, depth: int = 3) -> str:
 class Run:
     """A query, and what it tells of a stream and a static graph. Events may come with another static graph."""
 
-    def __init__(self, text: str, running: EvaluationOptions = AUTO, static: Sequence[Triple] = ()) -> None:
-        self.session = Session.local(running=running)
+    def __init__(self, text: str, evaluation: EvaluationOptions = AUTO, static: Sequence[Triple] = ()) -> None:
+        self.session = Session.local(evaluation=evaluation)
         if static:
             self.session.graph("default", TripleGraph(static))
         self.query = self.session.register(text)

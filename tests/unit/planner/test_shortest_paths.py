@@ -12,8 +12,8 @@ from anabranch.delta.batch import Batch
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.engine.engine import Engine
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.query import ContinuousQuery
-from anabranch.engine.running import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.compare import content_key
@@ -244,10 +244,10 @@ def test_more_distances_than_may_be_kept_are_refused() -> None:
 # --- in a query -------------------------------------------------------------------------------------------------------
 
 
-def run(body: str, running: EvaluationOptions, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
+def run(body: str, evaluation: EvaluationOptions, feed: list[Event]) -> tuple[ContinuousQuery, list[Any]]:
     text = f"REGISTER QUERY q STARTING AT 1970-01-01T00:00Z {{ MATCH {body} EVERY PT1S }}"
     (registration,) = seraph.registrations(text)
-    engine = Engine(running=running)
+    engine = Engine(evaluation=evaluation)
     engine.register(registration)
     engine.push("s", feed)
     engine.finish()
@@ -273,7 +273,7 @@ def test_a_query_with_more_paths_than_can_be_kept_goes_on_by_searching(monkeypat
 
 
 def test_a_budget_of_bytes_ends_the_query_with_its_pattern() -> None:
-    session = Session.local(running=EvaluationOptions(max_state=20_000))
+    session = Session.local(evaluation=EvaluationOptions(max_state=20_000))
     query = session.register(
         "REGISTER QUERY q STARTING AT 1970-01-01T00:00Z { MATCH shortestPath((a)-[r*]->(b)) WITHIN PT3S "
         "EMIT id(a) AS a, size(r) AS n SNAPSHOT EVERY PT1S }"

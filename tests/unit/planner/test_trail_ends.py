@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.model.event import Event
 from anabranch.model.values import Node, Relationship
@@ -41,8 +41,8 @@ def query(pattern: str) -> str:
 
 
 class Run:
-    def __init__(self, pattern: str, running: EvaluationOptions, rules: str = "all") -> None:
-        self.session = Session.local(running=running, rules=rules)
+    def __init__(self, pattern: str, evaluation: EvaluationOptions, rules: str = "all") -> None:
+        self.session = Session.local(evaluation=evaluation, rules=rules)
         self.query = self.session.register(query(pattern))
 
     def told(self, events: list[Event], at_once: bool = False) -> list[object]:

@@ -12,7 +12,7 @@ from tests.support.cells import DictState, Worker, answers_of, control, job_of, 
 from tests.support.jobs import changed, queries_of
 
 from anabranch.engine.engine import LatePolicy
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.errors import EngineError, StreamError
 from anabranch.formats import chunks
@@ -540,7 +540,7 @@ def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None
 
 def test_a_failing_query_is_told_once_and_stops_alone() -> None:
     failing = count("failing").replace("count(a) AS n", "1 / (count(a) - 2) AS n")
-    worker = Worker(job(failing, count("fine"), running=EvaluationOptions(on_error="fail")))
+    worker = Worker(job(failing, count("fine"), evaluation=EvaluationOptions(on_error="fail")))
     worker.batch([*packed("s", [event(0.5, 1), event(0.6, 2), event(1.5, 3)]), control()])
     cells.forget_everything()
     worker.batch([*packed("s", [event(2.5, 3)]), control()])

@@ -18,7 +18,7 @@ from tests.support.jobs import changed, job_for, queries_of
 from tests.support.spark_runs import Lines
 
 from anabranch.api import run
-from anabranch.engine.running import EvaluationOptions
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError
 from anabranch.formats.ndjson import write_ndjson
@@ -334,7 +334,7 @@ def test_that_a_query_failed_is_told_after_what_it_had_answered(house: House) ->
     record = '{{"at": "1970-01-01T00:0{0}:30Z", "nodes": [{{"id": {0}}}]}}'
     (house.path / "s.ndjson").write_text("\n".join(record.format(minute) for minute in range(3)))
     job, lines, order = job_for(failing, {"s": FileSource("s", str(house.path / "s.ndjson"))}), Lines(), []
-    job = changed(job, running=EvaluationOptions(on_error="fail"))
+    job = changed(job, evaluation=EvaluationOptions(on_error="fail"))
     folder = RunFolder(str(house.path / "checkpoint"))
     folder.open()
     observers = Observers(on_failure=lambda failure: order.append([one.at // SECOND // 60 for one in lines.told]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from anabranch import EvaluationOptions, Session, evaluate
-from anabranch.engine.running import Force
+from anabranch.engine.evaluation_options import Force
 from anabranch.errors import Cancelled, EvaluationError
 from anabranch.snapshot import limits
 from anabranch.snapshot.context import Context, SkippedRows
@@ -64,7 +64,7 @@ def test_a_concatenation_of_a_group_that_would_be_too_long_is_refused() -> None:
     ],
 )
 def test_steps_of_lists_are_counted_and_the_query_that_needs_too_many_stops_alone(expression: str) -> None:
-    session = Session.local(["s"], running=EvaluationOptions(max_steps=20_000))
+    session = Session.local(["s"], evaluation=EvaluationOptions(max_steps=20_000))
     heavy = session.register(
         f"REGISTER QUERY heavy STARTING AT 1970-01-01T00:00Z {{ MATCH (n) WITHIN PT1M EMIT n.x + {expression} AS x "
         "SNAPSHOT EVERY PT1M }"
@@ -114,7 +114,7 @@ def test_more_rows_than_there_is_room_for_are_refused_before_they_are_made(
     force: Force, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("anabranch.snapshot.context.MAX_HELD", 10_000_000)
-    session = Session.local(["s"], running=EvaluationOptions(force=force, max_steps=10**12))
+    session = Session.local(["s"], evaluation=EvaluationOptions(force=force, max_steps=10**12))
     session.register(
         "REGISTER QUERY product STARTING AT 1970-01-01T00:00Z { MATCH (n) WITHIN PT1M UNWIND range(1, 9000) AS x "
         "UNWIND range(1, 9000) AS y EMIT n, x, y SNAPSHOT EVERY PT1M }"

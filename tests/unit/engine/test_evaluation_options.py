@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from anabranch.delta.dictionary import Dictionary
+from anabranch.engine.evaluation_options import MATCHERS, EvaluationOptions, Force
 from anabranch.engine.plans import planned
-from anabranch.engine.running import MATCHERS, EvaluationOptions, Force
 from anabranch.engine.session import Session
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
@@ -54,7 +54,7 @@ def told(session: Session, text: str, events: list[Event], stream: str = "s") ->
 def test_forced_to_compute_anew_a_query_says_the_same() -> None:
     events = [meeting(at, at % 3, (at * 2 + 1) % 4) for at in range(30)]
     incremental = told(Session.local(), FRIENDS, events)
-    anew = told(Session.local(running=EvaluationOptions(force="recompute")), FRIENDS, events)
+    anew = told(Session.local(evaluation=EvaluationOptions(force="recompute")), FRIENDS, events)
     assert incremental == anew
     assert incremental
 
@@ -62,8 +62,8 @@ def test_forced_to_compute_anew_a_query_says_the_same() -> None:
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_every_matcher_says_the_same(matcher: str) -> None:
     events = [step(at, at % 4, (at * 3 + 1) % 5) for at in range(40)]
-    session = Session.local(running=EvaluationOptions(matcher=matcher))  # type: ignore[arg-type]
-    expected = told(Session.local(running=EvaluationOptions(force="recompute")), TWO_STEPS, events, "http://s")
+    session = Session.local(evaluation=EvaluationOptions(matcher=matcher))  # type: ignore[arg-type]
+    expected = told(Session.local(evaluation=EvaluationOptions(force="recompute")), TWO_STEPS, events, "http://s")
     assert told(session, TWO_STEPS, events, "http://s") == expected
 
 
@@ -78,7 +78,7 @@ def test_a_tumbling_window_is_matched_as_a_whole_and_a_sliding_one_by_what_chang
 
 
 def test_verified_evaluations_are_counted_and_agree() -> None:
-    session = Session.local(running=EvaluationOptions(verify=2))
+    session = Session.local(evaluation=EvaluationOptions(verify=2))
     query = session.register(FRIENDS)
     for at in range(20):
         session.push("s", [meeting(at, at % 3, at % 4)])
@@ -93,7 +93,7 @@ def test_a_difference_is_told_loudly(monkeypatch: pytest.MonkeyPatch, force: For
     from anabranch.engine.plans import Plans
     from anabranch.syntax import seraph
 
-    session = Session.local(running=EvaluationOptions(verify=1, force=force))
+    session = Session.local(evaluation=EvaluationOptions(verify=1, force=force))
     query = session.register(FRIENDS)
     other = compile_plan(seraph.plan("RETURN 'p9' AS a, 'p9' AS b"))
     monkeypatch.setattr(Plans, "plain", lambda self: other)
@@ -106,7 +106,7 @@ def test_a_difference_is_told_loudly(monkeypatch: pytest.MonkeyPatch, force: For
 
 
 def test_a_pattern_with_too_many_matches_is_refused_by_name_and_the_stream_goes_on() -> None:
-    session = Session.local(running=EvaluationOptions(max_matches=50))
+    session = Session.local(evaluation=EvaluationOptions(max_matches=50))
     exploding = session.register(TWO_STEPS)
     modest = session.register(TWO_STEPS.replace("steps", "ones").replace("?a :p ?b . ?b :p ?c", "?a :p ?c"))
     for at in range(20):
@@ -134,7 +134,7 @@ KEEPING_STATE = [
 
 @pytest.mark.parametrize(("text", "said"), KEEPING_STATE)
 def test_whatever_keeps_more_than_allowed_is_refused_by_name(text: str, said: str) -> None:
-    session = Session.local(running=EvaluationOptions(max_state=60_000))
+    session = Session.local(evaluation=EvaluationOptions(max_state=60_000))
     query = session.register(text)
     stream, event = ("s", meeting) if text.startswith("REGISTER QUERY q") else ("http://s", step)
     events = [event(at // 100, at, at + 1) for at in range(3000 if "Nobody" in text else 150)]
@@ -147,7 +147,7 @@ def test_whatever_keeps_more_than_allowed_is_refused_by_name(text: str, said: st
 
 
 def test_a_window_that_is_matched_as_a_whole_counts_what_it_holds() -> None:
-    session = Session.local(running=EvaluationOptions(matcher="semijoin", max_state=2_000))
+    session = Session.local(evaluation=EvaluationOptions(matcher="semijoin", max_state=2_000))
     query = session.register(TWO_STEPS)
     for at in range(200):
         session.push("http://s", [step(at // 50, at, at + 1)])
@@ -157,7 +157,7 @@ def test_a_window_that_is_matched_as_a_whole_counts_what_it_holds() -> None:
 
 
 def test_a_dictionary_full_of_what_has_left_is_begun_anew_and_nobody_notices() -> None:
-    session = Session.local(running=EvaluationOptions(verify=1))
+    session = Session.local(evaluation=EvaluationOptions(verify=1))
     encoded = session._engine._around.contents.encoded
     encoded.most = 50
     query = session.register(TWO_STEPS)
@@ -174,7 +174,7 @@ def test_a_dictionary_full_of_what_has_left_is_begun_anew_and_nobody_notices() -
 
 
 def test_large_values_that_have_left_all_windows_are_let_go_long_before_they_are_many() -> None:
-    session = Session.local(running=EvaluationOptions(verify=1))
+    session = Session.local(evaluation=EvaluationOptions(verify=1))
     encoded = session._engine._around.contents.encoded
     encoded.most_bytes = 1 << 20
     query = session.register(FRIENDS)
