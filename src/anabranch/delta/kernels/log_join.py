@@ -84,7 +84,7 @@ def _bind(store: LogStore, walk: JoinPlan, step: Record, at: Int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _shortest(store: LogStore, steps: Records, step: Int, group: Int) -> Int:
     """Walk several chains side by side; the number of the one that ends first. They are the bound sides of one step, or
     the first bound sides of each order of a group."""
