@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import PIECE, Ids, Mask
 from anabranch.delta.kernels.semijoin import all_matches
-from anabranch.delta.kernels.semijoin_plan import PART, PATTERN, Kinds, Plan
+from anabranch.delta.kernels.semijoin_plan import PART, PATTERN, KindHash, SemijoinPlan
 from anabranch.delta.kernels.semijoin_walk import TOO_MANY
 from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
 
@@ -159,7 +159,7 @@ def _remembered(conjunction: Conjunction) -> WindowEvaluation:
 # --- the plan of the kernel -----------------------------------------------------------------------------------------
 
 
-def _plan_of(conjunction: Conjunction, kinds: Sequence[int]) -> Plan:
+def _plan_of(conjunction: Conjunction, kinds: Sequence[int]) -> SemijoinPlan:
     """A conjunction as arrays, with groups numbered as these kinds are."""
     uses = [0] * conjunction.variables
     for pattern in conjunction.patterns:
@@ -193,7 +193,7 @@ def _plan_of(conjunction: Conjunction, kinds: Sequence[int]) -> Plan:
             ranges.append(one.column)
             bounds.append((one.low, one.high))
     rows.append((0, len(fixed), len(equal), len(ranges), len(parts), 0))
-    return Plan(
+    return SemijoinPlan(
         patterns=np.array(rows, PATTERN),
         fixed=_matrix(fixed, 2),
         equal=_matrix(equal, 2),
@@ -211,7 +211,7 @@ def _kind(pattern: FactPattern) -> int | None:
     return place.id if isinstance(place, Fixed) else None
 
 
-def _kinds_of(kinds: Sequence[int], has_any: bool) -> Kinds:
+def _kinds_of(kinds: Sequence[int], has_any: bool) -> KindHash:
     """A hash without collisions from kinds to groups, and how to multiply and shift a kind to get its place."""
     bits = max(3, (4 * len(kinds)).bit_length())
     random = Random(0)
@@ -223,7 +223,7 @@ def _kinds_of(kinds: Sequence[int], has_any: bool) -> Kinds:
                 table, groups = np.full(1 << bits, -1, np.int64), np.zeros(1 << bits, np.int32)
                 for group, (place, kind) in enumerate(zip(places, kinds, strict=True), 1):
                     table[place], groups[place] = kind, group
-                return Kinds(table, groups, np.uint64(multiplier), np.uint64(64 - bits), has_any)
+                return KindHash(table, groups, np.uint64(multiplier), np.uint64(64 - bits), has_any)
         bits += 1
 
 

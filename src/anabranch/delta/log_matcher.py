@@ -24,7 +24,7 @@ from anabranch.delta.batch import PIECE, Batch, Ids
 from anabranch.delta.kernels import log, log_join, log_store
 from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import cells
-from anabranch.delta.kernels.log_records import Arrivals, Found, Slides, Tables
+from anabranch.delta.kernels.log_records import Arrivals, LogTables, MatchArrays, SlideBounds
 from anabranch.delta.log_plan import plan_of
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction
@@ -117,11 +117,11 @@ class LogMatcher:
 
     # Made for each call of a kernel, since making room replaces arrays.
 
-    def _tables(self) -> Tables:
-        return Tables(self._states, self._plan.plans, self._ring, self._rows, self._slots, self._hashes)
+    def _tables(self) -> LogTables:
+        return LogTables(self._states, self._plan.plans, self._ring, self._rows, self._slots, self._hashes)
 
-    def _found(self) -> Found:
-        return Found(self._lists, self._pool, self._out)
+    def _found(self) -> MatchArrays:
+        return MatchArrays(self._lists, self._pool, self._out)
 
     # --- driving ---
 
@@ -147,7 +147,7 @@ class LogMatcher:
         flat = self._ready("slide", facts, numbers)
         ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
         self._check_slides(len(facts), ends, tails)
-        arrivals, slides = Arrivals(flat, self._numbers), Slides(ends, tails, marks)
+        arrivals, slides = Arrivals(flat, self._numbers), SlideBounds(ends, tails, marks)
         intake, walk = self._plan.intake, self._plan.walk
 
         def run() -> int:
@@ -199,7 +199,7 @@ class LogMatcher:
         state = self._state
         if state.is_kept[0]:
             known = np.empty((int(state.pool_used[0]), self.conjunction.variables), np.int64)
-            found = Found(self._lists, self._pool, known.reshape(-1))
+            found = MatchArrays(self._lists, self._pool, known.reshape(-1))
             log_join.run_all(self._tables(), self._plan.walk, found, rec.ROLE_LIST)
             return known
         self._broken = True

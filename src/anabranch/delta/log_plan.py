@@ -21,37 +21,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import Record, Records
-from anabranch.delta.kernels.log_records import (
-    FITTING,
-    HEADS,
-    INCIDENCE,
-    LOOK,
-    MOST_COLUMNS,
-    MOST_PATTERNS,
-    PLAN,
-    SHOWN,
-    SIDES,
-    STEP,
-    TEST,
-    TEST_ID,
-    TEST_RANGE,
-    TEST_SAME,
-    Intake,
-    Walk,
-)
+from anabranch.delta.kernels.log_records import IntakePlan, JoinPlan
 from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free
 from anabranch.errors import InternalError
 
-_HEADS, _SIDES = int(HEADS), int(SIDES)
+_HEADS, _SIDES = int(rec.HEADS), int(rec.SIDES)
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
     plans: Records
-    """One record, PLAN."""
-    intake: Intake
-    walk: Walk
+    """One record, rec.PLAN."""
+    intake: IntakePlan
+    walk: JoinPlan
     entry_size: int
     row_size: int
     hashed: tuple[int, ...]
@@ -101,7 +85,7 @@ def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
     patterns = conjunction.patterns
     shapes = _shapes(conjunction)
     draft = _Draft(shapes, _incidences(shapes, conjunction.variables + 1), conjunction.different)
-    plans: Records = np.zeros(1, PLAN)
+    plans: Records = np.zeros(1, rec.PLAN)
     plan: Any = plans[0]
     for number, (pattern, shape) in enumerate(zip(patterns, shapes, strict=True)):
         record = plan["pattern"][number]
@@ -128,7 +112,7 @@ def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
     hidden = conjunction.variables
     return LogPlan(
         plans,
-        Intake(dispatch, listed, np.array(draft.tests, TEST), np.array(draft.bounds, np.float64)),
+        IntakePlan(dispatch, listed, np.array(draft.tests, rec.TEST), np.array(draft.bounds, np.float64)),
         _walk(draft, conjunction.variables),
         entry_size,
         row_size,
@@ -136,10 +120,10 @@ def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
     )
 
 
-def _walk(draft: _Draft, variables: int) -> Walk:
+def _walk(draft: _Draft, variables: int) -> JoinPlan:
     """The tables of a draft that joins read."""
     incidences: list[tuple[int, int, int]] = []
-    shown = np.zeros(variables + 1, SHOWN)
+    shown = np.zeros(variables + 1, rec.SHOWN)
     for variable, patterns in enumerate(draft.incidences):
         shown["first"][variable] = len(incidences)
         for index, number in enumerate(patterns):
@@ -150,21 +134,21 @@ def _walk(draft: _Draft, variables: int) -> Walk:
         for word, (variable, _) in enumerate(shape.sides + shape.leaves):
             home = shown[variable]
             home["pattern"], home["word"], home["is_row"] = number, _SIDES + word, word < len(shape.sides)
-    return Walk(
-        np.array(draft.steps, STEP),
+    return JoinPlan(
+        np.array(draft.steps, rec.STEP),
         np.array(draft.orders, np.int64),
         np.array(draft.pairs, np.uint64),
-        np.array(incidences, INCIDENCE),
+        np.array(incidences, rec.INCIDENCE),
         shown,
-        np.array(draft.looks, LOOK),
+        np.array(draft.looks, rec.LOOK),
     )
 
 
 def _check(conjunction: Conjunction) -> None:
-    if not 1 <= len(conjunction.patterns) <= MOST_PATTERNS:
-        raise InternalError(f"a matcher takes 1 to {MOST_PATTERNS} patterns, not {len(conjunction.patterns)}")
-    if not 1 <= conjunction.width <= MOST_COLUMNS:
-        raise InternalError(f"a fact has 1 to {MOST_COLUMNS} columns, not {conjunction.width}")
+    if not 1 <= len(conjunction.patterns) <= rec.MOST_PATTERNS:
+        raise InternalError(f"a matcher takes 1 to {rec.MOST_PATTERNS} patterns, not {len(conjunction.patterns)}")
+    if not 1 <= conjunction.width <= rec.MOST_COLUMNS:
+        raise InternalError(f"a fact has 1 to {rec.MOST_COLUMNS} columns, not {conjunction.width}")
     if any(len(pattern.places) != conjunction.width for pattern in conjunction.patterns):
         raise InternalError(f"a pattern must have {conjunction.width} places, one per column")
     met = {variable for pattern in conjunction.patterns for variable in pattern.variables}
@@ -220,14 +204,14 @@ def _tests(pattern: FactPattern, bounds: list[float]) -> Iterable[tuple[int, int
     for column, place in enumerate(pattern.places):
         match place:
             case Fixed(identifier):
-                yield TEST_ID, column, identifier
+                yield rec.TEST_ID, column, identifier
             case Free(variable) if variable in first:
-                yield TEST_SAME, column, first[variable]
+                yield rec.TEST_SAME, column, first[variable]
             case Free(variable):
                 first[variable] = column
     for limits in pattern.ranges:
         bounds.extend((limits.low, limits.high))
-        yield TEST_RANGE, limits.column, len(bounds) - 2
+        yield rec.TEST_RANGE, limits.column, len(bounds) - 2
 
 
 def _incidences(shapes: Sequence[_Shape], variables: int) -> list[list[int]]:
@@ -259,7 +243,7 @@ def _dispatch(
     for kind in kinds:
         slots[_slot(kind, multiplier, bits)] = fitting(kind)
     plan["multiplier"], plan["shift"] = multiplier, 64 - bits
-    return np.array(slots, FITTING), np.array(listed, np.uint64)
+    return np.array(slots, rec.FITTING), np.array(listed, np.uint64)
 
 
 def _slot(kind: int, multiplier: int, bits: int) -> int:
@@ -354,7 +338,7 @@ def _step(draft: _Draft, number: int, bound: Mapping[int, int], group: int = 1) 
     given.sort(key=lambda side: bound[shape.sides[side][0]])
     new = [side for side, (variable, _) in enumerate(shape.sides) if variable not in bound]
     pairs = [pair for pair in draft.different if set(pair) <= after and not set(pair) <= bound.keys()]
-    step: Any = np.zeros(1, STEP)[0]
+    step: Any = np.zeros(1, rec.STEP)[0]
     step["pattern"], step["group"], step["is_unique"] = number, group, not new and not shape.leaves
     step["bound"], step["bound_sides"][: len(given)] = len(given), given
     step["new"], step["new_sides"][: len(new)] = len(new), new

@@ -102,11 +102,11 @@ class TextTable:
     def _filled(self) -> int:
         return int(self._states["filled"][0])
 
-    def _table(self) -> kernels.Table:
-        return kernels.Table(self._slots, self._store, self._spots, self._states)
+    def _table(self) -> kernels.TextStore:
+        return kernels.TextStore(self._slots, self._store, self._spots, self._states)
 
-    def _texts(self, data: Bytes, starts: Ids, stops: Ids) -> kernels.Texts:
-        texts = kernels.Texts(data, starts, stops, np.empty(len(starts), np.int64))
+    def _texts(self, data: Bytes, starts: Ids, stops: Ids) -> kernels.TextSlices:
+        texts = kernels.TextSlices(data, starts, stops, np.empty(len(starts), np.int64))
         kernels.fill_hashes(texts, self._seed)
         return texts
 

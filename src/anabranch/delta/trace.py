@@ -18,7 +18,7 @@ import numpy as np
 
 from anabranch.delta.batch import Batch, Ids, Weights
 from anabranch.delta.kernels import rows as kernels
-from anabranch.delta.kernels.rows import Held
+from anabranch.delta.kernels.rows import TraceTables
 from anabranch.delta.operators.base import Size
 from anabranch.errors import InternalError
 
@@ -76,7 +76,7 @@ class Trace:
         states = np.zeros(1, kernels.STATE)
         states["free_row"] = states["free_group"] = -1
         self._live = states["live"]
-        self._held = Held(
+        self._held = TraceTables(
             cells,
             cells.view(np.int32),
             np.zeros(2 * capacity, np.int64),

@@ -43,11 +43,9 @@ CHOSEN = [
     "connectivity/test_recency.py::test_batches_long_enough_to_look_ahead",
     "connectivity/test_recency.py::test_asking_for_most_vertices_and_for_few_gives_the_same",
     "connectivity/test_vertices.py::test_memory_is_given_back_when_most_vertices_are",
-    *seeds(
-        "connectivity/test_slides.py::test_ranges_between_slides_and_those_that_begin_within_one_keep_their_components",
-        3,
-    ),
-]  # fmt: skip
+    "connectivity/test_vertices.py::test_numbers_are_those_of_a_dictionary",
+    "connectivity/test_slides.py",
+]
 
 
 def checked(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

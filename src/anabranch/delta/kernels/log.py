@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import Int, Record, compiled, inlined, kernel, prefetch, unsigned
 from anabranch.delta.kernels.log_intake import first_fitting, passes, slot_of, take_in
 from anabranch.delta.kernels.log_join import (
@@ -31,37 +32,13 @@ from anabranch.delta.kernels.log_join import (
     tell_kept,
 )
 from anabranch.delta.kernels.log_records import (
-    ADD,
-    AHEAD,
-    ARRIVED,
-    DONE,
-    HANGS,
-    HASH_WANTED,
-    HASHED,
-    HEADS,
-    JOIN_ADDED,
-    JOIN_FRESH,
-    JOIN_LEAVING,
-    JOIN_REMOVED,
-    KEEP_AGAIN,
-    LEAVE,
-    LISTS_FULL,
-    LOW,
-    MARK,
-    OPEN,
-    PAUSED,
-    ROLE_ENTER,
-    ROLE_LEAVE,
-    SIDES,
-    SUPERSEDED,
-    TAKE_IN,
     Arrivals,
-    Found,
-    Intake,
-    Slides,
-    Store,
-    Tables,
-    Walk,
+    IntakePlan,
+    JoinPlan,
+    LogStore,
+    LogTables,
+    MatchArrays,
+    SlideBounds,
 )
 from anabranch.delta.kernels.log_store import (
     entry_at,
@@ -96,7 +73,7 @@ def _count_leaving(state: Record, pattern: Int) -> None:
 
 
 @inlined
-def _is_moved(store: Store, pool: Ids, match: Int, number: Int) -> bool:
+def _is_moved(store: LogStore, pool: Ids, match: Int, number: Int) -> bool:
     """Let a kept match have the newest copies of its facts; whether all of these arrived at `number` or later."""
     plan, ring = store.plan, store.ring
     at = match_at(plan, match) + _ONE
@@ -104,19 +81,19 @@ def _is_moved(store: Store, pool: Ids, match: Int, number: Int) -> bool:
     for word in range(at, at + plan.patterns):
         first = pool[word]
         position = first
-        while ring[entry_at(plan, position) + HANGS] >= SUPERSEDED:
-            position += ring[entry_at(plan, position) + HANGS] >> 32
+        while ring[entry_at(plan, position) + rec.HANGS] >= rec.SUPERSEDED:
+            position += ring[entry_at(plan, position) + rec.HANGS] >> 32
         if position != first:
-            hangs = entry_at(plan, first) + HANGS
-            ring[hangs] = ((position - first) << 32) | (ring[hangs] & LOW)
+            hangs = entry_at(plan, first) + rec.HANGS
+            ring[hangs] = ((position - first) << 32) | (ring[hangs] & rec.LOW)
             pool[word] = position
-        if ring[entry_at(plan, position) + ARRIVED] < number:
+        if ring[entry_at(plan, position) + rec.ARRIVED] < number:
             lives = False
     return lives
 
 
 @inlined
-def _lose(store: Store, walk: Walk, found: Found, match: Int, number: Int) -> None:
+def _lose(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, number: Int) -> None:
     """A kept match whose oldest entry left: it goes to the oldest of the newest copies, or is told and forgotten."""
     state, plan, pool = store.state, store.plan, found.pool
     if _is_moved(store, pool, match, number):
@@ -135,18 +112,18 @@ def _lose(store: Store, walk: Walk, found: Found, match: Int, number: Int) -> No
 
 
 @compiled
-def _peek_matches(store: Store, pool: Ids, position: Int, number: Int) -> None:
+def _peek_matches(store: LogStore, pool: Ids, position: Int, number: Int) -> None:
     """Ask for the matches of the next entries that leave, one after the other, and for the entries of each."""
     state, plan, ring = store.state, store.plan, store.ring
     count = 0
-    for leaving in range(position, min(position + AHEAD, state.end)):
+    for leaving in range(position, min(position + rec.AHEAD, state.end)):
         at = entry_at(plan, leaving)
-        match = ring[at + HANGS] & LOW
-        if match > 0 and ring[at + ARRIVED] < number:
+        match = ring[at + rec.HANGS] & rec.LOW
+        if match > 0 and ring[at + rec.ARRIVED] < number:
             prefetch(pool, match_at(plan, match - 1))
             state.chains[count] = match - 1
             count += 1
-            for word in range(at + SIDES, at + SIDES + plan.pattern[pattern_of(ring, at)].sides):
+            for word in range(at + rec.SIDES, at + rec.SIDES + plan.pattern[pattern_of(ring, at)].sides):
                 prefetch(store.rows, row_at(plan, ring[word] >> 32))
     for _ in range(_PEEKS):
         chains = count
@@ -163,7 +140,7 @@ def _peek_matches(store: Store, pool: Ids, position: Int, number: Int) -> None:
 
 
 @inlined
-def _leave(store: Store, walk: Walk, found: Found, number: Int) -> Int:
+def _leave(store: LogStore, walk: JoinPlan, found: MatchArrays, number: Int) -> Int:
     """Entries that arrived before `number` leave: tell their matches (kept), or collect them as seeds (joined)."""
     state, plan, ring, pool = store.state, store.plan, store.ring, found.pool
     position, end = state.new_tail, state.end
@@ -173,36 +150,36 @@ def _leave(store: Store, walk: Walk, found: Found, number: Int) -> Int:
     looked = position
     while position < end:
         at = entry_at(plan, position)
-        if ring[at + ARRIVED] >= number:
+        if ring[at + rec.ARRIVED] >= number:
             break
         state.new_tail = position
-        superseded = ring[at + HANGS] >= SUPERSEDED
+        superseded = ring[at + rec.HANGS] >= rec.SUPERSEDED
         if kept:
             if far and position >= looked:
-                looked = position + AHEAD
+                looked = position + rec.AHEAD
                 _peek_matches(store, pool, position, number)
-            while ring[at + HANGS] & LOW:
+            while ring[at + rec.HANGS] & rec.LOW:
                 code = room_to_tell(store, found.out)
                 if code:
                     return code
-                match = (ring[at + HANGS] & LOW) - 1
-                ring[at + HANGS] = (ring[at + HANGS] >> 32 << 32) | pool[match_at(plan, match)]
+                match = (ring[at + rec.HANGS] & rec.LOW) - 1
+                ring[at + rec.HANGS] = (ring[at + rec.HANGS] >> 32 << 32) | pool[match_at(plan, match)]
                 _lose(store, walk, found, match, number)
         if not superseded:
             pattern = pattern_of(ring, at)
             if collect:
                 if state.lists == found.lists.size:
-                    return LISTS_FULL
+                    return rec.LISTS_FULL
                 enlist(state, state.leaving, found.lists, pattern, position)
                 state.leaving.sizes[pattern] += 1
             _count_leaving(state, pattern)
         position += 1
     state.new_tail = position
-    return DONE
+    return rec.DONE
 
 
 @compiled
-def _unlink(store: Store, position: Int) -> None:
+def _unlink(store: LogStore, position: Int) -> None:
     """Take an entry out of all chains, the hash of facts and the log, and free rows that it leaves bare."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     newer = plan.newer
@@ -210,7 +187,7 @@ def _unlink(store: Store, position: Int) -> None:
     pattern = pattern_of(ring, at)
     own = plan.pattern[pattern]
     key_of_entry(store, at)
-    if state.figures[pattern].hashed == HASHED:
+    if state.figures[pattern].hashed == rec.HASHED:
         store.hashes[hash_slot(store, pattern, 0)] = -1
     for side in range(own.sides):
         row = state.key[side]
@@ -219,17 +196,17 @@ def _unlink(store: Store, position: Int) -> None:
         if before < 0:
             rows[row_at(plan, row) + own.head[side]] = older
         else:
-            word = entry_at(plan, before) + SIDES + side
-            ring[word] = (ring[word] >> 32 << 32) | ((before - older) & LOW)
+            word = entry_at(plan, before) + rec.SIDES + side
+            ring[word] = (ring[word] >> 32 << 32) | ((before - older) & rec.LOW)
         if older >= 0:
             ring[entry_at(plan, older) + newer + side] = before
         bare = True
-        for head in range(row_at(plan, row) + HEADS, row_at(plan, row + 1)):
+        for head in range(row_at(plan, row) + rec.HEADS, row_at(plan, row + 1)):
             bare = bare and rows[head] < 0
         if bare:
             free_row(store, row)
     ring[at] = state.free_entry
-    ring[at + HANGS] = -1
+    ring[at + rec.HANGS] = -1
     state.free_entry = position
 
 
@@ -237,7 +214,7 @@ def _unlink(store: Store, position: Int) -> None:
 
 
 @inlined
-def _close(store: Store) -> Int:
+def _close(store: LogStore) -> Int:
     """The end of a slide: sweep some rows, forget the lists, now and then see how the stream behaves."""
     state = store.state
     if not store.plan.newer:
@@ -252,7 +229,7 @@ def _close(store: Store) -> Int:
     clear_lists(store)
     entered, found = state.entered, state.found
     if entered < 1024:
-        return DONE
+        return rec.DONE
     state.entered = 0
     state.found = 0
     state.since_switch += entered
@@ -264,12 +241,12 @@ def _close(store: Store) -> Int:
             if found > _MANY * entered:
                 drop_kept(state)
         elif found < entered and state.since_switch > state.living:
-            return KEEP_AGAIN
-    return DONE
+            return rec.KEEP_AGAIN
+    return rec.DONE
 
 
 @inlined
-def _opens(store: Store, intake: Intake, arrivals: Arrivals, end: Int, number: Int) -> bool:
+def _opens(store: LogStore, intake: IntakePlan, arrivals: Arrivals, end: Int, number: Int) -> bool:
     """Begin a slide; False when nothing comes or leaves."""
     state = store.state
     # Arrivals that this slide's window does not reach never come to life.
@@ -288,15 +265,15 @@ def _opens(store: Store, intake: Intake, arrivals: Arrivals, end: Int, number: I
 
 
 @inlined
-def _is_leaving(store: Store, position: Int, number: Int) -> bool:
+def _is_leaving(store: LogStore, position: Int, number: Int) -> bool:
     """Whether there is an entry at this position that arrived before `number`."""
     if position == store.state.end:
         return False
-    return bool(store.ring[entry_at(store.plan, position) + ARRIVED] < number)
+    return bool(store.ring[entry_at(store.plan, position) + rec.ARRIVED] < number)
 
 
 @inlined
-def _start_leaving(store: Store) -> None:
+def _start_leaving(store: LogStore) -> None:
     """Prepare the join of the entries that leave: it sees no fact that is new."""
     state = store.state
     if state.leaving.patterns > 0:
@@ -306,66 +283,68 @@ def _start_leaving(store: Store) -> None:
 
 
 @inlined
-def _join_slide(store: Store, walk: Walk, found: Found) -> Int:
+def _join_slide(store: LogStore, walk: JoinPlan, found: MatchArrays) -> Int:
     """The joins of a slide: matches leave, the tail moves, matches enter. One call for both, since a join is large and
     compiled for each place that calls it."""
     state = store.state
     while True:
-        entering = state.phase == JOIN_FRESH
+        entering = state.phase == rec.JOIN_FRESH
         if state.fresh.patterns > 0 and state.empty == 0 if entering else state.leaving.patterns > 0:
-            code = join(store, walk, found, ROLE_ENTER if entering else ROLE_LEAVE)
+            code = join(store, walk, found, rec.ROLE_ENTER if entering else rec.ROLE_LEAVE)
             if code:
                 return code
         if entering:
-            return DONE
+            return rec.DONE
         state.tail = state.new_tail
         if state.fresh.patterns > 0 and state.empty == 0:
             start_join(store, state.fresh, state.tail)
-        state.phase = JOIN_FRESH
+        state.phase = rec.JOIN_FRESH
 
 
 @kernel
-def run_slides(tables: Tables, intake: Intake, walk: Walk, found: Found, arrivals: Arrivals, slides: Slides) -> Int:
+def run_slides(
+    tables: LogTables, intake: IntakePlan, walk: JoinPlan, found: MatchArrays, arrivals: Arrivals, slides: SlideBounds
+) -> Int:
     """All slides of a call, from where the last call stopped."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state = store.state
     while state.slide < slides.ends.size:
         slide = state.slide
         end, number = slides.ends[slide], slides.tails[slide]
-        if state.phase == OPEN:
+        if state.phase == rec.OPEN:
             if not _opens(store, intake, arrivals, end, number):
                 slides.marks[slide] = state.out
                 state.slide = slide + 1
                 continue
-            state.phase = TAKE_IN
-        if state.phase == TAKE_IN:
+            state.phase = rec.TAKE_IN
+        if state.phase == rec.TAKE_IN:
             code = take_in(store, intake, found.lists, arrivals, end)
             if code:
                 return code
-            state.phase = LEAVE
-        if state.phase == LEAVE:
+            state.phase = rec.LEAVE
+        if state.phase == rec.LEAVE:
             if _is_leaving(store, state.new_tail, number):
                 code = _leave(store, walk, found, number)
                 if code:
                     return code
             _start_leaving(store)
-            state.phase = JOIN_LEAVING
+            state.phase = rec.JOIN_LEAVING
         code = _join_slide(store, walk, found)
         if code:
             return code
-        state.phase = OPEN
+        state.phase = rec.OPEN
         slides.marks[slide] = state.out
         state.slide = slide + 1
         code = _close(store)
         if code:
             return code
         if state.fuel < 0:
-            return PAUSED
-    return DONE
+            return rec.PAUSED
+    return rec.DONE
 
 
 @inlined
-def _find_key(store: Store, facts: Ids, fact: Int, pattern: Record) -> bool:
+def _find_key(store: LogStore, facts: Ids, fact: Int, pattern: Record) -> bool:
     """Make a fact the key; False when one of its values has no row."""
     state, slots = store.state, store.slots
     known = True
@@ -374,14 +353,14 @@ def _find_key(store: Store, facts: Ids, fact: Int, pattern: Record) -> bool:
         value = facts[fact + unsigned(column)] if column >= 0 else 0
         slot = row_slot(store, pattern.variable[side], value)
         known = known and slots[slot] != 0
-        state.key[side] = (slots[slot] & LOW) - 1
+        state.key[side] = (slots[slot] & rec.LOW) - 1
     for leaf in range(pattern.leaves):
         state.key[pattern.sides + leaf] = facts[fact + pattern.leaf_column[leaf]]
     return known
 
 
 @compiled
-def _mark(store: Store, intake: Intake, lists: Ids, removed: Arrivals) -> Int:
+def _mark(store: LogStore, intake: IntakePlan, lists: Ids, removed: Arrivals) -> Int:
     """The entries of facts that are removed become seeds; those already marked count as new, that is as not staying."""
     state, plan, ring = store.state, store.plan, store.ring
     facts, count = removed.facts, removed.facts.size // np.int64(plan.width)
@@ -389,9 +368,9 @@ def _mark(store: Store, intake: Intake, lists: Ids, removed: Arrivals) -> Int:
         fact = unsigned(state.slide) * plan.width
         fitting = intake.dispatch[slot_of(plan, intake, facts[fact + plan.kind])]
         if state.lists + np.int64(fitting.count) > lists.size:
-            return LISTS_FULL
+            return rec.LISTS_FULL
         if state.hash_wanted:
-            return HASH_WANTED
+            return rec.HASH_WANTED
         for one in range(fitting.first, fitting.first + fitting.count):
             pattern = intake.patterns[one]
             own = plan.pattern[pattern]
@@ -405,11 +384,11 @@ def _mark(store: Store, intake: Intake, lists: Ids, removed: Arrivals) -> Int:
             state.leaving.sizes[pattern] += 1
             _count_leaving(state, pattern)
         state.slide += 1
-    return DONE
+    return rec.DONE
 
 
 @inlined
-def _remove_marked(store: Store, lists: Ids) -> None:
+def _remove_marked(store: LogStore, lists: Ids) -> None:
     """Take the entries that were marked out of the log."""
     for item in range(store.state.lists):
         _unlink(store, lists[item] >> 32)
@@ -417,33 +396,35 @@ def _remove_marked(store: Store, lists: Ids) -> None:
 
 
 @kernel
-def run_change(tables: Tables, intake: Intake, walk: Walk, found: Found, removed: Arrivals, added: Arrivals) -> Int:
+def run_change(
+    tables: LogTables, intake: IntakePlan, walk: JoinPlan, found: MatchArrays, removed: Arrivals, added: Arrivals
+) -> Int:
     """Removed facts leave, then added ones enter; from where the last call stopped."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state = store.state
-    if state.phase == MARK:
+    if state.phase == rec.MARK:
         code = _mark(store, intake, found.lists, removed)
         if code:
             return code
         start_join(store, state.leaving, 0)
-        state.phase = JOIN_REMOVED
+        state.phase = rec.JOIN_REMOVED
     # One call for both joins: it is large, and compiled for each place that calls it.
     while True:
-        if state.phase == ADD:
+        if state.phase == rec.ADD:
             end = state.base + added.facts.size // np.int64(store.plan.width)
             code = take_in(store, intake, found.lists, added, end)
             if code:
                 return code
             start_join(store, state.fresh, 0)
-            state.phase = JOIN_ADDED
-        entering = state.phase == JOIN_ADDED
+            state.phase = rec.JOIN_ADDED
+        entering = state.phase == rec.JOIN_ADDED
         seeded = state.fresh.patterns > 0 and state.empty == 0
         if seeded if entering else state.matches > 0 and state.leaving.patterns > 0:
-            code = join(store, walk, found, ROLE_ENTER if entering else ROLE_LEAVE)
+            code = join(store, walk, found, rec.ROLE_ENTER if entering else rec.ROLE_LEAVE)
             if code:
                 return code
         if entering:
-            state.phase = MARK
+            state.phase = rec.MARK
             return _close(store)
         _remove_marked(store, found.lists)
-        state.phase = ADD
+        state.phase = rec.ADD

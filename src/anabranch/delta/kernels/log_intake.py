@@ -15,28 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import Int, Record, compiled, inlined, prefetch, unsigned
 from anabranch.delta.kernels.log_join import enlist
-from anabranch.delta.kernels.log_records import (
-    AHEAD,
-    ARRIVED,
-    DONE,
-    FARTHEST,
-    HANGS,
-    HASH_WANTED,
-    HASHED,
-    LISTS_FULL,
-    LOG_FULL,
-    LOW,
-    MOST_CHAINS,
-    ROWS_FULL,
-    SIDES,
-    TEST_ID,
-    TEST_SAME,
-    Arrivals,
-    Intake,
-    Store,
-)
+from anabranch.delta.kernels.log_records import Arrivals, IntakePlan, LogStore
 from anabranch.delta.kernels.log_store import (
     entry_at,
     find_fact,
@@ -55,16 +37,16 @@ _SLOTS, _ROWS, _CHAINS = range(3)  # stages of looking ahead
 
 
 @inlined
-def passes(intake: Intake, arrivals: Arrivals, fact: Int, pattern: Record) -> bool:
+def passes(intake: IntakePlan, arrivals: Arrivals, fact: Int, pattern: Record) -> bool:
     """Whether a fact passes all tests of a pattern."""
     facts, numbers, bounds = arrivals.facts, arrivals.numbers, intake.bounds
     for number in range(pattern.tests, pattern.tests_end):
         test = intake.tests[number]
         identifier, argument = facts[fact + test.column], test.argument
-        if test.what == TEST_ID:
+        if test.what == rec.TEST_ID:
             if identifier != argument:
                 return False
-        elif test.what == TEST_SAME:
+        elif test.what == rec.TEST_SAME:
             if identifier != facts[fact + unsigned(argument)]:
                 return False
         elif not (0 <= identifier < numbers.size and bounds[argument] <= numbers[identifier] <= bounds[argument + 1]):
@@ -73,20 +55,20 @@ def passes(intake: Intake, arrivals: Arrivals, fact: Int, pattern: Record) -> bo
 
 
 @inlined
-def slot_of(plan: Record, intake: Intake, kind: Int) -> Int:
+def slot_of(plan: Record, intake: IntakePlan, kind: Int) -> Int:
     """Where the dispatch has the patterns that facts of a kind may fit."""
     slot = (unsigned(kind) * plan.multiplier) >> plan.shift
     return slot if intake.dispatch[slot].kind == kind else unsigned(intake.dispatch.size - 1)
 
 
 @inlined
-def fact_at(store: Store, number: Int) -> Int:
+def fact_at(store: LogStore, number: Int) -> Int:
     """Where the arrival of a number begins among the facts of this call."""
     return unsigned(number - store.state.base) * store.plan.width
 
 
 @inlined
-def first_fitting(store: Store, intake: Intake, arrivals: Arrivals, start: Int, end: Int) -> Int:
+def first_fitting(store: LogStore, intake: IntakePlan, arrivals: Arrivals, start: Int, end: Int) -> Int:
     """The first arrival from number `start` on that fits a pattern; `end`: none before it does."""
     plan = store.plan
     for number in range(start, end):
@@ -99,14 +81,14 @@ def first_fitting(store: Store, intake: Intake, arrivals: Arrivals, start: Int, 
 
 
 @inlined
-def _copied(store: Store, pattern: Int, slot: Int, copied: Int) -> Int:
+def _copied(store: LogStore, pattern: Int, slot: Int, copied: Int) -> Int:
     """The position where the key lives already, or _NOWHERE. `slot` is where the hash of facts has it."""
     state, plan = store.state, store.plan
     own = plan.pattern[pattern]
     if own.is_bit:
         newest = store.rows[row_at(plan, state.key[0]) + own.head[0]]
         return newest if newest >= state.tail else _NOWHERE
-    if state.figures[pattern].hashed == HASHED:
+    if state.figures[pattern].hashed == rec.HASHED:
         return (store.hashes[unsigned(slot)] >> 16) - 1 if slot >= 0 else _NOWHERE
     if copied == _UNKNOWN:
         return find_fact(store, pattern, state.tail, state.figures[pattern].preferred)
@@ -114,7 +96,7 @@ def _copied(store: Store, pattern: Int, slot: Int, copied: Int) -> Int:
 
 
 @inlined
-def _new_position(store: Store) -> Int:
+def _new_position(store: LogStore) -> Int:
     """The position of the next entry: one not in use, or the log's end."""
     state = store.state
     position = state.free_entry
@@ -127,7 +109,7 @@ def _new_position(store: Store) -> Int:
 
 
 @inlined
-def _enlist_fresh(store: Store, lists: Ids, pattern: Int, position: Int, is_new: bool) -> None:
+def _enlist_fresh(store: LogStore, lists: Ids, pattern: Int, position: Int, is_new: bool) -> None:
     """Make an entry a seed of this slide, and count its fact where it did not live before."""
     state = store.state
     enlist(state, state.fresh, lists, pattern, position)
@@ -140,7 +122,7 @@ def _enlist_fresh(store: Store, lists: Ids, pattern: Int, position: Int, is_new:
 
 
 @inlined
-def _chain(store: Store, at: Int, position: Int, copied: Int, pattern: Int) -> None:
+def _chain(store: LogStore, at: Int, position: Int, copied: Int, pattern: Int) -> None:
     """Make an entry the newest of its chains."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     own, newer = plan.pattern[pattern], plan.newer
@@ -153,21 +135,21 @@ def _chain(store: Store, at: Int, position: Int, copied: Int, pattern: Int) -> N
             ring[at + newer + side] = -1
             if older >= 0:
                 ring[entry_at(plan, older) + newer + side] = position
-            ring[at + SIDES + side] = (row << 32) | ((position - older) & LOW)
+            ring[at + rec.SIDES + side] = (row << 32) | ((position - older) & rec.LOW)
         else:
             state.cold += older >= state.tail and position - older > _LONG
             if older == copied and older >= 0:  # a superseded head leaves the chain at once
                 older = copied - older_by(ring, entry_at(plan, copied), side)
-            ring[at + SIDES + side] = (row << 32) | min(position - older, FARTHEST)
+            ring[at + rec.SIDES + side] = (row << 32) | min(position - older, rec.FARTHEST)
 
 
 @inlined
-def _write(store: Store, lists: Ids, pattern: Int, number: Int, copied: Int) -> Int:
+def _write(store: LogStore, lists: Ids, pattern: Int, number: Int, copied: Int) -> Int:
     """Make the key the newest entry of its chains. `copied` is where the same fact lives already, _NOWHERE or _UNKNOWN;
     where that was is the result."""
     state, plan, ring = store.state, store.plan, store.ring
     own = plan.pattern[pattern]
-    hashed = state.figures[pattern].hashed == HASHED
+    hashed = state.figures[pattern].hashed == rec.HASHED
     slot = np.int64(-1)
     if copied != _NOWHERE:
         if hashed:
@@ -177,21 +159,21 @@ def _write(store: Store, lists: Ids, pattern: Int, number: Int, copied: Int) -> 
         return copied
     position = _new_position(store)
     at = entry_at(plan, position)
-    ring[at + HANGS] = 0
+    ring[at + rec.HANGS] = 0
     born = number << 8
     if copied >= 0:
         old = entry_at(plan, copied)
         born = ring[old] & ~0xFF
-        ring[old + HANGS] |= (position - copied) << 32
+        ring[old + rec.HANGS] |= (position - copied) << 32
     if copied < 0 or born >= state.bound:
         _enlist_fresh(store, lists, pattern, position, copied < 0)
     ring[at] = born | np.int64(pattern)
     state.chained += np.int64(own.sides)
     _chain(store, at, position, copied, pattern)
     for word in range(own.sides, own.sides + own.leaves):
-        ring[at + SIDES + word] = state.key[word]
+        ring[at + rec.SIDES + word] = state.key[word]
     if not plan.newer:
-        ring[at + ARRIVED] = number
+        ring[at + rec.ARRIVED] = number
     if slot >= 0:
         store.hashes[unsigned(slot)] = ((position + 1) << 16) | (store.hashes[unsigned(slot)] & 0xFFFF)
     elif hashed:
@@ -200,32 +182,32 @@ def _write(store: Store, lists: Ids, pattern: Int, number: Int, copied: Int) -> 
 
 
 @inlined
-def _room(store: Store, lists: Ids, fitting: Record) -> Int:
+def _room(store: LogStore, lists: Ids, fitting: Record) -> Int:
     """Whether one more arrival can be written as an entry of every pattern that it may fit; else what is full."""
     state, plan = store.state, store.plan
     count = np.int64(fitting.count)
     used = state.living if plan.newer else state.end - state.tail
     if used + count > plan.last + 1:
-        return LOG_FULL
+        return rec.LOG_FULL
     if (state.rows_used + fitting.sides) * np.int64(plan.row_size) > store.rows.size:
-        return ROWS_FULL
+        return rec.ROWS_FULL
     if state.lists + count > lists.size:
-        return LISTS_FULL
+        return rec.LISTS_FULL
     if state.hashing and (state.hash_used + count) * 8 > store.hashes.size * 5:
-        return HASH_WANTED
-    return HASH_WANTED if state.hash_wanted else DONE
+        return rec.HASH_WANTED
+    return rec.HASH_WANTED if state.hash_wanted else rec.DONE
 
 
 @compiled
-def _peek(store: Store, intake: Intake, arrivals: Arrivals, fact: Int, stage: Int) -> None:
+def _peek(store: LogStore, intake: IntakePlan, arrivals: Arrivals, fact: Int, stage: Int) -> None:
     """Ask for the memory that some arrivals will need: first the slots of their rows, then the rows, then the chains on
     which the same fact is looked for."""
     state, plan, facts = store.state, store.plan, arrivals.facts
     ring, rows, slots = store.ring, store.rows, store.slots
     mask = unsigned(slots.size - 1)
-    fact += unsigned((_CHAINS - stage) * AHEAD) * plan.width
+    fact += unsigned((_CHAINS - stage) * rec.AHEAD) * plan.width
     chains = 0
-    for number in range(fact, min(fact + unsigned(AHEAD) * plan.width, unsigned(facts.size)), plan.width):
+    for number in range(fact, min(fact + unsigned(rec.AHEAD) * plan.width, unsigned(facts.size)), plan.width):
         fitting = intake.dispatch[slot_of(plan, intake, facts[number + plan.kind])]
         first = True
         for one in range(fitting.first, fitting.first + fitting.count):
@@ -241,12 +223,12 @@ def _peek(store: Store, intake: Intake, arrivals: Arrivals, fact: Int, stage: In
                 if stage == _SLOTS:
                     prefetch(slots, slot)
                 elif slots[slot] != 0:
-                    row = row_at(plan, (slots[slot] & LOW) - 1)
+                    row = row_at(plan, (slots[slot] & rec.LOW) - 1)
                     if stage == _ROWS:
                         prefetch(rows, row)
                     elif first and side == preferred and not own.is_bit:
                         position = rows[row + own.head[side]]
-                        if position >= state.tail and chains < MOST_CHAINS:
+                        if position >= state.tail and chains < rec.MOST_CHAINS:
                             prefetch(ring, entry_at(plan, position))
                             state.chains[chains] = (position << 8) | np.int64(pattern)
                             chains += 1
@@ -265,7 +247,7 @@ def _peek(store: Store, intake: Intake, arrivals: Arrivals, fact: Int, stage: In
 
 
 @inlined
-def _set_key(store: Store, facts: Ids, fact: Int, pattern: Record) -> bool:
+def _set_key(store: LogStore, facts: Ids, fact: Int, pattern: Record) -> bool:
     """Make a fact the key, with rows that are made where there are none; whether one was."""
     state = store.state
     is_new = False
@@ -281,7 +263,7 @@ def _set_key(store: Store, facts: Ids, fact: Int, pattern: Record) -> bool:
 
 
 @inlined
-def take_in(store: Store, intake: Intake, lists: Ids, arrivals: Arrivals, end: Int) -> Int:
+def take_in(store: LogStore, intake: IntakePlan, lists: Ids, arrivals: Arrivals, end: Int) -> Int:
     """Write the arrivals before number `end` into the log, those that fit."""
     state, plan, facts, dispatch = store.state, store.plan, arrivals.facts, intake.dispatch
     multiplier, shift, kind, width = plan.multiplier, plan.shift, plan.kind, plan.width
@@ -292,7 +274,7 @@ def take_in(store: Store, intake: Intake, lists: Ids, arrivals: Arrivals, end: I
     far = state.is_scattered != 0
     while number < end:
         if far and number >= state.peeked:
-            state.peeked = number + AHEAD
+            state.peeked = number + rec.AHEAD
             for stage in range(_CHAINS + 1):
                 _peek(store, intake, arrivals, fact, stage)
         found = facts[fact + kind]
@@ -324,4 +306,4 @@ def take_in(store: Store, intake: Intake, lists: Ids, arrivals: Arrivals, end: I
         number += 1
         fact += width
     state.next = number
-    return DONE
+    return rec.DONE

@@ -17,33 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import Int, Record, Records, compiled, inlined, kernel, prefetch, unsigned
-from anabranch.delta.kernels.log_records import (
-    AHEAD,
-    COLLECT,
-    DONE,
-    HANGS,
-    HASH_WANTED,
-    JOIN_ALL,
-    LOW,
-    MOST_CHAINS,
-    NEVER,
-    OUT_FULL,
-    PAUSED,
-    POOL_FULL,
-    ROLE_ENTER,
-    ROLE_HANG,
-    ROLE_LEAVE,
-    ROLE_LIST,
-    SIDES,
-    SUPERSEDED,
-    TOO_MANY,
-    VALUE,
-    Found,
-    Store,
-    Tables,
-    Walk,
-)
+from anabranch.delta.kernels.log_records import JoinPlan, LogStore, LogTables, MatchArrays
 from anabranch.delta.kernels.log_store import entry_at, find_fact, older_by, pattern_of, row_at, take_out
 
 _WASTE = 64  # searches on chains that were too long before the plan's advice is no longer heeded
@@ -56,14 +32,14 @@ _ONE = np.uint64(1)
 
 
 @inlined
-def _head_of(store: Store, pattern: Record, side: Int) -> Int:
+def _head_of(store: LogStore, pattern: Record, side: Int) -> Int:
     """Where the row that is bound at a side has its newest entry of the pattern."""
     row = store.state.variables[pattern.variable[side]].row
     return row_at(store.plan, row) + pattern.head[side]
 
 
 @inlined
-def _is_viable(store: Store, walk: Walk, variable: Int, base: Int) -> bool:
+def _is_viable(store: LogStore, walk: JoinPlan, variable: Int, base: Int) -> bool:
     """Whether each chain of a row has an entry that is not hidden; after a few entries the steps find out."""
     state, plan, ring = store.state, store.plan, store.ring
     shown = walk.shown[variable]
@@ -72,7 +48,7 @@ def _is_viable(store: Store, walk: Walk, variable: Int, base: Int) -> bool:
         head = store.rows[base + incidence.head]
         figures = state.figures[incidence.pattern]
         ceiling = figures.ceiling
-        if ceiling != NEVER:
+        if ceiling != rec.NEVER:
             for _ in range(_GLANCE):
                 if head < state.old_end:
                     break
@@ -86,20 +62,20 @@ def _is_viable(store: Store, walk: Walk, variable: Int, base: Int) -> bool:
 
 
 @inlined
-def _bind(store: Store, walk: Walk, step: Record, at: Int) -> bool:
+def _bind(store: LogStore, walk: JoinPlan, step: Record, at: Int) -> bool:
     """Give the step's new variables the values of an entry; False when a value cannot be part of any match."""
     state, plan, ring = store.state, store.plan, store.ring
     own = plan.pattern[step.pattern]
     for i in range(step.new):
         side = step.new_sides[i]
         variable = own.variable[side]
-        row = ring[at + SIDES + side] >> 32
+        row = ring[at + rec.SIDES + side] >> 32
         base = row_at(plan, row)
         if not _is_viable(store, walk, variable, base):
             return False
         state.variables[variable].row = row
-        state.variables[variable].value = store.rows[base + VALUE]
-    first_leaf = at + SIDES + own.sides
+        state.variables[variable].value = store.rows[base + rec.VALUE]
+    first_leaf = at + rec.SIDES + own.sides
     for leaf in range(own.leaves):
         state.variables[own.leaf_variable[leaf]].value = ring[first_leaf + leaf]
     for pair in range(step.pairs, step.pairs_end, np.uint64(2)):
@@ -108,8 +84,8 @@ def _bind(store: Store, walk: Walk, step: Record, at: Int) -> bool:
     return True
 
 
-@compiled
-def _shortest(store: Store, steps: Records, step: Int, group: Int) -> Int:
+@inlined
+def _shortest(store: LogStore, steps: Records, step: Int, group: Int) -> Int:
     """Walk several chains side by side; the number of the one that ends first. They are the bound sides of one step, or
     the first bound sides of each order of a group."""
     state, plan = store.state, store.plan
@@ -131,7 +107,7 @@ def _shortest(store: Store, steps: Records, step: Int, group: Int) -> Int:
 
 
 @inlined
-def _active_step(store: Store, walk: Walk, depth: Int) -> Int:
+def _active_step(store: LogStore, walk: JoinPlan, depth: Int) -> Int:
     """The step of a depth; of a group, the order of steps whose first chain is the shortest."""
     state = store.state
     first = walk.orders[store.plan.pattern[state.seed].steps + depth]
@@ -148,7 +124,7 @@ def _active_step(store: Store, walk: Walk, depth: Int) -> Int:
 
 
 @inlined
-def _enter(store: Store, walk: Walk, depth: Int) -> None:
+def _enter(store: LogStore, walk: JoinPlan, depth: Int) -> None:
     """Set the cursor of a step at the first candidate, on the shortest chain there is."""
     state, plan = store.state, store.plan
     number = _active_step(store, walk, unsigned(depth))
@@ -171,18 +147,18 @@ def _enter(store: Store, walk: Walk, depth: Int) -> None:
 
 
 @inlined
-def _fits_bound(store: Store, step: Record, at: Int) -> bool:
+def _fits_bound(store: LogStore, step: Record, at: Int) -> bool:
     """Whether the bound sides of an entry have the rows that are bound."""
     variables, own = store.state.variables, store.plan.pattern[step.pattern]
     for i in range(step.bound):
         side = step.bound_sides[i]
-        if store.ring[at + SIDES + side] >> 32 != variables[own.variable[side]].row:
+        if store.ring[at + rec.SIDES + side] >> 32 != variables[own.variable[side]].row:
             return False
     return True
 
 
 @inlined
-def _advance(store: Store, walk: Walk, depth: Int) -> bool:
+def _advance(store: LogStore, walk: JoinPlan, depth: Int) -> bool:
     """Bind the next candidate of a step, if there is one."""
     state, plan, ring = store.state, store.plan, store.ring
     cursor = state.depths[unsigned(depth)]
@@ -194,7 +170,7 @@ def _advance(store: Store, walk: Walk, depth: Int) -> bool:
     while position >= floor:
         at = entry_at(plan, position)
         older = np.int64(-1) if is_unique else position - older_by(ring, at, side)
-        if ring[at + HANGS] >= SUPERSEDED:
+        if ring[at + rec.HANGS] >= rec.SUPERSEDED:
             take_out(store, _head_of(store, plan.pattern[step.pattern], side), side, before, older)
         else:
             before = position
@@ -230,20 +206,20 @@ def match_at(plan: Record, match: Int) -> Int:
 
 
 @inlined
-def hang(store: Store, pool: Ids, match: Int) -> None:
+def hang(store: LogStore, pool: Ids, match: Int) -> None:
     """Put a kept match on the list of its oldest entry."""
     plan, ring = store.plan, store.ring
     at = match_at(plan, match)
     oldest = pool[at + _ONE]
     for word in range(at + np.uint64(2), at + plan.patterns + _ONE):
         oldest = min(oldest, pool[word])
-    entry = entry_at(plan, oldest) + HANGS
-    pool[at] = ring[entry] & LOW
+    entry = entry_at(plan, oldest) + rec.HANGS
+    pool[at] = ring[entry] & rec.LOW
     ring[entry] = (ring[entry] >> 32 << 32) | (match + 1)
 
 
 @inlined
-def tell_kept(store: Store, walk: Walk, found: Found, match: Int, to: Int) -> None:
+def tell_kept(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, to: Int) -> None:
     """Write the values of a kept match."""
     plan = store.plan
     at = match_at(plan, match) + _ONE
@@ -251,29 +227,29 @@ def tell_kept(store: Store, walk: Walk, found: Found, match: Int, to: Int) -> No
         shown = walk.shown[variable]
         word = store.ring[entry_at(plan, found.pool[at + shown.pattern]) + shown.word]
         if shown.is_row:
-            word = store.rows[row_at(plan, word >> 32) + VALUE]
+            word = store.rows[row_at(plan, word >> 32) + rec.VALUE]
         found.out[to + variable] = word
 
 
 @compiled
-def _keep(store: Store, pool: Ids) -> Int:
+def _keep(store: LogStore, pool: Ids) -> Int:
     """Keep the match that is bound, when matches are kept."""
     state, plan = store.state, store.plan
     if state.is_auto and state.pool_used >= max(1 << 16, 4 * state.living):
         drop_kept(state)
-        return DONE
+        return rec.DONE
     if state.pool_used >= state.limit:
         if not state.is_auto:
-            return TOO_MANY
+            return rec.TOO_MANY
         drop_kept(state)
-        return DONE
+        return rec.DONE
     match = state.pool_free
     if match >= 0:
         state.pool_free = pool[match_at(plan, match)]
     else:
         match = state.pool_end
         if match_at(plan, match + 1) > unsigned(pool.size):
-            return POOL_FULL
+            return rec.POOL_FULL
         state.pool_end = match + 1
     state.pool_used += 1
     for number in range(plan.bits):
@@ -284,7 +260,7 @@ def _keep(store: Store, pool: Ids) -> Int:
     for pattern in range(plan.patterns):
         pool[at + pattern] = state.figures[pattern].bound_at
     hang(store, pool, match)
-    return DONE
+    return rec.DONE
 
 
 @inlined
@@ -294,39 +270,39 @@ def out_at(plan: Record, told: Int) -> Int:
 
 
 @inlined
-def room_to_tell(store: Store, out: Ids) -> Int:
+def room_to_tell(store: LogStore, out: Ids) -> Int:
     """Whether one more match can be told."""
     state = store.state
     if out_at(store.plan, state.out + 1) > unsigned(out.size):
-        return OUT_FULL
-    return TOO_MANY if state.out - state.out_start >= state.limit else DONE
+        return rec.OUT_FULL
+    return rec.TOO_MANY if state.out - state.out_start >= state.limit else rec.DONE
 
 
 @inlined
-def _emit(store: Store, found: Found, role: Int) -> Int:
+def _emit(store: LogStore, found: MatchArrays, role: Int) -> Int:
     """Tell and keep the match that is bound, as its role asks."""
     state, plan, out = store.state, store.plan, found.out
-    if role != ROLE_HANG:
+    if role != rec.ROLE_HANG:
         code = room_to_tell(store, out)
         if code:
             return code
-    if state.is_kept and role in (ROLE_ENTER, ROLE_HANG):
+    if state.is_kept and role in (rec.ROLE_ENTER, rec.ROLE_HANG):
         code = _keep(store, found.pool)
         if code:
             return code
-    if role == ROLE_HANG:
-        return DONE
+    if role == rec.ROLE_HANG:
+        return rec.DONE
     at = out_at(plan, state.out)
     for variable in range(plan.variables):
         out[at + variable] = state.variables[variable].value
-    out[at + plan.variables] = -1 if role == ROLE_LEAVE else 1
+    out[at + plan.variables] = -1 if role == rec.ROLE_LEAVE else 1
     state.out += 1
-    if role == ROLE_ENTER:
+    if role == rec.ROLE_ENTER:
         state.matches += 1
         state.found += 1
-    elif role == ROLE_LEAVE:
+    elif role == rec.ROLE_LEAVE:
         state.matches -= 1
-    return DONE
+    return rec.DONE
 
 
 # --- each match once ---
@@ -345,12 +321,12 @@ def enlist(state: Record, seeds: Record, lists: Ids, pattern: Int, position: Int
 
 
 @compiled
-def start_join(store: Store, seeds: Record, floor: Int) -> None:
+def start_join(store: LogStore, seeds: Record, floor: Int) -> None:
     """Rank the patterns by their number of seeds; to begin with all of them see everything from `floor` on."""
     state, plan = store.state, store.plan
     for pattern in range(plan.patterns):
         state.figures[pattern].floor = floor
-        state.figures[pattern].ceiling = NEVER
+        state.figures[pattern].ceiling = rec.NEVER
     for i in range(1, seeds.patterns):
         pattern = seeds.order[i]
         j = i - 1
@@ -364,26 +340,26 @@ def start_join(store: Store, seeds: Record, floor: Int) -> None:
 
 
 @compiled
-def _look_ahead(store: Store, walk: Walk, lists: Ids, item: Int) -> None:
+def _look_ahead(store: LogStore, walk: JoinPlan, lists: Ids, item: Int) -> None:
     """Ask for the memory that the next seeds will need: their rows, then all chains that begin there, entry after
     entry, and the rows that these lead to."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     own = plan.pattern[state.seed]
     seeds = 0
-    while item != 0 and seeds < AHEAD:
+    while item != 0 and seeds < rec.AHEAD:
         at = entry_at(plan, state.list_base + (lists[item - 1] >> 32))
-        item = lists[item - 1] & LOW
+        item = lists[item - 1] & rec.LOW
         state.ahead[seeds] = np.int64(at)
         seeds += 1
         for side in range(own.sides):
-            prefetch(rows, row_at(plan, ring[at + SIDES + side] >> 32))
+            prefetch(rows, row_at(plan, ring[at + rec.SIDES + side] >> 32))
     chains = 0
     for i in range(seeds):
         at = unsigned(state.ahead[i])
         for number in range(own.looks, own.looks_end):
             look = walk.looks[number]
-            position = rows[row_at(plan, ring[at + SIDES + look.row] >> 32) + look.head]
-            if position >= state.figures[look.pattern].floor and chains < MOST_CHAINS:
+            position = rows[row_at(plan, ring[at + rec.SIDES + look.row] >> 32) + look.head]
+            if position >= state.figures[look.pattern].floor and chains < rec.MOST_CHAINS:
                 prefetch(ring, entry_at(plan, position))
                 state.chains[chains] = (position << 16) | np.int64(number - own.looks)
                 chains += 1
@@ -396,7 +372,7 @@ def _look_ahead(store: Store, walk: Walk, lists: Ids, item: Int) -> None:
             position = word >> 16
             at = entry_at(plan, position)
             if look.other >= 0:
-                prefetch(rows, row_at(plan, ring[at + SIDES + unsigned(look.other)] >> 32))
+                prefetch(rows, row_at(plan, ring[at + rec.SIDES + unsigned(look.other)] >> 32))
             position -= older_by(ring, at, look.side)
             if position >= state.figures[look.pattern].floor:
                 prefetch(ring, entry_at(plan, position))
@@ -405,7 +381,7 @@ def _look_ahead(store: Store, walk: Walk, lists: Ids, item: Int) -> None:
 
 
 @inlined
-def _next_pattern(store: Store, seeds: Record, is_leaving: bool) -> Int:
+def _next_pattern(store: LogStore, seeds: Record, is_leaving: bool) -> Int:
     """Go on with the pattern ranked next; its first seed, 0: there is no further pattern with seeds that can match."""
     state = store.state
     while True:
@@ -429,16 +405,16 @@ def _next_pattern(store: Store, seeds: Record, is_leaving: bool) -> Int:
 
 
 @inlined
-def join(store: Store, walk: Walk, found: Found, role: Int) -> Int:
+def join(store: LogStore, walk: JoinPlan, found: MatchArrays, role: Int) -> Int:
     """All matches through the seeds in the lists, each once."""
     state, plan, ring, lists = store.state, store.plan, store.ring, found.lists
-    is_leaving = role == ROLE_LEAVE
+    is_leaving = role == rec.ROLE_LEAVE
     seeds = state.leaving if is_leaving else state.fresh
     depth, fuel = state.depth, state.fuel
     depths = plan.pattern[state.seed].depths
     far = state.is_scattered != 0
     looked = 0
-    code = DONE
+    code = rec.DONE
     while True:
         if depth >= 0:
             if depth == depths:
@@ -454,7 +430,7 @@ def join(store: Store, walk: Walk, found: Found, role: Int) -> Int:
                 depth -= 1
             fuel -= 1
             if fuel < 0 or state.hash_wanted:
-                code = PAUSED if fuel < 0 else HASH_WANTED
+                code = rec.PAUSED if fuel < 0 else rec.HASH_WANTED
                 break
             continue
         item = state.item
@@ -466,15 +442,17 @@ def join(store: Store, walk: Walk, found: Found, role: Int) -> Int:
             looked = 0
         if far:
             if looked == 0:
-                looked = AHEAD
+                looked = rec.AHEAD
                 _look_ahead(store, walk, lists, item)
             looked -= 1
         word = lists[unsigned(item - 1)]
         position = state.list_base + (word >> 32)
-        state.item = word & LOW
+        state.item = word & rec.LOW
         at = entry_at(plan, position)
         fuel -= 1
-        if ring[at + HANGS] < SUPERSEDED and _bind(store, walk, walk.steps[plan.pattern[state.seed].seed_step], at):
+        if ring[at + rec.HANGS] < rec.SUPERSEDED and _bind(
+            store, walk, walk.steps[plan.pattern[state.seed].seed_step], at
+        ):
             state.figures[state.seed].bound_at = position
             depth = 0
             if depths > 0:
@@ -492,7 +470,7 @@ def _clear(seeds: Record) -> None:
 
 
 @compiled
-def clear_lists(store: Store) -> None:
+def clear_lists(store: LogStore) -> None:
     """Forget all seeds."""
     state = store.state
     state.most_listed = max(state.most_listed, state.lists)
@@ -502,7 +480,7 @@ def clear_lists(store: Store) -> None:
 
 
 @compiled
-def _list_kept(store: Store, walk: Walk, found: Found) -> None:
+def _list_kept(store: LogStore, walk: JoinPlan, found: MatchArrays) -> None:
     """All kept matches, without weights."""
     state, plan = store.state, store.plan
     to = np.uint64(0)
@@ -513,7 +491,7 @@ def _list_kept(store: Store, walk: Walk, found: Found) -> None:
 
 
 @compiled
-def _collect(store: Store, lists: Ids) -> None:
+def _collect(store: LogStore, lists: Ids) -> None:
     """Make entries of the pattern with the fewest facts seeds, as many as there is room for."""
     state, plan, ring = store.state, store.plan, store.ring
     fewest: Int = np.uint64(0)
@@ -524,7 +502,7 @@ def _collect(store: Store, lists: Ids) -> None:
     state.list_base = position
     while position < state.end and state.lists < lists.size:
         at = entry_at(plan, position)
-        if pattern_of(ring, at) == fewest and 0 <= ring[at + HANGS] < SUPERSEDED:
+        if pattern_of(ring, at) == fewest and 0 <= ring[at + rec.HANGS] < rec.SUPERSEDED:
             enlist(state, state.fresh, lists, fewest, position)
         position += 1
     state.listed = position
@@ -532,26 +510,26 @@ def _collect(store: Store, lists: Ids) -> None:
 
 
 @kernel
-def run_all(tables: Tables, walk: Walk, found: Found, role: Int) -> Int:
+def run_all(tables: LogTables, walk: JoinPlan, found: MatchArrays, role: Int) -> Int:
     """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). Those that are kept already are told without weights,
     and `out` has room for them."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state = store.state
     if state.empty > 0:
-        return DONE
-    if role == ROLE_LIST and state.is_kept:
+        return rec.DONE
+    if role == rec.ROLE_LIST and state.is_kept:
         _list_kept(store, walk, found)
-        return DONE
-    if state.phase == COLLECT:
+        return rec.DONE
+    if state.phase == rec.COLLECT:
         state.listed = state.tail
     while True:
-        if state.phase == COLLECT:
+        if state.phase == rec.COLLECT:
             _collect(store, found.lists)
-            state.phase = JOIN_ALL
+            state.phase = rec.JOIN_ALL
         code = join(store, walk, found, role)
         if code:
             return code
         clear_lists(store)
-        state.phase = COLLECT
+        state.phase = rec.COLLECT
         if state.listed == state.end:
-            return DONE
+            return rec.DONE

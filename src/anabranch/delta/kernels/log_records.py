@@ -138,7 +138,7 @@ SHOWN = np.dtype([*fields("first end pattern word", np.uint64), *fields("is_row"
 LOOK = np.dtype([*fields("row head pattern side", np.uint64), *fields("other")])
 
 
-class Tables(NamedTuple):
+class LogTables(NamedTuple):
     """The log, its rows and hash tables, as Python hands them over: of the state and the plan, arrays of one record."""
 
     states: Records
@@ -149,7 +149,7 @@ class Tables(NamedTuple):
     hashes: Ids
 
 
-class Store(NamedTuple):
+class LogStore(NamedTuple):
     """The same as kernels hand it on: a record is one pointer."""
 
     state: Record
@@ -160,7 +160,7 @@ class Store(NamedTuple):
     hashes: Ids
 
 
-class Intake(NamedTuple):
+class IntakePlan(NamedTuple):
     """How arrivals are told apart: the dispatch on their kind, and the tests of each pattern."""
 
     dispatch: Records
@@ -170,7 +170,7 @@ class Intake(NamedTuple):
     bounds: Floats
 
 
-class Walk(NamedTuple):
+class JoinPlan(NamedTuple):
     """How a join goes on from a seed."""
 
     steps: Records
@@ -184,7 +184,7 @@ class Walk(NamedTuple):
     looks: Records
 
 
-class Found(NamedTuple):
+class MatchArrays(NamedTuple):
     """Seeds and matches: seeds as position << 32 | next seed, kept matches, and those that are told."""
 
     lists: Ids
@@ -199,7 +199,7 @@ class Arrivals(NamedTuple):
     numbers: Floats
 
 
-class Slides(NamedTuple):
+class SlideBounds(NamedTuple):
     """Where slides end, from where on their windows hold, and where their matches end in what is told."""
 
     ends: Ids

@@ -15,24 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import Int, Record, compiled, inlined, kernel, prefetch, unsigned
-from anabranch.delta.kernels.log_records import (
-    AHEAD,
-    FARTHEST,
-    HANGS,
-    HASHED,
-    HEADS,
-    LOW,
-    NEVER,
-    NOT_HASHED,
-    SIDES,
-    SUPERSEDED,
-    TO_BE_HASHED,
-    VALUE,
-    VARIABLE,
-    Store,
-    Tables,
-)
+from anabranch.delta.kernels.log_records import LogStore, LogTables
 
 _SHORT = 16  # steps after which a search for one fact tries another chain
 _DEBT = 4096  # steps that such searches may waste before their pattern is hashed
@@ -64,7 +49,7 @@ def pattern_of(ring: Ids, at: Int) -> Int:
 @inlined
 def older_by(ring: Ids, at: Int, side: Int) -> Int:
     """The distance to the next older entry of a side's chain."""
-    return np.int64(np.int32(ring[at + SIDES + side]))
+    return np.int64(np.int32(ring[at + rec.SIDES + side]))
 
 
 # --- rows ---
@@ -79,31 +64,31 @@ def row_hash(variable: Int, value: Int) -> Int:
 
 
 @inlined
-def row_slot(store: Store, variable: Int, value: Int) -> Int:
+def row_slot(store: LogStore, variable: Int, value: Int) -> Int:
     """The slot of a variable's value in the hash table, or the empty slot where it would be."""
     plan, rows, slots = store.plan, store.rows, store.slots
     hashed = row_hash(variable, value)
     mask = unsigned(slots.size - 1)
     slot = unsigned(hashed) & mask
     while slots[slot] != 0:
-        if (slots[slot] >> 32) & LOW == hashed:
-            at = row_at(plan, (slots[slot] & LOW) - 1)
-            if rows[at + VALUE] == value and unsigned(rows[at + VARIABLE]) == variable:
+        if (slots[slot] >> 32) & rec.LOW == hashed:
+            at = row_at(plan, (slots[slot] & rec.LOW) - 1)
+            if rows[at + rec.VALUE] == value and unsigned(rows[at + rec.VARIABLE]) == variable:
                 break
         slot = (slot + _ONE) & mask
     return slot
 
 
 @inlined
-def row_of(store: Store, variable: Int, value: Int) -> Int:
+def row_of(store: LogStore, variable: Int, value: Int) -> Int:
     """Twice the row of a variable's value, plus 1 when it was not there."""
     state, plan, rows, slots = store.state, store.plan, store.rows, store.slots
     slot = row_slot(store, variable, value)
     if slots[slot] != 0:
-        return 2 * ((slots[slot] & LOW) - 1)
+        return 2 * ((slots[slot] & rec.LOW) - 1)
     row = state.rows_free
     if row >= 0:
-        state.rows_free = -2 - rows[row_at(plan, row) + VARIABLE]
+        state.rows_free = -2 - rows[row_at(plan, row) + rec.VARIABLE]
     else:
         row = state.rows_end
         state.rows_end += 1
@@ -111,21 +96,21 @@ def row_of(store: Store, variable: Int, value: Int) -> Int:
     state.created += 1
     slots[slot] = (row_hash(variable, value) << 32) | (row + 1)
     at = row_at(plan, row)
-    rows[at + VALUE] = value
-    rows[at + VARIABLE] = np.int64(variable)
-    for head in range(at + HEADS, at + plan.row_size):
+    rows[at + rec.VALUE] = value
+    rows[at + rec.VARIABLE] = np.int64(variable)
+    for head in range(at + rec.HEADS, at + plan.row_size):
         rows[head] = -1
     return 2 * row + 1
 
 
 @compiled
-def free_row(store: Store, row: Int) -> None:
+def free_row(store: LogStore, row: Int) -> None:
     """Take a row out of the hash table, and keep it for another value."""
     state, rows, slots = store.state, store.rows, store.slots
     at = row_at(store.plan, row)
     mask = unsigned(slots.size - 1)
-    slot = unsigned(row_hash(unsigned(rows[at + VARIABLE]), rows[at + VALUE])) & mask
-    while (slots[slot] & LOW) != row + 1:
+    slot = unsigned(row_hash(unsigned(rows[at + rec.VARIABLE]), rows[at + rec.VALUE])) & mask
+    while (slots[slot] & rec.LOW) != row + 1:
         slot = (slot + _ONE) & mask
     hole = slot
     while True:
@@ -137,21 +122,21 @@ def free_row(store: Store, row: Int) -> None:
             slots[hole] = word
             hole = slot
     slots[hole] = 0
-    rows[at + VARIABLE] = -2 - state.rows_free
+    rows[at + rec.VARIABLE] = -2 - state.rows_free
     state.rows_free = row
     state.rows_used -= 1
 
 
 @kernel
-def place_slots(tables: Tables) -> None:
+def place_slots(tables: LogTables) -> None:
     """Fill an empty hash table with all rows in use."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state, plan, rows, slots = store.state, store.plan, store.rows, store.slots
     mask = unsigned(slots.size - 1)
     for row in range(state.rows_end):
         at = row_at(plan, row)
-        if rows[at + VARIABLE] >= 0:
-            hashed = row_hash(unsigned(rows[at + VARIABLE]), rows[at + VALUE])
+        if rows[at + rec.VARIABLE] >= 0:
+            hashed = row_hash(unsigned(rows[at + rec.VARIABLE]), rows[at + rec.VALUE])
             slot = unsigned(hashed) & mask
             while slots[slot] != 0:
                 slot = (slot + _ONE) & mask
@@ -159,20 +144,20 @@ def place_slots(tables: Tables) -> None:
 
 
 @inlined
-def _is_dead(store: Store, row: Int, tail: Int) -> bool:
+def _is_dead(store: LogStore, row: Int, tail: Int) -> bool:
     """Whether a row is in use and none of its entries lives."""
     plan, rows = store.plan, store.rows
     at = row_at(plan, row)
-    if rows[at + VARIABLE] < 0:
+    if rows[at + rec.VARIABLE] < 0:
         return False
     living = False
-    for head in range(at + HEADS, at + plan.row_size):
+    for head in range(at + rec.HEADS, at + plan.row_size):
         living = living or rows[head] >= tail
     return not living
 
 
 @compiled
-def sweep(store: Store, budget: Int) -> None:
+def sweep(store: LogStore, budget: Int) -> None:
     """Look at a few rows, round and round, and free those without a living entry; at all when nothing lives."""
     state, rows, slots = store.state, store.rows, store.slots
     tail, end, hand = state.tail, state.rows_end, state.hand
@@ -183,9 +168,9 @@ def sweep(store: Store, budget: Int) -> None:
     for _ in range(budget):
         if hand >= end:
             hand = 0
-        if far and hand + AHEAD < end and _is_dead(store, hand + AHEAD, tail):
-            at = row_at(store.plan, hand + AHEAD)
-            hashed = row_hash(unsigned(rows[at + VARIABLE]), rows[at + VALUE])
+        if far and hand + rec.AHEAD < end and _is_dead(store, hand + rec.AHEAD, tail):
+            at = row_at(store.plan, hand + rec.AHEAD)
+            hashed = row_hash(unsigned(rows[at + rec.VARIABLE]), rows[at + rec.VALUE])
             prefetch(slots, unsigned(hashed) & unsigned(slots.size - 1))
         if _is_dead(store, hand, tail):
             free_row(store, hand)
@@ -201,18 +186,18 @@ def sweep(store: Store, budget: Int) -> None:
 
 
 @inlined
-def key_of_entry(store: Store, at: Int) -> None:
+def key_of_entry(store: LogStore, at: Int) -> None:
     """Make the fact of an entry the key."""
     state, ring = store.state, store.ring
     pattern = store.plan.pattern[pattern_of(ring, at)]
     for side in range(pattern.sides):
-        state.key[side] = ring[at + SIDES + side] >> 32
+        state.key[side] = ring[at + rec.SIDES + side] >> 32
     for word in range(pattern.sides, pattern.sides + pattern.leaves):
-        state.key[word] = ring[at + SIDES + word]
+        state.key[word] = ring[at + rec.SIDES + word]
 
 
 @inlined
-def _key_hash(store: Store, pattern: Int) -> Int:
+def _key_hash(store: LogStore, pattern: Int) -> Int:
     own = store.plan.pattern[pattern]
     mixed = (pattern + _ONE) * np.uint64(0x9E3779B97F4A7C15)
     for word in range(own.sides + own.leaves):
@@ -222,19 +207,19 @@ def _key_hash(store: Store, pattern: Int) -> Int:
 
 
 @inlined
-def _fits_key(store: Store, at: Int, pattern: Int) -> bool:
+def _fits_key(store: LogStore, at: Int, pattern: Int) -> bool:
     own, key, ring = store.plan.pattern[pattern], store.state.key, store.ring
     for side in range(own.sides):
-        if ring[at + SIDES + side] >> 32 != key[side]:
+        if ring[at + rec.SIDES + side] >> 32 != key[side]:
             return False
     word, end = own.sides, own.sides + own.leaves
-    while word < end and ring[at + SIDES + word] == key[word]:
+    while word < end and ring[at + rec.SIDES + word] == key[word]:
         word += _ONE
     return bool(word == end)
 
 
 @compiled
-def hash_slot(store: Store, pattern: Int, floor: Int) -> Int:
+def hash_slot(store: LogStore, pattern: Int, floor: Int) -> Int:
     """The slot of the key in the hash of facts; -1: it is not there."""
     plan, ring, hashes = store.plan, store.ring, store.hashes
     hashed = _key_hash(store, pattern)
@@ -253,7 +238,7 @@ def hash_slot(store: Store, pattern: Int, floor: Int) -> Int:
 
 
 @compiled
-def hash_key(store: Store, pattern: Int, position: Int, floor: Int) -> None:
+def hash_key(store: LogStore, pattern: Int, position: Int, floor: Int) -> None:
     """Enter the key, which is not there; entries before `floor` are dead and may be overwritten."""
     hashes = store.hashes
     hashed = _key_hash(store, pattern)
@@ -267,36 +252,36 @@ def hash_key(store: Store, pattern: Int, position: Int, floor: Int) -> None:
 
 
 @kernel
-def place_hashes(tables: Tables) -> None:
+def place_hashes(tables: LogTables) -> None:
     """Fill an empty hash table with the facts of all patterns that want to be hashed."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state, plan, ring = store.state, store.plan, store.ring
     state.hash_used = 0
     state.hash_wanted = 0
     for pattern in range(plan.patterns):
-        if state.figures[pattern].hashed == TO_BE_HASHED:
-            state.figures[pattern].hashed = HASHED
+        if state.figures[pattern].hashed == rec.TO_BE_HASHED:
+            state.figures[pattern].hashed = rec.HASHED
             state.hashing = 1
     for position in range(state.tail, state.end):
         at = entry_at(plan, position)
         pattern = pattern_of(ring, at)
-        if 0 <= ring[at + HANGS] < SUPERSEDED and state.figures[pattern].hashed == HASHED:
+        if 0 <= ring[at + rec.HANGS] < rec.SUPERSEDED and state.figures[pattern].hashed == rec.HASHED:
             key_of_entry(store, at)
             hash_key(store, pattern, position, state.tail)
 
 
 @inlined
-def take_out(store: Store, head: Int, side: Int, before: Int, older: Int) -> None:
+def take_out(store: LogStore, head: Int, side: Int, before: Int, older: Int) -> None:
     """A chain goes on with `older` after `before` (-1: after its head)."""
     if before < 0:
         store.rows[head] = older
     else:
-        at = entry_at(store.plan, before) + SIDES + side
-        store.ring[at] = (store.ring[at] >> 32 << 32) | min(before - older, FARTHEST)
+        at = entry_at(store.plan, before) + rec.SIDES + side
+        store.ring[at] = (store.ring[at] >> 32 << 32) | min(before - older, rec.FARTHEST)
 
 
 @inlined
-def _walk_for(store: Store, pattern: Int, side: Int, floor: Int, limit: Int) -> Int:
+def _walk_for(store: LogStore, pattern: Int, side: Int, floor: Int, limit: Int) -> Int:
     """The position of the key along the chain of one side; -1: there is none; or _GIVEN_UP."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     head = row_at(plan, state.key[side]) + plan.pattern[pattern].head[side]
@@ -309,7 +294,7 @@ def _walk_for(store: Store, pattern: Int, side: Int, floor: Int, limit: Int) -> 
         steps += 1
         at = entry_at(plan, position)
         older = position - older_by(ring, at, side)
-        if ring[at + HANGS] >= SUPERSEDED:
+        if ring[at + rec.HANGS] >= rec.SUPERSEDED:
             take_out(store, head, side, before, older)
         elif _fits_key(store, at, pattern):
             state.figures[pattern].debt += steps >> 4
@@ -322,11 +307,11 @@ def _walk_for(store: Store, pattern: Int, side: Int, floor: Int, limit: Int) -> 
 
 
 @compiled
-def find_fact(store: Store, pattern: Int, floor: Int, side: Int) -> Int:
+def find_fact(store: LogStore, pattern: Int, floor: Int, side: Int) -> Int:
     """The position of the key; -1: there is none. Short chains are walked, that of `side` first; hubs make the pattern
     hashed."""
     figures = store.state.figures[pattern]
-    if figures.hashed == HASHED:
+    if figures.hashed == rec.HASHED:
         slot = hash_slot(store, pattern, floor)
         return -1 if slot < 0 else (store.hashes[slot] >> 16) - 1
     sides = store.plan.pattern[pattern].sides
@@ -337,9 +322,9 @@ def find_fact(store: Store, pattern: Int, floor: Int, side: Int) -> Int:
             return found
         figures.wasted += 1
         side = side + _ONE if side + _ONE < sides else np.uint64(0)
-    found = _walk_for(store, pattern, side, floor, NEVER)
-    if figures.debt > _DEBT >> 4 and figures.hashed == NOT_HASHED:
-        figures.hashed = TO_BE_HASHED
+    found = _walk_for(store, pattern, side, floor, rec.NEVER)
+    if figures.debt > _DEBT >> 4 and figures.hashed == rec.NOT_HASHED:
+        figures.hashed = rec.TO_BE_HASHED
         store.state.hash_wanted = 1
     return found
 
@@ -348,41 +333,41 @@ def find_fact(store: Store, pattern: Int, floor: Int, side: Int) -> Int:
 
 
 @kernel
-def renumber_rows(tables: Tables, packed: Ids, mapping: Ids) -> None:
+def renumber_rows(tables: LogTables, packed: Ids, mapping: Ids) -> None:
     """Move all rows in use to the beginning of `packed`; `mapping` is scratch with a word per row."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     count = 0
     for row in range(state.rows_end):
         at = row_at(plan, row)
-        if rows[at + VARIABLE] >= 0:
+        if rows[at + rec.VARIABLE] >= 0:
             for word in range(plan.row_size):
                 packed[row_at(plan, count) + word] = rows[at + word]
             mapping[row] = count
             count += 1
     for position in range(state.tail, state.end):
         at = entry_at(plan, position)
-        if ring[at + HANGS] >= 0:
-            for word in range(at + SIDES, at + SIDES + plan.pattern[pattern_of(ring, at)].sides):
-                ring[word] = (mapping[ring[word] >> 32] << 32) | (ring[word] & LOW)
+        if ring[at + rec.HANGS] >= 0:
+            for word in range(at + rec.SIDES, at + rec.SIDES + plan.pattern[pattern_of(ring, at)].sides):
+                ring[word] = (mapping[ring[word] >> 32] << 32) | (ring[word] & rec.LOW)
     state.rows_end = count
     state.rows_free = -1
     state.hand = 0
 
 
 @kernel
-def renumber_entries(tables: Tables, packed: Ids, mapping: Ids) -> None:
+def renumber_entries(tables: LogTables, packed: Ids, mapping: Ids) -> None:
     """Move all linked entries in use to the beginning of `packed`; `mapping` is scratch with a word per entry."""
-    store = Store(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     count = 0
     for position in range(state.end):
-        if ring[entry_at(plan, position) + HANGS] >= 0:
+        if ring[entry_at(plan, position) + rec.HANGS] >= 0:
             mapping[position] = count
             count += 1
     for position in range(state.end):
         at = entry_at(plan, position)
-        if ring[at + HANGS] < 0:
+        if ring[at + rec.HANGS] < 0:
             continue
         new = mapping[position]
         to = unsigned(new) * plan.entry_size
@@ -391,13 +376,13 @@ def renumber_entries(tables: Tables, packed: Ids, mapping: Ids) -> None:
         for side in range(plan.pattern[pattern_of(ring, at)].sides):
             older = position - older_by(ring, at, side)
             older = mapping[older] if older >= 0 else older
-            packed[to + SIDES + side] = (ring[at + SIDES + side] >> 32 << 32) | ((new - older) & LOW)
+            packed[to + rec.SIDES + side] = (ring[at + rec.SIDES + side] >> 32 << 32) | ((new - older) & rec.LOW)
             before = ring[at + plan.newer + side]
             packed[to + plan.newer + side] = mapping[before] if before >= 0 else before
     for row in range(state.rows_end):
         at = row_at(plan, row)
-        if rows[at + VARIABLE] >= 0:
-            for head in range(at + HEADS, at + plan.row_size):
+        if rows[at + rec.VARIABLE] >= 0:
+            for head in range(at + rec.HEADS, at + plan.row_size):
                 if rows[head] >= 0:
                     rows[head] = mapping[rows[head]]
     state.end = count

@@ -15,28 +15,13 @@ are exact, and a node that is due has no other way to live.
 from __future__ import annotations
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import paths_store as st
 from anabranch.delta.kernels.compiling import Int, Record, Records, inlined, kernel, unsigned
 from anabranch.delta.kernels.paths_store import (
-    DONE,
-    DRAIN,
-    EDGES_FULL,
-    GATHER,
-    HEAP_FULL,
-    LASTING,
-    LAY,
-    LEAST_BITS,
-    LEAVE,
-    LOG_FULL,
-    LOW,
-    OUT_FULL,
-    PAUSED,
-    SEEDS_FULL,
-    STACK_FULL,
-    WAITS,
-    Edges,
-    Forest,
-    Plan,
-    Work,
+    PathEdges,
+    PathForest,
+    PathPlan,
+    PathWork,
     entry_of,
     give_back,
     hang,
@@ -58,14 +43,14 @@ from anabranch.delta.kernels.paths_store import (
 
 
 @inlined
-def _lay_edge(state: Record, edges: Edges, log: Records, arrival: Record) -> Int:
+def _lay_edge(state: Record, edges: PathEdges, log: Records, arrival: Record) -> Int:
     """The edge of an arrival, made where there is none; -1: it lasts already."""
     key = (arrival.row << 32) | arrival.vertex
     slot = edges.slots[slot_of(edges.slots, 0, state.edge_bits, key)]
     if slot.held != 0:
         edge = slot.held - 1
         before = edges.items[unsigned(edge)].tick
-        if before == LASTING:
+        if before == st.LASTING:
             return -1
         log[entry_of(log, before)].edge = -1
         return edge
@@ -77,16 +62,16 @@ def _lay_edge(state: Record, edges: Edges, log: Records, arrival: Record) -> Int
 
 
 @inlined
-def _lay(forest: Forest, edges: Edges, plan: Plan, arrivals: Records) -> Int:
+def _lay(forest: PathForest, edges: PathEdges, plan: PathPlan, arrivals: Records) -> Int:
     """Take in arrivals; of each is left its edge and tick."""
     state, header, log = forest.states[0], plan.headers[0], forest.log
     lasts = state.lasts != 0
     while state.next < arrivals.size:
         arrival = arrivals[unsigned(state.next)]
         if lacks(state.edges, edges.items):
-            return EDGES_FULL
+            return st.EDGES_FULL
         if not lasts and state.end - state.tail >= log.size:
-            return LOG_FULL
+            return st.LOG_FULL
         source = arrival.row // header.symbols
         begins = plan.symbols[arrival.row % header.symbols].is_marked and (header.only < 0 or header.only == source)
         if begins:
@@ -94,7 +79,7 @@ def _lay(forest: Forest, edges: Edges, plan: Plan, arrivals: Records) -> Int:
             if code:
                 return code
         state.next += 1
-        tick = LASTING if lasts else state.end
+        tick = st.LASTING if lasts else state.end
         edge = _lay_edge(state, edges, log, arrival)
         arrival.edge, arrival.tick = edge, tick
         if edge < 0:
@@ -106,16 +91,16 @@ def _lay(forest: Forest, edges: Edges, plan: Plan, arrivals: Records) -> Int:
             state.end += 1
         if begins:
             improved(forest, plan, source, source * header.states, 0, tick)
-    return DONE
+    return st.DONE
 
 
 @inlined
-def _seed(forest: Forest, seeds: Records, node: Int, source: Int) -> None:
+def _seed(forest: PathForest, seeds: Records, node: Int, source: Int) -> None:
     """Let a node that became better wait, unless it does."""
     state, own, tree = forest.states[0], forest.nodes[unsigned(node)], forest.trees[unsigned(source)]
-    if own.hangs >= WAITS:
+    if own.hangs >= st.WAITS:
         return
-    own.hangs |= WAITS
+    own.hangs |= st.WAITS
     seed = seeds[unsigned(state.seeds)]
     seed.node, seed.next = node, tree.waiting
     if tree.waiting == 0:
@@ -126,7 +111,7 @@ def _seed(forest: Forest, seeds: Records, node: Int, source: Int) -> None:
 
 
 @inlined
-def _gather(forest: Forest, edges: Edges, plan: Plan, seeds: Records, arrivals: Records) -> Int:
+def _gather(forest: PathForest, edges: PathEdges, plan: PathPlan, seeds: Records, arrivals: Records) -> Int:
     """Lead the nodes at the beginnings of new edges along them; those that become better are seeds."""
     state, header, nodes = forest.states[0], plan.headers[0], forest.nodes
     states, symbols = header.states, header.symbols
@@ -134,7 +119,7 @@ def _gather(forest: Forest, edges: Edges, plan: Plan, seeds: Records, arrivals: 
         edge, tick = arrivals[unsigned(state.next)].edge, arrivals[unsigned(state.next)].tick
         if edge >= 0 and edges.items[unsigned(edge)].tick == tick:
             key = edges.items[unsigned(edge)].key
-            begin, vertex = (key >> 32) // symbols, key & LOW
+            begin, vertex = (key >> 32) // symbols, key & st.LOW
             moves = plan.symbols[(key >> 32) % symbols]
             while moves.first + state.move < moves.end:
                 move = plan.symbol_moves[unsigned(moves.first + state.move)]
@@ -145,7 +130,7 @@ def _gather(forest: Forest, edges: Edges, plan: Plan, seeds: Records, arrivals: 
                     best = min(own.tick, tick)
                     if best >= state.opens:
                         if state.seeds >= seeds.size:
-                            return SEEDS_FULL
+                            return st.SEEDS_FULL
                         source = own.key >> 32
                         code = room_for_node(forest, source)
                         if code:
@@ -154,13 +139,13 @@ def _gather(forest: Forest, edges: Edges, plan: Plan, seeds: Records, arrivals: 
                         if found >= 0:
                             _seed(forest, seeds, found, source)
                     state.fuel -= 1
-                    state.cursor = own.links & LOW
+                    state.cursor = own.links & st.LOW
                 state.move += 1
         state.move = 0
         state.next += 1
         if state.fuel < 0:
-            return PAUSED
-    return DONE
+            return st.PAUSED
+    return st.DONE
 
 
 # --- values spread ---
@@ -192,19 +177,19 @@ def _pop(heap: Ids, used: Int) -> Int:
 
 
 @inlined
-def _relax(forest: Forest, edges: Edges, plan: Plan, work: Work, node: Int) -> Int:
+def _relax(forest: PathForest, edges: PathEdges, plan: PathPlan, work: PathWork, node: Int) -> Int:
     """Lead a node on along all edges: nodes that become as good as it is go on the stack, others into the heap."""
     state, header = forest.states[0], plan.headers[0]
     states, symbols, opens, level = header.states, header.symbols, state.opens, state.level
     key = forest.nodes[unsigned(node)].key
     source = key >> 32
-    vertex, moves = (key & LOW) // states, plan.states[(key & LOW) % states]
+    vertex, moves = (key & st.LOW) // states, plan.states[(key & st.LOW) % states]
     for number in range(moves.first, moves.end):
         move = plan.state_moves[unsigned(number)]
         edge = edges.heads[unsigned(vertex * symbols + move.by)]
         while edge > 0:
             own = edges.items[unsigned(edge - 1)]
-            edge = own.links & LOW
+            edge = own.links & st.LOW
             state.fuel -= 1
             tick = min(level, own.tick)
             if tick < opens:
@@ -213,10 +198,10 @@ def _relax(forest: Forest, edges: Edges, plan: Plan, work: Work, node: Int) -> I
             if code:
                 return code
             if state.heap == work.heap.size:
-                return HEAP_FULL
+                return st.HEAP_FULL
             if state.stack + 2 > work.stack.size:
-                return STACK_FULL
-            found = improved(forest, plan, source, (own.key & LOW) * states + move.to, move.to, tick)
+                return st.STACK_FULL
+            found = improved(forest, plan, source, (own.key & st.LOW) * states + move.to, move.to, tick)
             if found < 0:
                 continue
             if tick == level:
@@ -225,27 +210,27 @@ def _relax(forest: Forest, edges: Edges, plan: Plan, work: Work, node: Int) -> I
             else:
                 _push(work.heap, state.heap, (worth_of(state, tick) << 32) | found)
                 state.heap += 1
-    return DONE
+    return st.DONE
 
 
 @inlined
-def _heap_up(forest: Forest, work: Work) -> Int:
+def _heap_up(forest: PathForest, work: PathWork) -> Int:
     """Put the seeds of the source that spreads into the heap."""
     state, tree = forest.states[0], forest.trees[unsigned(forest.states[0].source)]
     while tree.waiting > 0:
         if state.heap == work.heap.size:
-            return HEAP_FULL
+            return st.HEAP_FULL
         seed = work.seeds[unsigned(tree.waiting - 1)]
         own = forest.nodes[unsigned(seed.node)]
-        own.hangs &= LOW
+        own.hangs &= st.LOW
         _push(work.heap, state.heap, (worth_of(state, own.tick) << 32) | seed.node)
         state.heap += 1
         tree.waiting = seed.next
-    return DONE
+    return st.DONE
 
 
 @inlined
-def _next_node(forest: Forest, work: Work) -> Int:
+def _next_node(forest: PathForest, work: PathWork) -> Int:
     """The node to relax next; -1: one that became better in the meantime, and was relaxed."""
     state = forest.states[0]
     if state.stack > 0:
@@ -253,7 +238,7 @@ def _next_node(forest: Forest, work: Work) -> Int:
         return work.stack[unsigned(state.stack)]
     packed = _pop(work.heap, state.heap)
     state.heap -= 1
-    node = packed & LOW
+    node = packed & st.LOW
     tick = forest.nodes[unsigned(node)].tick
     if worth_of(state, tick) != packed >> 32:
         return -1
@@ -262,7 +247,7 @@ def _next_node(forest: Forest, work: Work) -> Int:
 
 
 @inlined
-def _drain(forest: Forest, edges: Edges, plan: Plan, work: Work) -> Int:
+def _drain(forest: PathForest, edges: PathEdges, plan: PathPlan, work: PathWork) -> Int:
     """Spread the nodes that became better, source by source, until no seed is left."""
     state = forest.states[0]
     while True:
@@ -272,7 +257,7 @@ def _drain(forest: Forest, edges: Edges, plan: Plan, work: Work) -> Int:
                 return code
         while state.stack > 0 or state.heap > 0:
             if state.fuel < 0:
-                return PAUSED
+                return st.PAUSED
             node = _next_node(forest, work)
             if node < 0:
                 continue
@@ -284,7 +269,7 @@ def _drain(forest: Forest, edges: Edges, plan: Plan, work: Work) -> Int:
         if state.touched == 0:
             state.seeds = 0
             state.source = -1
-            return DONE
+            return st.DONE
         state.touched -= 1
         state.source = work.seeds[state.touched].source
 
@@ -293,42 +278,42 @@ def _drain(forest: Forest, edges: Edges, plan: Plan, work: Work) -> Int:
 
 
 @inlined
-def _leave_tree(forest: Forest, key: Int) -> None:
+def _leave_tree(forest: PathForest, key: Int) -> None:
     """A tree whose table has become too large gets a smaller one; one without nodes has none."""
     state, pool, tree = forest.states[0], forest.pool, forest.trees[unsigned(key >> 32)]
     base, bits = tree.base, tree.bits
-    vacate(pool, base, bits, slot_of(pool, base, bits, key & LOW))
+    vacate(pool, base, bits, slot_of(pool, base, bits, key & st.LOW))
     tree.used -= 1
     if tree.used == 0:
         resize_table(state, pool, tree, 0)
-    elif bits > LEAST_BITS + 1 and tree.used * 8 < 1 << bits and has_room(state, pool, bits - 2):
+    elif bits > st.LEAST_BITS + 1 and tree.used * 8 < 1 << bits and has_room(state, pool, bits - 2):
         resize_table(state, pool, tree, bits - 2)
 
 
 @inlined
-def _leave_node(forest: Forest, plan: Plan, node: Int) -> None:
+def _leave_node(forest: PathForest, plan: PathPlan, node: Int) -> None:
     """A node whose tick the window no longer reaches goes; others hang on where they are due now."""
     state, nodes = forest.states[0], forest.nodes
     key, tick = nodes[unsigned(node)].key, nodes[unsigned(node)].tick
     if tick >= state.opens:
         hang(nodes, forest.log, node, tick)
         return
-    unlink(nodes, forest.heads, node, key & LOW)
+    unlink(nodes, forest.heads, node, key & st.LOW)
     give_back(state.nodes, nodes, node)
     _leave_tree(forest, key)
-    if plan.states[(key & LOW) % plan.headers[0].states].is_marked:
+    if plan.states[(key & st.LOW) % plan.headers[0].states].is_marked:
         tell(forest, plan, key, -1)
 
 
 @inlined
-def _leave(forest: Forest, edges: Edges, plan: Plan) -> Int:
+def _leave(forest: PathForest, edges: PathEdges, plan: PathPlan) -> Int:
     """Move the tail to where the window opens."""
     state = forest.states[0]
     while state.tail < state.opens:
         entry = forest.log[entry_of(forest.log, state.tail)]
         while entry.due > 0:
             if state.told >= forest.told.size:
-                return OUT_FULL
+                return st.OUT_FULL
             node = entry.due - 1
             entry.due = forest.nodes[unsigned(node)].hangs
             state.fuel -= 1
@@ -340,37 +325,37 @@ def _leave(forest: Forest, edges: Edges, plan: Plan) -> Int:
             give_back(state.edges, edges.items, entry.edge)
         state.tail += 1
         if state.fuel < 0:
-            return PAUSED
-    return DONE
+            return st.PAUSED
+    return st.DONE
 
 
 # --- what is called from outside ---
 
 
 @kernel
-def run_slide(forest: Forest, edges: Edges, plan: Plan, work: Work, arrivals: Records) -> Int:
+def run_slide(forest: PathForest, edges: PathEdges, plan: PathPlan, work: PathWork, arrivals: Records) -> Int:
     """One slide: arrivals come, and those with a number below `left` go."""
     state, log = forest.states[0], forest.log
-    if state.phase == LAY:
+    if state.phase == st.LAY:
         while state.opens < state.end and log[entry_of(log, state.opens)].number < state.left:
             state.opens += 1
         code = _lay(forest, edges, plan, arrivals)
         if code:
             return code
         state.next = 0
-        state.phase = GATHER
-    while state.phase != LEAVE:
-        if state.phase == GATHER:
+        state.phase = st.GATHER
+    while state.phase != st.LEAVE:
+        if state.phase == st.GATHER:
             code = _gather(forest, edges, plan, work.seeds, arrivals)
-            if code and (code != SEEDS_FULL or work.seeds.size < state.most_seeds):
+            if code and (code != st.SEEDS_FULL or work.seeds.size < state.most_seeds):
                 return code
-            state.phase = DRAIN
+            state.phase = st.DRAIN
         code = _drain(forest, edges, plan, work)
         if code:
             return code
-        state.phase = LEAVE if state.next == arrivals.size else GATHER
+        state.phase = st.LEAVE if state.next == arrivals.size else st.GATHER
     code = _leave(forest, edges, plan)
     if code:
         return code
-    state.phase = LAY
-    return DONE
+    state.phase = st.LAY
+    return st.DONE

@@ -71,7 +71,7 @@ LEAST_BITS = 2  # of a table
 _ONE = np.uint64(1)
 
 
-class Plan(NamedTuple):
+class PathPlan(NamedTuple):
     """The automaton; of the header there is one record."""
 
     headers: Records
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
     accepting: Ids
 
 
-class Forest(NamedTuple):
+class PathForest(NamedTuple):
     """The trees and what they told; of the state there is one record. `heads` are the lists of nodes by place."""
 
     states: Records
@@ -94,7 +94,7 @@ class Forest(NamedTuple):
     told: Records
 
 
-class Edges(NamedTuple):
+class PathEdges(NamedTuple):
     """The edges, their hash table, and the lists of them by row."""
 
     items: Records
@@ -102,7 +102,7 @@ class Edges(NamedTuple):
     heads: Ids
 
 
-class Work(NamedTuple):
+class PathWork(NamedTuple):
     """Nodes that became better and wait to be spread."""
 
     seeds: Records
@@ -269,7 +269,7 @@ def _is_asked(header: Record, source: Int, vertex: Int) -> bool:
 
 
 @compiled
-def tell(forest: Forest, plan: Plan, key: Int, weight: Int) -> None:
+def tell(forest: PathForest, plan: PathPlan, key: Int, weight: Int) -> None:
     """A pair comes or goes with a node that accepts, unless another state accepts it too. The node itself is not in
     the table at this moment, and there is room."""
     header, state = plan.headers[0], forest.states[0]
@@ -287,7 +287,7 @@ def tell(forest: Forest, plan: Plan, key: Int, weight: Int) -> None:
 
 
 @inlined
-def improved(forest: Forest, plan: Plan, source: Int, place: Int, reached: Int, tick: Int) -> Int:
+def improved(forest: PathForest, plan: PathPlan, source: Int, place: Int, reached: Int, tick: Int) -> Int:
     """The node, made where there is none, if the tick is better than its own; else -1. There is room. `reached` is the
     state of the place."""
     state, tree = forest.states[0], forest.trees[unsigned(source)]
@@ -315,7 +315,7 @@ def improved(forest: Forest, plan: Plan, source: Int, place: Int, reached: Int, 
 
 
 @inlined
-def room_for_node(forest: Forest, source: Int) -> Int:
+def room_for_node(forest: PathForest, source: Int) -> Int:
     """Whether a node can be made and told; a tree whose table is full gets a larger one."""
     state, tree = forest.states[0], forest.trees[unsigned(source)]
     if lacks(state.nodes, forest.nodes):
@@ -337,7 +337,7 @@ def room_for_node(forest: Forest, source: Int) -> Int:
 
 
 @kernel
-def move_tables(forest: Forest, packed: Records) -> None:
+def move_tables(forest: PathForest, packed: Records) -> None:
     """All tables side by side in another pool, which has room for them."""
     state = forest.states[0]
     end = 0
@@ -355,7 +355,7 @@ def move_tables(forest: Forest, packed: Records) -> None:
 
 
 @kernel
-def rate_nodes(forest: Forest) -> None:
+def rate_nodes(forest: PathForest) -> None:
     """Write the numbers and the ticks of nodes into the tables: they have changed, or are counted from another
     origin. Between slides."""
     state = forest.states[0]
@@ -368,7 +368,7 @@ def rate_nodes(forest: Forest) -> None:
 
 
 @kernel
-def plant_edges(states: Records, edges: Edges) -> None:
+def plant_edges(states: Records, edges: PathEdges) -> None:
     """Put all edges into an empty table."""
     state = states[0]
     for edge in range(state.edges.end):
@@ -379,7 +379,7 @@ def plant_edges(states: Records, edges: Edges) -> None:
 
 
 @kernel
-def pack_nodes(forest: Forest, packed: Records) -> None:
+def pack_nodes(forest: PathForest, packed: Records) -> None:
     """All nodes side by side in another array; lists and hangings are made again. Between slides."""
     state, nodes, log = forest.states[0], forest.nodes, forest.log
     for tick in range(state.tail, state.end):
@@ -400,7 +400,7 @@ def pack_nodes(forest: Forest, packed: Records) -> None:
 
 
 @kernel
-def pack_edges(states: Records, edges: Edges, packed: Records, log: Records) -> None:
+def pack_edges(states: Records, edges: PathEdges, packed: Records, log: Records) -> None:
     """All edges side by side in another array, in lists made again. Between slides."""
     state, items = states[0], edges.items
     for edge in range(state.edges.end):
@@ -420,7 +420,7 @@ def pack_edges(states: Records, edges: Edges, packed: Records, log: Records) -> 
 
 
 @kernel
-def list_pairs(forest: Forest, plan: Plan, out: Ids) -> Int:
+def list_pairs(forest: PathForest, plan: PathPlan, out: Ids) -> Int:
     """All pairs, each by the first of its states that accept; how many. `out` has room for as many as there are
     nodes."""
     header, count = plan.headers[0], 0

@@ -50,7 +50,7 @@ _TOP = np.uint64(33)
 _NUMBER = np.int64(0xFFFFFFFF)
 
 
-class Held(NamedTuple):
+class TraceTables(NamedTuple):
     """The rows of a trace, their tables and groups, and the one state. Where there are no groups, `keys` is empty."""
 
     cells: Ids
@@ -159,7 +159,7 @@ def spread(found: Numbers, cells: Ids, links: Numbers, groups: Records) -> tuple
 
 
 @compiled
-def _group_of(held: Held, row: Int) -> Int:
+def _group_of(held: TraceTables, row: Int) -> Int:
     """The group of a row's key, made where there is none."""
     cells, keys, groups, state = held.cells, held.keys, held.groups, held.states[0]
     mask = np.int64(len(keys) - 1)
@@ -191,7 +191,7 @@ def _group_of(held: Held, row: Int) -> Int:
 
 
 @compiled
-def _join_group(held: Held, row: Int) -> None:
+def _join_group(held: TraceTables, row: Int) -> None:
     """Hang a new row under the group of its key, which may be new."""
     links = held.links
     number = _group_of(held, row)
@@ -206,7 +206,7 @@ def _join_group(held: Held, row: Int) -> None:
 
 
 @compiled
-def _leave_group(held: Held, row: Int) -> None:
+def _leave_group(held: TraceTables, row: Int) -> None:
     """Unhang a row; a group without rows is free again."""
     links, state = held.links, held.states[0]
     number = np.int64(links[row, OWN])
@@ -226,7 +226,7 @@ def _leave_group(held: Held, row: Int) -> None:
 
 
 @allocating
-def _settle(held: Held, touched: Numbers, places: Ids) -> tuple[Ids, Weights]:
+def _settle(held: TraceTables, touched: Numbers, places: Ids) -> tuple[Ids, Weights]:
     """The rows that were touched and what they have now; those that have nothing are let go."""
     cells, links, state = held.cells, held.links, held.states[0]
     size, width = state.touched, len(places)
@@ -250,7 +250,7 @@ def _settle(held: Held, touched: Numbers, places: Ids) -> tuple[Ids, Weights]:
 
 
 @compiled
-def _new_row(held: Held) -> Int:
+def _new_row(held: TraceTables) -> Int:
     """The number of a row that is not in use; -1: there is none."""
     state = held.states[0]
     row = state.free_row
@@ -269,7 +269,7 @@ def _new_row(held: Held) -> Int:
 
 @allocating_kernel
 def take_in(
-    held: Held, start: int, batch: Ids, weights: Weights, touched: Numbers, before: Weights
+    held: TraceTables, start: int, batch: Ids, weights: Weights, touched: Numbers, before: Weights
 ) -> tuple[int, Ids, Weights]:
     """Add weights from batch row `start` on, and list the rows that are touched with what they had.
 

@@ -34,7 +34,7 @@ from anabranch.delta.kernels.compiling import (
     allocating_kernel,
     compiled,
 )
-from anabranch.delta.kernels.semijoin_plan import Flags, Kinds, Plan
+from anabranch.delta.kernels.semijoin_plan import Flags, KindHash, SemijoinPlan
 from anabranch.delta.kernels.semijoin_walk import (
     CURSOR,
     DONE,
@@ -45,11 +45,11 @@ from anabranch.delta.kernels.semijoin_walk import (
     SOURCE,
     STEP,
     TOO_MANY,
-    Bindings,
-    Bound,
-    Kept,
-    Layout,
-    Rows,
+    FactLayout,
+    JoinRows,
+    MatchBinding,
+    PatternFacts,
+    StepBindings,
     advance,
     bind,
     bits_for,
@@ -65,7 +65,7 @@ _NEAR_MASK = (1 << _NEAR) - 1
 _FURTHER = (1 << _NEAR) + 1  # from one place to the next: out of this line, which ids that follow each other may fill
 
 
-class Taken(NamedTuple):
+class ChunkFacts(NamedTuple):
     """The runs of a chunk by pattern, and how many facts each pattern has so far."""
 
     runs: Records
@@ -84,7 +84,7 @@ class Reduction(NamedTuple):
 
 
 @compiled
-def _split(facts: Ids, first: Int, last: Int, kinds: Kinds, buckets: Small, counts: Ids) -> None:
+def _split(facts: Ids, first: Int, last: Int, kinds: KindHash, buckets: Small, counts: Ids) -> None:
     """Those of some facts that are of each group of kinds, in their order.
 
     First those of any group: this takes no branch that depends on the data, and most facts go no further. Indexes
@@ -104,7 +104,7 @@ def _split(facts: Ids, first: Int, last: Int, kinds: Kinds, buckets: Small, coun
 
 
 @compiled
-def _take(facts: Ids, numbers: Floats, candidates: Small, plan: Plan, pattern: Int, arena: Ids, at: Int) -> Int:
+def _take(facts: Ids, numbers: Floats, candidates: Small, plan: SemijoinPlan, pattern: Int, arena: Ids, at: Int) -> Int:
     """The cells of those candidates that fit a pattern's other constants, into `arena` from `at` on; how many fit."""
     own, after = plan.patterns[pattern], plan.patterns[pattern + 1]
     parts, fixed = plan.parts[own.part : after.part], plan.fixed[own.fixed : after.fixed]
@@ -146,7 +146,14 @@ def _take(facts: Ids, numbers: Floats, candidates: Small, plan: Plan, pattern: I
 
 @compiled
 def _take_all(
-    facts: Ids, numbers: Floats, buckets: Small, in_group: Ids, plan: Plan, arena: Ids, used: Int, taken: Taken
+    facts: Ids,
+    numbers: Floats,
+    buckets: Small,
+    in_group: Ids,
+    plan: SemijoinPlan,
+    arena: Ids,
+    used: Int,
+    taken: ChunkFacts,
 ) -> Int:
     """Each pattern's facts in a chunk that was split, as runs in `arena` from `used` on; where they end."""
     for pattern in range(len(taken.sizes)):
@@ -170,7 +177,7 @@ def _enlarged(arena: Ids, used: Int, wanted: Int) -> Ids:
 
 
 @compiled
-def _find(rows: Rows, base: Int, shift: Int, value: Int) -> Int:
+def _find(rows: JoinRows, base: Int, shift: Int, value: Int) -> Int:
     """The row of a value; if there is none, -1 less the place in the table where it would stand."""
     table, held = rows.table, rows.held
     mask = (np.int64(1) << (64 - shift)) - 1
@@ -186,7 +193,7 @@ def _find(rows: Rows, base: Int, shift: Int, value: Int) -> Int:
 
 
 @compiled
-def _new_row(rows: Rows, node: Record, value: Int, at: Int) -> Int:
+def _new_row(rows: JoinRows, node: Record, value: Int, at: Int) -> Int:
     """A row for a value that has none, at the place that `_find` gave. The table grows from small as it fills."""
     base, row = node.table, node.end
     rows.held[row], rows.stages[row] = value, 0
@@ -207,7 +214,7 @@ def _new_row(rows: Rows, node: Record, value: Int, at: Int) -> Int:
 
 @compiled
 def _reduce_table(
-    kept: Kept, rows: Rows, node: Record, pattern: Int, width: Int, held_from: Int, rank: Int
+    kept: PatternFacts, rows: JoinRows, node: Record, pattern: Int, width: Int, held_from: Int, rank: Int
 ) -> tuple[Int, bool]:
     """The turn of a pattern with one join variable: pass the facts whose row has passed every earlier pattern.
 
@@ -256,7 +263,9 @@ def _reduce_table(
 
 
 @compiled
-def _reduce(kept: Kept, rows: Rows, pattern: Int, width: Int, parts: Records, ranks: Ids, found: Ids) -> Int:
+def _reduce(
+    kept: PatternFacts, rows: JoinRows, pattern: Int, width: Int, parts: Records, ranks: Ids, found: Ids
+) -> Int:
     """The turn of a pattern with several join variables, or none: pass the facts whose ends have passed every earlier
     pattern, and remember that they did; their cells hold rows then. Gives how many passed.
 
@@ -305,7 +314,7 @@ def _reduce(kept: Kept, rows: Rows, pattern: Int, width: Int, parts: Records, ra
 
 
 @compiled
-def _complete(kept: Kept, rows: Rows, pattern: Int, width: Int, parts: Records) -> Int:
+def _complete(kept: PatternFacts, rows: JoinRows, pattern: Int, width: Int, parts: Records) -> Int:
     """Keep the facts all of whose ends have passed all patterns; how many they are."""
     arena, runs = kept.arena, kept.runs
     total = np.int64(0)
@@ -328,7 +337,7 @@ def _complete(kept: Kept, rows: Rows, pattern: Int, width: Int, parts: Records) 
 
 
 @compiled
-def _reduce_all(plan: Plan, kept: Kept, rows: Rows, reduction: Reduction, found: Ids) -> bool:
+def _reduce_all(plan: SemijoinPlan, kept: PatternFacts, rows: JoinRows, reduction: Reduction, found: Ids) -> bool:
     """Reduce and complete; whether something is left of each pattern. Those that are not `walked` are done then.
 
     `found` is room for a row per join variable."""
@@ -375,7 +384,7 @@ def _rising(sizes: Ids) -> Ids:
 
 
 @compiled
-def _lay_nodes(plan: Plan, nodes: Records, reduction: Reduction) -> tuple[Int, Int, Int]:
+def _lay_nodes(plan: SemijoinPlan, nodes: Records, reduction: Reduction) -> tuple[Int, Int, Int]:
     """Room for each join variable's table and rows, when it is each pattern's turn at it, and where rows hold leaves.
 
     Gives the places in tables, the rows, and the cells that rows hold."""
@@ -408,7 +417,7 @@ def _lay_nodes(plan: Plan, nodes: Records, reduction: Reduction) -> tuple[Int, I
 
 
 @compiled
-def _split_all(facts: Ids, first: Int, last: Int, kinds: Kinds, buckets: Small, in_group: Ids) -> None:
+def _split_all(facts: Ids, first: Int, last: Int, kinds: KindHash, buckets: Small, in_group: Ids) -> None:
     """Split a chunk; where some pattern asks for facts of any kind, group 0 are all of them."""
     _split(facts, first, last, kinds, buckets, in_group)
     if kinds.has_any:
@@ -419,22 +428,28 @@ def _split_all(facts: Ids, first: Int, last: Int, kinds: Kinds, buckets: Small, 
 
 @allocating
 def _walk_all(
-    plan: Plan, kept: Kept, rows: Rows, reduction: Reduction, steps: Records, expected: Int, max_matches: Int
+    plan: SemijoinPlan,
+    kept: PatternFacts,
+    rows: JoinRows,
+    reduction: Reduction,
+    steps: Records,
+    expected: Int,
+    max_matches: Int,
 ) -> tuple[Int, Ids]:
     """Lay out and walk: whether there were too many matches, and the matches."""
     joins, variables, depths = plan.joins, plan.variables, len(steps)
     lists, cells, pair_places, most = place(plan, reduction.sizes, rows.nodes, steps)
-    layout = Layout(
+    layout = FactLayout(
         np.zeros(lists, np.int32), np.zeros(lists, np.int32), np.empty(cells, np.int64), np.empty(pair_places, np.int64)
     )
     lay_out(kept, steps, layout, np.empty(np.int64(1) << bits_for(most), np.int64))
-    bindings = Bindings(
+    bindings = StepBindings(
         np.zeros(variables, SOURCE),
         np.zeros(len(plan.parts), np.bool_),
         np.empty((len(plan.different), 2), np.int64),
         np.zeros(depths + 1, np.int64),
     )
-    bound = Bound(
+    bound = MatchBinding(
         np.zeros(variables, np.int64), np.zeros(joins, np.int64), np.zeros(depths, CURSOR), np.zeros(1, PROGRESS)
     )
     bind(plan, reduction.walked, reduction.held_from, steps, bindings, bound)
@@ -452,7 +467,7 @@ def _walk_all(
 
 @allocating_kernel
 def all_matches(
-    facts: Ids, numbers: Floats, kinds: Kinds, plan: Plan, buckets: Small, arena: Ids, max_matches: Int
+    facts: Ids, numbers: Floats, kinds: KindHash, plan: SemijoinPlan, buckets: Small, arena: Ids, max_matches: Int
 ) -> tuple[Int, Ids, Ids]:
     """Whether there were too many matches, the matches, and the arena, which may have grown."""
     count, joins, width = plan.patterns.shape[0] - 1, plan.joins, len(plan.parts)
@@ -471,18 +486,18 @@ def all_matches(
             likely = np.int64(1.125 * (np.float64(used) / max(first, 1)) * facts.shape[0])
             arena = _enlarged(arena, used, max(enough, likely))
         _split_all(facts, first, last, kinds, buckets, in_group)
-        used = _take_all(facts, numbers, buckets, in_group, plan, arena, used, Taken(runs[number], sizes))
+        used = _take_all(facts, numbers, buckets, in_group, plan, arena, used, ChunkFacts(runs[number], sizes))
     for pattern in range(count):
         if sizes[pattern] == 0:
             return DONE, none, arena
 
     # --- reduce, complete
-    kept, nodes = Kept(arena, runs), np.zeros(joins, NODE)
+    kept, nodes = PatternFacts(arena, runs), np.zeros(joins, NODE)
     reduction = Reduction(
         _rising(sizes), sizes, np.zeros(width, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_)
     )
     places, row_count, cells = _lay_nodes(plan, nodes, reduction)
-    rows = Rows(nodes, np.empty(places, np.int32), np.empty(row_count, np.int32), np.empty(cells, np.int64))
+    rows = JoinRows(nodes, np.empty(places, np.int32), np.empty(row_count, np.int32), np.empty(cells, np.int64))
     if not _reduce_all(plan, kept, rows, reduction, np.empty(joins, np.int64)):
         return DONE, none, arena
 

@@ -19,7 +19,7 @@ PATTERN = np.dtype(fields("group fixed equal range part joins"))
 PART = np.dtype(fields("column join variable"))
 
 
-class Kinds(NamedTuple):
+class KindHash(NamedTuple):
     """A hash without collisions from the kinds that patterns name to groups from 1 on. `has_any`: some pattern asks for
     facts of any kind."""
 
@@ -30,7 +30,7 @@ class Kinds(NamedTuple):
     has_any: bool
 
 
-class Plan(NamedTuple):
+class SemijoinPlan(NamedTuple):
     """A conjunction: `fixed` are (column, id), `equal` (column, column), `ranges` columns with `bounds`; `different`
     are pairs of variables; `joins` and `variables` say how many there are."""
 

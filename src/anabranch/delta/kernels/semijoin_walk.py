@@ -20,7 +20,7 @@ import numpy as np
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels.compiling import Int, Record, Records, Small, allocating, compiled, fields, inlined
-from anabranch.delta.kernels.semijoin_plan import Flags, Plan
+from anabranch.delta.kernels.semijoin_plan import Flags, SemijoinPlan
 
 NODE = np.dtype([
     *fields("table room shift"),  # of a join variable: where its table is, its room, and the shift of its hash
@@ -47,14 +47,14 @@ MOST_EXPECTED = float(1 << 22)  # cells of matches that room is made for before 
 _OUT_OF_REACH = 1e18  # the cost of beginning again in the middle: it multiplies all that was found so far
 
 
-class Kept(NamedTuple):
+class PatternFacts(NamedTuple):
     """The facts that are left of each pattern: the arena, and by chunk and pattern the run of its facts there."""
 
     arena: Ids
     runs: Records
 
 
-class Rows(NamedTuple):
+class JoinRows(NamedTuple):
     """The rows of all join variables: by variable a node; the tables; how many patterns each row has passed; and the
     values of all rows, then, pattern by pattern, the leaves that rows hold."""
 
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
     held: Ids
 
 
-class Layout(NamedTuple):
+class FactLayout(NamedTuple):
     """Facts side by side: where each list begins and stops, the cells of all facts, and the hashes of pairs."""
 
     begins: Small
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
     pairs: Ids
 
 
-class Bindings(NamedTuple):
+class StepBindings(NamedTuple):
     """How steps bind: the sources of variables, the parts that bind a join variable first, and the pairs that must
     differ by the step that binds the second of them, those of a step from `tests_from` on."""
 
@@ -83,7 +83,7 @@ class Bindings(NamedTuple):
     tests_from: Ids
 
 
-class Bound(NamedTuple):
+class MatchBinding(NamedTuple):
     """How far a walk has come: leaves and rows bound so far, a cursor for each step, and the one progress."""
 
     values: Ids
@@ -108,7 +108,7 @@ def bits_for(count: Int) -> Int:
 
 @compiled
 def order(
-    plan: Plan, sizes: Ids, walked: Flags, nodes: Records, steps: Records, bound: Flags, done: Flags
+    plan: SemijoinPlan, sizes: Ids, walked: Flags, nodes: Records, steps: Records, bound: Flags, done: Flags
 ) -> tuple[Int, Int]:
     """The order of the walked patterns and how each is come by; then the rows of variables that none of them binds.
 
@@ -156,7 +156,7 @@ def order(
 
 
 @compiled
-def place(plan: Plan, sizes: Ids, nodes: Records, steps: Records) -> tuple[Int, Int, Int, Int]:
+def place(plan: SemijoinPlan, sizes: Ids, nodes: Records, steps: Records) -> tuple[Int, Int, Int, Int]:
     """Where each step's facts will be; the lists, the cells and the places for pairs of all of them, and how many facts
     the largest has."""
     lists, cells, pairs, most = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -230,7 +230,7 @@ def _without_copies(cells: Ids, first: Int, last: Int, width: Int, entries: Ids)
 
 
 @compiled
-def _lay_out(kept: Kept, step: Record, begins: Small, stops: Small, cells: Ids, entries: Ids) -> None:
+def _lay_out(kept: PatternFacts, step: Record, begins: Small, stops: Small, cells: Ids, entries: Ids) -> None:
     """The facts of a step's pattern, side by side by the row of the end that it is come by, or all together; each
     once."""
     arena, runs = kept.arena, kept.runs
@@ -259,7 +259,7 @@ def _lay_out(kept: Kept, step: Record, begins: Small, stops: Small, cells: Ids, 
 
 
 @compiled
-def _insert_pairs(kept: Kept, pattern: Int, pairs: Ids, shift: Int) -> None:
+def _insert_pairs(kept: PatternFacts, pattern: Int, pairs: Ids, shift: Int) -> None:
     """A hash of the pairs of rows that the facts' ends are."""
     arena, runs = kept.arena, kept.runs
     mask = len(pairs) - 1
@@ -276,7 +276,7 @@ def _insert_pairs(kept: Kept, pattern: Int, pairs: Ids, shift: Int) -> None:
 
 
 @compiled
-def lay_out(kept: Kept, steps: Records, layout: Layout, entries: Ids) -> None:
+def lay_out(kept: PatternFacts, steps: Records, layout: FactLayout, entries: Ids) -> None:
     """The facts of all steps, where `place` said; `entries` is room for a hash of the most that one has."""
     for depth in range(len(steps)):
         step = steps[depth]
@@ -299,7 +299,9 @@ def moved(matches: Ids, found: Int, room: Int) -> Ids:
 
 
 @compiled
-def bind(plan: Plan, walked: Flags, held_from: Ids, steps: Records, bindings: Bindings, bound: Bound) -> None:
+def bind(
+    plan: SemijoinPlan, walked: Flags, held_from: Ids, steps: Records, bindings: StepBindings, bound: MatchBinding
+) -> None:
     """Find out what each step binds, and which variables can be compared then.
 
     The rows and values of `bound` are room for a depth per join variable and per variable."""
@@ -335,7 +337,7 @@ def bind(plan: Plan, walked: Flags, held_from: Ids, steps: Records, bindings: Bi
 
 
 @compiled
-def _order_tests(different: Ids, variable_at: Ids, bindings: Bindings, depths: Int) -> None:
+def _order_tests(different: Ids, variable_at: Ids, bindings: StepBindings, depths: Int) -> None:
     """Put the pairs that must differ where the step comes that binds the second of them."""
     count = 0
     for depth in range(depths):
@@ -348,13 +350,13 @@ def _order_tests(different: Ids, variable_at: Ids, bindings: Bindings, depths: I
 
 
 @inlined
-def _value(variable: Int, sources: Records, held: Ids, bound: Bound) -> Int:
+def _value(variable: Int, sources: Records, held: Ids, bound: MatchBinding) -> Int:
     source = sources[variable]
     return bound.values[variable] if source.node < 0 else held[source.start + bound.rows[source.node] * source.width]
 
 
 @inlined
-def _enter(step: Record, parts: Records, layout: Layout, bound: Bound, cursor: Record) -> None:
+def _enter(step: Record, parts: Records, layout: FactLayout, bound: MatchBinding, cursor: Record) -> None:
     """Set a step's cursor at its first fact."""
     first, offset = step.first, step.lists
     if step.access == REACH:
@@ -374,7 +376,7 @@ def _enter(step: Record, parts: Records, layout: Layout, bound: Bound, cursor: R
 
 
 @inlined
-def _bind_fact(step: Record, parts: Records, cells: Ids, binds: Flags, bound: Bound, at: Int) -> bool:
+def _bind_fact(step: Record, parts: Records, cells: Ids, binds: Flags, bound: MatchBinding, at: Int) -> bool:
     """Bind the rows and leaves of a fact; False when it does not fit those that are bound."""
     first, ends = step.first, step.ends
     for end in range(ends):
@@ -389,7 +391,7 @@ def _bind_fact(step: Record, parts: Records, cells: Ids, binds: Flags, bound: Bo
 
 
 @inlined
-def _differ(depth: Int, bindings: Bindings, held: Ids, bound: Bound) -> bool:
+def _differ(depth: Int, bindings: StepBindings, held: Ids, bound: MatchBinding) -> bool:
     """Whether the pairs that can be compared at a depth differ."""
     tests, sources = bindings.tests, bindings.sources
     differ = True
@@ -402,11 +404,11 @@ def _differ(depth: Int, bindings: Bindings, held: Ids, bound: Bound) -> bool:
 @compiled
 def advance(
     parts: Records,
-    rows: Rows,
+    rows: JoinRows,
     steps: Records,
-    layout: Layout,
-    bindings: Bindings,
-    bound: Bound,
+    layout: FactLayout,
+    bindings: StepBindings,
+    bound: MatchBinding,
     matches: Ids,
     max_matches: Int,
 ) -> Int:

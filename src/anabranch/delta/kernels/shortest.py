@@ -35,7 +35,7 @@ EDGE, NODE = range(2)  # columns of their pool
 NEAR, FAR_END, BY = range(3)  # columns of arcs that went or came: node, node, edge
 
 
-class Graph(NamedTuple):
+class ArcGraph(NamedTuple):
     """The arcs that leave each node and those that come to it, and the ends of edges."""
 
     onward: Ids
@@ -45,7 +45,7 @@ class Graph(NamedTuple):
     ends: Ids
 
 
-class Search(NamedTuple):
+class SearchSpec(NamedTuple):
     """What is searched for: how far, all nodes or some targets, all shortest paths or one, from which side."""
 
     nodes: int
@@ -55,14 +55,14 @@ class Search(NamedTuple):
     backwards: bool
 
 
-class Change(NamedTuple):
+class ArcChanges(NamedTuple):
     """The change since the search before: flags of the edges that came, and the arcs that went."""
 
     fresh: Flags
     gone: Ids
 
 
-class Scratch(NamedTuple):
+class SearchScratch(NamedTuple):
     """Room for a search: distances and steps of the one before, and `found`, the nodes whose paths are others now."""
 
     was: Small
@@ -100,7 +100,9 @@ def affected(
 
 
 @compiled
-def _levels(root: Int, known: Small, step: Small, graph: Graph, search: Search, wanted: Int, scratch: Scratch) -> None:
+def _levels(
+    root: Int, known: Small, step: Small, graph: ArcGraph, search: SearchSpec, wanted: Int, scratch: SearchScratch
+) -> None:
     """Fill in distances, and with them the first edges by which nodes are reached, level by level, until all wanted
     nodes (fewer than 0: all there are) are found, or the maximum is."""
     onward, pool = graph.onward, graph.onward_pool
@@ -134,7 +136,7 @@ def _levels(root: Int, known: Small, step: Small, graph: Graph, search: Search, 
 
 
 @compiled
-def _first_back(known: Small, step: Small, graph: Graph, scratch: Scratch) -> None:
+def _first_back(known: Small, step: Small, graph: ArcGraph, scratch: SearchScratch) -> None:
     """Of each node's arcs that lead nearer to the root, the first."""
     for position in range(1, scratch.results[0].reached):
         node = scratch.queue[position]
@@ -147,7 +149,7 @@ def _first_back(known: Small, step: Small, graph: Graph, scratch: Scratch) -> No
 
 
 @compiled
-def _other_ways(node: Int, known: Small, graph: Graph, fresh: Flags, scratch: Scratch) -> bool:
+def _other_ways(node: Int, known: Small, graph: ArcGraph, fresh: Flags, scratch: SearchScratch) -> bool:
     """Whether the shortest ways to a node that is as far as it was are others than before."""
     was = scratch.was
     first = graph.back[node, FIRST]
@@ -161,7 +163,7 @@ def _other_ways(node: Int, known: Small, graph: Graph, fresh: Flags, scratch: Sc
 
 
 @compiled
-def _remember(known: Small, step: Small, search: Search, scratch: Scratch) -> None:
+def _remember(known: Small, step: Small, search: SearchSpec, scratch: SearchScratch) -> None:
     """Keep what the search before found, and forget it."""
     for node in range(search.nodes):
         scratch.was[node] = known[node]
@@ -172,7 +174,9 @@ def _remember(known: Small, step: Small, search: Search, scratch: Scratch) -> No
 
 
 @compiled
-def _flag_changed(known: Small, step: Small, graph: Graph, search: Search, fresh: Flags, scratch: Scratch) -> None:
+def _flag_changed(
+    known: Small, step: Small, graph: ArcGraph, search: SearchSpec, fresh: Flags, scratch: SearchScratch
+) -> None:
     """Flag the nodes that were reached and whose paths are others now, the nearest first."""
     changed, ends = scratch.changed, graph.ends
     for position in range(1, scratch.results[0].reached):
@@ -194,11 +198,11 @@ def searched(
     root: int,
     known: Small,
     step: Small,
-    graph: Graph,
-    search: Search,
-    change: Change,
+    graph: ArcGraph,
+    search: SearchSpec,
+    change: ArcChanges,
     targets: Ids,
-    scratch: Scratch,
+    scratch: SearchScratch,
 ) -> None:
     """Search from a root again, whose distances and steps are `known` and `step`."""
     fresh, gone = change.fresh, change.gone

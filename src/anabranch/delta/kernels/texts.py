@@ -1,8 +1,8 @@
 """A hash table from texts to ids, many at a time: texts are compared byte by byte, never by their hash alone.
 
-TEXTS are many of one form in UTF-8. A text that is new is copied behind the others in the store. Open addressing with
-linear probing; a SLOT has the hash, where the text begins in the store, its length and form, and its id plus 1; 0 is an
-empty slot. A SPOT has, by id, where the text begins (-1: there is none) and its length and form.
+Texts of one form come in UTF-8. A new text is copied behind the others in the store. Open addressing with linear
+probing; a SLOT has the hash, where the text begins in the store, its length and form, and its id plus 1; 0 is an empty
+slot. A SPOT has, by id, where the text begins (-1: there is none) and its length and form.
 
 Invariant: a text of a form is in the table once. Which id it has depends on the order of what came, not on its hash.
 """
@@ -47,7 +47,7 @@ def _word(typing_context: Any, array: Any, index: Any) -> Any:
 _word_at = cast(Callable[[Bytes, int], Any], intrinsic(_word))
 
 
-class Texts(NamedTuple):
+class TextSlices(NamedTuple):
     """Where texts start and stop in `data`, which has PADDING bytes more, and their hashes."""
 
     data: Bytes
@@ -56,7 +56,7 @@ class Texts(NamedTuple):
     hashes: Ids
 
 
-class Table(NamedTuple):
+class TextStore(NamedTuple):
     """The slots, the bytes of all texts, the spots, and the one state."""
 
     slots: Records
@@ -82,7 +82,7 @@ def _hash(data: Bytes, first: Int, stop: Int, seed: Int) -> Int:
 
 
 @kernel
-def fill_hashes(texts: Texts, seed: Int) -> None:
+def fill_hashes(texts: TextSlices, seed: Int) -> None:
     """Write the hash of each text."""
     for at in range(texts.hashes.size):
         texts.hashes[at] = _hash(texts.data, texts.starts[at], texts.stops[at], seed)
@@ -109,7 +109,7 @@ def _home(slots: Records, hashed: Int) -> Int:
 
 
 @inlined
-def _slot(texts: Texts, at: Int, form: Int, table: Table) -> Int:
+def _slot(texts: TextSlices, at: Int, form: Int, table: TextStore) -> Int:
     """Where in the table a text is, or the empty slot where it would be."""
     slots, hashed, first = table.slots, texts.hashes[at], texts.starts[at]
     length = texts.stops[at] - first
@@ -125,14 +125,14 @@ def _slot(texts: Texts, at: Int, form: Int, table: Table) -> Int:
 
 
 @kernel
-def find(texts: Texts, form: Int, table: Table, ids: Ids) -> None:
+def find(texts: TextSlices, form: Int, table: TextStore, ids: Ids) -> None:
     """The ids of texts, -1 for those that have none."""
     for at in range(ids.size):
         ids[at] = table.slots[_slot(texts, at, form, table)].held - 1
 
 
 @kernel
-def add(texts: Texts, form: Int, given: Int, table: Table, ids: Ids) -> None:
+def add(texts: TextSlices, form: Int, given: Int, table: TextStore, ids: Ids) -> None:
     """The ids of texts, new ones where they have none: those in `ids`, if they are `given`, else the next. There is
     room for all of them, in the slots, the store and the spots."""
     slots, store, state, hashes = table.slots, table.store, table.states[0], texts.hashes

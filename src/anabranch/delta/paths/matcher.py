@@ -91,11 +91,11 @@ class PathMatcher:
 
     # Made for each call of a kernel, since making room replaces arrays.
 
-    def _forest(self) -> st.Forest:
-        return st.Forest(self._states, self._nodes, self._trees, self._pool, self._log, self._places, self._out)
+    def _forest(self) -> st.PathForest:
+        return st.PathForest(self._states, self._nodes, self._trees, self._pool, self._log, self._places, self._out)
 
-    def _edge_tables(self) -> st.Edges:
-        return st.Edges(self._edges, self._edge_slots, self._rows)
+    def _edge_tables(self) -> st.PathEdges:
+        return st.PathEdges(self._edges, self._edge_slots, self._rows)
 
     # --- changes ---
 
@@ -147,7 +147,7 @@ class PathMatcher:
         code = st.PAUSED
         while code != st.DONE:
             self._make_room(code)
-            work = st.Work(self._seeds, self._heap, self._stack)
+            work = st.PathWork(self._seeds, self._heap, self._stack)
             code = int(paths.run_slide(self._forest(), self._edge_tables(), self._plan, work, records))
         self._check_limits()
         batch = self._told()
@@ -355,14 +355,14 @@ class _Fits:
         return begins[order], found[order], ends[order], of[order]
 
 
-def _plan(automaton: Automaton, only: int, target: int, loops: bool) -> st.Plan:
+def _plan(automaton: Automaton, only: int, target: int, loops: bool) -> st.PathPlan:
     """The automaton as the kernels read it."""
     headers = np.array([(automaton.states, automaton.symbol_count, only, target, loops)], st.PLAN)
     firsts = {symbol for state, symbol, _ in automaton.moves if state == 0}
     by_state = sorted((state, symbol, to) for state, symbol, to in automaton.moves)
     by_symbol = sorted((symbol, state, to) for state, symbol, to in automaton.moves)
     accepting = np.array(sorted(automaton.accepting), np.int64)
-    return st.Plan(
+    return st.PathPlan(
         headers,
         *_grouped(by_state, automaton.states, automaton.accepting),
         *_grouped(by_symbol, automaton.symbol_count, firsts),

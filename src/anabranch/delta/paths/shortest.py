@@ -169,8 +169,8 @@ class ShortestPaths:
         due.update({root: None for root, node in asked if root in self._cut and self.distance(root, node) < 0})
         found: dict[Pair, None] = {}
         onward, back = self._onward, self._back
-        graph = kernel.Graph(onward.places, onward.pool, back.places, back.pool, self._ends)
-        change = kernel.Change(self._fresh, gone)
+        graph = kernel.ArcGraph(onward.places, onward.pool, back.places, back.pool, self._ends)
+        change = kernel.ArcChanges(self._fresh, gone)
         for root in due:
             found.update(dict.fromkeys((root, self._names[node]) for node in self._search(root, graph, change)))
         found.update({pair: None for pair in asked if self.distance(*pair) > 0})
@@ -194,12 +194,12 @@ class ShortestPaths:
                 yield from self._cut
             yield from (root for root in self._wanted_of.get(name, ()) if root in self._cut)
 
-    def _search(self, root: VertexName, graph: kernel.Graph, change: kernel.Change) -> list[int]:
+    def _search(self, root: VertexName, graph: kernel.ArcGraph, change: kernel.ArcChanges) -> list[int]:
         """Search from a root again; the nodes whose paths are others now."""
         self.searches += 1
         row, scratch = self._rows[root], self._scratch
         known, step = self._distances[row], self._steps[0 if self._every else row]
-        search = kernel.Search(len(self._names), self._maximum, self._is_open, self._every, self._backwards)
+        search = kernel.SearchSpec(len(self._names), self._maximum, self._is_open, self._every, self._backwards)
         kernel.searched(self._nodes[root], known, step, graph, search, change, self._targets(root), scratch)
         _, is_cut, self._limits[row], count = scratch.results[0].item()
         if is_cut:
@@ -284,7 +284,7 @@ class ShortestPaths:
 
     def _make_scratch(self) -> None:
         nodes = self._distances.shape[1]
-        self._scratch = kernel.Scratch(
+        self._scratch = kernel.SearchScratch(
             was=np.zeros(nodes, np.int32),
             stepped=np.zeros(nodes, np.int32),
             marks=np.zeros(nodes, np.uint8),
