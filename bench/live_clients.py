@@ -104,11 +104,11 @@ def _measured(hub: Any, port: int, clients: int, per_second: int, seconds: float
 
 
 def _told(number: int) -> Any:
-    from anabranch.formats.answers import to_typed
+    from anabranch.formats.answers import AnswerParts, to_typed
     from anabranch.sinks.base import RenderedAnswer
 
     row = (time.time(), "an item of the auction", number % 97)
-    typed = to_typed("q", number, "snapshot", "", 0, number, ["x", "title", "bid"], [row])
+    typed = to_typed(AnswerParts("q", number, "snapshot", "", 0, number, ["x", "title", "bid"], [row]))
     return RenderedAnswer("q", number, number, 1, typed=typed)
 
 

@@ -1,9 +1,13 @@
-"""What holds for the whole repository: no traces of a machine, and nothing public without a place in the reference."""
+"""What holds for the whole repository: no traces of a machine, nothing public without a place in the reference, one
+meaning for each type name."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,3 +70,74 @@ def test_the_glossary_has_one_line_per_word_in_alphabetical_order() -> None:
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     words = re.findall(r"^\| \*\*([^*]+)\*\*", page, re.MULTILINE)
     assert words == sorted(set(words), key=str.casefold)
+
+
+TREES = "the trees of the two syntax families name the same parts of a text"
+AGGREGATES = "the aggregates of Cypher and those of SPARQL, side by side in `snapshot` and `snapshot/rdf`"
+TWINS = {
+    "Builder": TREES,
+    "ExpressionBuilder": TREES,
+    "ExpressionLowering": TREES,
+    "NodeTree": TREES,
+    "PathTree": TREES,
+    "QueryTree": TREES,
+    "ScriptTree": TREES,
+    "Scope": "what an expression of either syntax family sees",
+    "Average": AGGREGATES,
+    "Count": AGGREGATES,
+    "Extreme": AGGREGATES,
+    "Sum": AGGREGATES,
+    "Path": "a path as a value, which users import, and a property path in a plan, which EXPLAIN shows",
+}
+PARTICIPLES = {"Asked", "Told", "Wanted", "Kept", "Found", "Given", "Made", "Noted", "Seen", "Taken", "Passed", "Held"}
+
+
+def public_types() -> Iterator[tuple[str, str]]:
+    """The public classes and type aliases of the package, each with its file."""
+    for path in sorted((ROOT / "src" / "anabranch").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            match node:
+                case ast.ClassDef(name=name):
+                    pass
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript()) if name[:1].isupper():
+                    if name.isupper():
+                        continue
+                case _:
+                    continue
+            if not name.startswith("_"):
+                yield name, str(path.relative_to(ROOT))
+
+
+def test_a_public_type_name_means_one_thing() -> None:
+    places = defaultdict(list)
+    for name, place in public_types():
+        places[name].append(place)
+    assert {name: found for name, found in places.items() if len(found) > 1 and name not in TWINS} == {}
+    assert [name for name in TWINS if len(places[name]) < 2] == [], "a name that is one now leaves the list"
+    assert len(TWINS) <= 20
+
+
+def test_a_type_is_called_by_a_noun() -> None:
+    assert [name for name, _ in public_types() if name in PARTICIPLES] == []
+
+
+# Functions that are still to be taken apart: the list may only shrink.
+LONG = {"assemble", "expand_trails", "expand_ends", "given_trail", "shortest"}
+LONG_CONSTRUCTORS = {"server/session.py", "sources/receivers/items.py", "sources/receivers/mqtt.py"}
+
+
+def test_no_function_takes_more_than_eight_parameters() -> None:
+    found = []
+    for path in sorted((ROOT / "src" / "anabranch").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = node.args
+                names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+                names += [one.arg for one in (given.vararg, given.kwarg) if one is not None]
+                count = len([name for name in names if name not in ("self", "cls")])
+                place = str(path.relative_to(ROOT / "src" / "anabranch"))
+                if count > 8:
+                    found.append(place if node.name == "__init__" else node.name)
+    assert sorted(found) == sorted(LONG | LONG_CONSTRUCTORS)

@@ -14,7 +14,7 @@ from tests.server.conftest import COUNTED, Served, minutes, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from anabranch.formats.answers import to_typed
+from anabranch.formats.answers import AnswerParts, to_typed
 from anabranch.server.limits import Limits
 from anabranch.sinks.base import RenderedAnswer
 
@@ -181,7 +181,7 @@ def _fed(served: Served, count: int, size: int) -> Iterator[None]:
     log = served.hub.session("s").log
     row = ("x" * size,)
     for number in range(count):
-        typed = to_typed("counted", number, "snapshot", "", 0, number, ["x"], [row])
+        typed = to_typed(AnswerParts("counted", number, "snapshot", "", 0, number, ["x"], [row]))
         log.write(number, [RenderedAnswer("counted", number, number, 1, typed=typed)])
         yield
 

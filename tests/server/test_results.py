@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anabranch.errors import EngineError
-from anabranch.formats.answers import head, json_text, to_typed
+from anabranch.formats.answers import AnswerParts, head, json_text, to_typed
 from anabranch.formats.values import to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import ServerError
@@ -21,7 +21,7 @@ from anabranch.sinks.base import RenderedAnswer
 
 def told(query: str, number: int, rows: int = 1) -> RenderedAnswer:
     at = 1_000_000 * number
-    typed = to_typed(query, at, "snapshot", "", at - 5, at, ["n"], [(row,) for row in range(rows)])
+    typed = to_typed(AnswerParts(query, at, "snapshot", "", at - 5, at, ["n"], [(row,) for row in range(rows)]))
     return RenderedAnswer(query, number, at, rows, typed=typed)
 
 
@@ -241,7 +241,7 @@ def test_a_row_that_is_rendered_again_is_the_same_to_the_byte() -> None:
     columns = ("x", "y", "z")
     kept = Rendering(2)
     for seq, some in enumerate((rows, rows[:1], [], rows)):
-        typed = to_typed("q", 0, "snapshot", "", 0, 60, columns, some)
+        typed = to_typed(AnswerParts("q", 0, "snapshot", "", 0, 60, columns, some))
         said = {
             "seq": seq,
             **head("q", 0, "snapshot", "", 0, 60),

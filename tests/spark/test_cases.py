@@ -28,9 +28,7 @@ def told_here(case: CaseFile) -> bytes:
     session.finish(case.until, case.drain)
     answers = [answer for query in queries for answer in query.poll()]
     answers.sort(key=lambda answer: answer.at)
-    return b"".join(
-        json_lines(a.query, a.at, a.op, a.correction, a.win_start, a.win_end, a.columns, a.rows) for a in answers
-    )
+    return b"".join(json_lines(answer.parts()) for answer in answers)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(HERE)))

@@ -99,9 +99,7 @@ def told_here(job: Job) -> tuple[list[Answer], list[bytes]]:
 
 
 def text_of(answers: Sequence[Answer]) -> str:
-    return b"".join(
-        json_lines(a.query, a.at, a.op, a.correction, a.win_start, a.win_end, a.columns, a.rows) for a in answers
-    ).decode()
+    return b"".join(json_lines(answer.parts()) for answer in answers).decode()
 
 
 def rows_of(text: str | bytes) -> list[dict[str, Any]]:

@@ -12,12 +12,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 from rich.text import Text
 
+from anabranch.cli.arguments import takes
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import SET_ASIDE, InputError, guarded
 from anabranch.cli.options import STDIN, Color, existing
@@ -32,30 +34,32 @@ if TYPE_CHECKING:
 _TOLD_EVERY = 256  # events
 
 
-@guarded
-def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A stream: files, a directory, gen:..., or - for stdin.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write, or - for stdout.")],
+@dataclass(frozen=True, slots=True)
+class ConvertArguments:
+    source: Annotated[str, typer.Argument(metavar="IN", help="A stream: files, a directory, gen:..., or - for stdin.")]
+    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write, or - for stdout.")]
     from_: Annotated[
         str | None, typer.Option("--from", metavar="FORMAT", help="The format of IN, where its name does not tell.")
-    ] = None,
+    ] = None
     to: Annotated[
         str | None, typer.Option("--to", metavar="FORMAT", help="The format of OUT, where its name does not tell.")
-    ] = None,
+    ] = None
     vocabulary: Annotated[
         str | None,
         typer.Option(metavar="IRI", help="What names of labels, types and properties begin with as IRIs."),
-    ] = None,
+    ] = None
     dead_letter: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where malformed records go. [OUT.dead.ndjson]")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 5 when malformed records were set aside.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
-    color: Color = None,
-) -> None:
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 when malformed records were set aside.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False
+    color: Color = None
+
+
+@guarded
+@takes(ConvertArguments)
+def convert(arguments: ConvertArguments) -> None:
     """Convert a stream of events from one format into another.
 
     Formats: tsv (time, tab, triple), csv and parquet-triples (columns s, p, o, at), nquads, trig and jsonld (a named
@@ -75,26 +79,34 @@ def convert(
     from anabranch.formats.streams import checked, format_of, write_events
     from anabranch.model.mapping import Mapping
 
-    terminal = open_terminal(color)
-    _refuse_target(source, target, overwrite)
-    form = checked(to) if to else format_of(target) or ("ndjson" if target == STDIN else None)
+    terminal = open_terminal(arguments.color)
+    _refuse_target(arguments.source, arguments.target, arguments.overwrite)
+    form = (
+        checked(arguments.to)
+        if arguments.to
+        else format_of(arguments.target) or ("ndjson" if arguments.target == STDIN else None)
+    )
     if form is None:
-        raise EngineError(f"{target} does not say its format\nhint: end it with .tsv, .nq, .parquet, ..., or give --to")
-    given = None if from_ is None else checked(from_)
+        raise EngineError(
+            f"{arguments.target} does not say its format\nhint: end it with .tsv, .nq, .parquet, ..., or give --to"
+        )
+    given = None if arguments.from_ is None else checked(arguments.from_)
     meter = Meter()
-    letters = SetAside(dead_letter or f"{'convert' if target == STDIN else target}.dead.ndjson")
-    bar = Bar(terminal.err, meter, shown=not quiet)
+    letters = SetAside(
+        arguments.dead_letter or f"{'convert' if arguments.target == STDIN else arguments.target}.dead.ndjson"
+    )
+    bar = Bar(terminal.err, meter, shown=not arguments.quiet)
     begun = time.perf_counter()
     try:
-        with _written(target) as file:
-            events = _good(_records(source, given, meter), letters, bar.update)
-            count = write_events(events, file, form, Mapping(vocabulary))
+        with _written(arguments.target) as file:
+            events = _good(_records(arguments.source, given, meter), letters, bar.update)
+            count = write_events(events, file, form, Mapping(arguments.vocabulary))
     finally:
         bar.close()
         letters.close()
-    if not quiet:
+    if not arguments.quiet:
         _summarize(terminal, count, letters, time.perf_counter() - begun)
-    if strict and letters.malformed:
+    if arguments.strict and letters.malformed:
         raise typer.Exit(SET_ASIDE)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from anabranch.cli.arguments import takes
 from anabranch.cli.console import open_terminal
 from anabranch.cli.failures import guarded
 from anabranch.cli.options import Color, EngineOption
@@ -21,27 +23,31 @@ class Demo(StrEnum):
     auctions = "auctions"
 
 
-@guarded
-def demo(
-    name: Annotated[Demo, typer.Argument(help="Which one.")] = Demo.bikes,
-    speed: Annotated[float, typer.Option(min=0, help="Pace on a terminal: 2 is twice as fast, 0 does not wait.")] = 1.0,
+@dataclass(frozen=True, slots=True)
+class DemoArguments:
+    name: Annotated[Demo, typer.Argument(help="Which one.")] = Demo.bikes
+    speed: Annotated[float, typer.Option(min=0, help="Pace on a terminal: 2 is twice as fast, 0 does not wait.")] = 1.0
     engine: Annotated[
         EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Auctions: on Spark, or in this process.")
-    ] = EngineOption.spark,
-    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 10.0,
+    ] = EngineOption.spark
+    rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 10.0
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Auctions: end after so many events. \\[never]")
-    ] = None,
-    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Auctions: on a page, or in the terminal.")] = True,
+    ] = None
+    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Auctions: on a page, or in the terminal.")] = True
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Auctions: open the page in a browser, where there is one.")
-    ] = True,
-    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Auctions: of the page.")] = 8017,
+    ] = True
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Auctions: of the page.")] = 8017
     data: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Auctions: go on from this folder. \\[a temporary one]")
-    ] = None,
-    color: Color = None,
-) -> None:
+    ] = None
+    color: Color = None
+
+
+@guarded
+@takes(DemoArguments)
+def demo(arguments: DemoArguments) -> None:
     """Show what Anabranch does.
 
     bikes: the running example of the Seraph paper, event by event, with the reason for every row.
@@ -57,17 +63,24 @@ def demo(
 
       anabranch demo auctions --no-ui --engine local --count 500
     """
-    if name is Demo.auctions:
+    if arguments.name is Demo.auctions:
         from anabranch.cli.demo_auctions import AuctionDemo, in_terminal, on_page
 
-        asked = AuctionDemo(engine.value, rate * speed if speed else None, count, data)
-        terminal = open_terminal(color)
-        if ui:
-            on_page(asked, terminal, port, open_)
+        asked = AuctionDemo(
+            arguments.engine.value,
+            arguments.rate * arguments.speed if arguments.speed else None,
+            arguments.count,
+            arguments.data,
+        )
+        terminal = open_terminal(arguments.color)
+        if arguments.ui:
+            on_page(asked, terminal, arguments.port, arguments.open_)
         else:
             in_terminal(asked, terminal)
         return
     from anabranch.cli.demo_show import Show
 
-    waits = speed > 0 and sys.stdout.isatty()
-    Show(open_terminal(color).out, lambda beats: time.sleep(beats * _BEAT / speed) if waits else None).play()
+    waits = arguments.speed > 0 and sys.stdout.isatty()
+    Show(
+        open_terminal(arguments.color).out, lambda beats: time.sleep(beats * _BEAT / arguments.speed) if waits else None
+    ).play()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from anabranch.cli import options
+from anabranch.cli.arguments import takes
 from anabranch.cli.console import PLAIN_WIDTH, open_terminal
 from anabranch.cli.failures import guarded
 from anabranch.cli.options import Color, ExplainForm, ExplainStage, ExplainView, WindowPolicyOption, WindowsOption
@@ -27,36 +28,40 @@ if TYPE_CHECKING:
     from anabranch.planner.queries import QueryPlan
 
 
-@guarded
-def explain(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Query file, continuous or plain; - is stdin.")
-    ] = None,
-    text: Annotated[str | None, typer.Option("--text", "-t", help="The query itself, instead of a file.")] = None,
-    form: Annotated[ExplainForm, typer.Option("--format", "-f", help="The form of the plan.")] = ExplainForm.text,
+@dataclass(frozen=True, slots=True)
+class ExplainArguments:
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="Query file, continuous or plain; - is stdin.")] = (
+        None
+    )
+    text: Annotated[str | None, typer.Option("--text", "-t", help="The query itself, instead of a file.")] = None
+    form: Annotated[ExplainForm, typer.Option("--format", "-f", help="The form of the plan.")] = ExplainForm.text
     view: Annotated[
         ExplainView, typer.Option(help="What is drawn: the operators, or what is asked and which source knows it.")
-    ] = ExplainView.ograph,
+    ] = ExplainView.ograph
     stage: Annotated[
         ExplainStage | None,
         typer.Option(help="The plan before the rules, after, or both.", show_default="after; drawings: both"),
-    ] = None,
+    ] = None
     graph: Annotated[
         list[str] | None,
         typer.Option("--graph", "-g", metavar="NAME=FILE", help="A static graph, for rules that use what it holds."),
-    ] = None,
+    ] = None
     state: Annotated[
         bool, typer.Option("--state", help="Forecast what the operators will keep, from widths and --rate.")
-    ] = False,
+    ] = False
     rate: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]N", help="Events per second, of one stream or of each. [1000]", show_default=False
         ),
-    ] = None,
-    windows: WindowsOption = WindowPolicyOption.trailing,
-    color: Color = None,
-) -> None:
+    ] = None
+    windows: WindowsOption = WindowPolicyOption.trailing
+    color: Color = None
+
+
+@guarded
+@takes(ExplainArguments)
+def explain(arguments: ExplainArguments) -> None:
     """Show the plan of a query: its operators, windows, instants, and how it is executed.
 
     Examples:
@@ -71,28 +76,35 @@ def explain(
 
       anabranch explain --text "MATCH (a)-->(b) RETURN count(*)"
     """
-    if (file is None) == (text is None):
+    if (arguments.file is None) == (arguments.text is None):
         raise typer.BadParameter("give a query file, or the query itself with --text", param_hint="FILE")
-    terminal = open_terminal(color)
-    query_text = text if text is not None else options.read_text(file or "")
-    rates = options.rates(rate) if state or rate else None
-    found = explained(query_text, file or "<text>", windows, graph, rates)
-    if form is ExplainForm.json:
+    terminal = open_terminal(arguments.color)
+    query_text = arguments.text if arguments.text is not None else options.read_text(arguments.file or "")
+    rates = options.rates(arguments.rate) if arguments.state or arguments.rate else None
+    found = explained(query_text, arguments.file or "<text>", arguments.windows, arguments.graph, rates)
+    if arguments.form is ExplainForm.json:
         plans = [explanation.to_dict() for explanation in found]
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))
         return
-    if form is not ExplainForm.text:
+    if arguments.form is not ExplainForm.text:
         from anabranch.drawings import DrawingForm, draw
 
-        print(draw(found, cast(DrawingForm, form.value), view.value, (stage or ExplainStage.both).value))
+        print(
+            draw(
+                found,
+                cast(DrawingForm, arguments.form.value),
+                arguments.view.value,
+                (arguments.stage or ExplainStage.both).value,
+            )
+        )
         return
-    if view is not ExplainView.ograph:
+    if arguments.view is not ExplainView.ograph:
         raise typer.BadParameter("the D-Graph is drawn: add --format svg, mermaid or dot", param_hint="--view")
     width = terminal.out.width if terminal.out.is_terminal else PLAIN_WIDTH
     for index, explanation in enumerate(found):
         if index:
             terminal.out.print()
-        terminal.out.print(drawn(explanation, width, stage or ExplainStage.after), soft_wrap=True)
+        terminal.out.print(drawn(explanation, width, arguments.stage or ExplainStage.after), soft_wrap=True)
 
 
 def explained(

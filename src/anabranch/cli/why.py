@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch.cli import options
+from anabranch.cli.arguments import takes
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import guarded
 from anabranch.cli.options import Color, ConflictPolicyOption, Params, WindowPolicyOption, WindowsOption
@@ -47,21 +49,25 @@ ConflictsOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class WhyArguments:
+    file: File
+    stream: StreamsOption = None
+    row: RowOption = None
+    at: At = None
+    graph: GraphsOption = None
+    query: QueryOption = None
+    lateness: Lateness = None
+    param: Params = None
+    windows: WindowsOption = WindowPolicyOption.trailing
+    conflicts: ConflictsOption = ConflictPolicyOption.latest
+    as_json: AsJson = False
+    color: Color = None
+
+
 @guarded
-def why(
-    file: File,
-    stream: StreamsOption = None,
-    row: RowOption = None,
-    at: At = None,
-    graph: GraphsOption = None,
-    query: QueryOption = None,
-    lateness: Lateness = None,
-    param: Params = None,
-    windows: WindowsOption = WindowPolicyOption.trailing,
-    conflicts: ConflictsOption = ConflictPolicyOption.latest,
-    as_json: AsJson = False,
-    color: Color = None,
-) -> None:
+@takes(WhyArguments)
+def why(arguments: WhyArguments) -> None:
     """Say why a row is in an answer: the elements that it is made of, what completed it, and when it will leave.
 
     Examples:
@@ -72,27 +78,14 @@ def why(
     """
     from anabranch.insight.why import why as reason
 
-    terminal = open_terminal(color)
-    recording = _recording(terminal, file, stream, graph, query, lateness, param, windows, conflicts)
-    found = reason(recording, _values(row), options.instant(at, "--at"))
-    _say(terminal, found if as_json else _why_lines(found))
+    terminal = open_terminal(arguments.color)
+    found = reason(_recording(terminal, arguments), _values(arguments.row), options.instant(arguments.at, "--at"))
+    _say(terminal, found if arguments.as_json else _why_lines(found))
 
 
 @guarded
-def why_not(
-    file: File,
-    stream: StreamsOption = None,
-    row: RowOption = None,
-    at: At = None,
-    graph: GraphsOption = None,
-    query: QueryOption = None,
-    lateness: Lateness = None,
-    param: Params = None,
-    windows: WindowsOption = WindowPolicyOption.trailing,
-    conflicts: ConflictsOption = ConflictPolicyOption.latest,
-    as_json: AsJson = False,
-    color: Color = None,
-) -> None:
+@takes(WhyArguments)
+def why_not(arguments: WhyArguments) -> None:
     """Say why no row has some values: the parts of the pattern that lack, or the conditions that fail.
 
     Example:
@@ -101,10 +94,9 @@ def why_not(
     """
     from anabranch.insight.why_not import why_not as reason
 
-    terminal = open_terminal(color)
-    recording = _recording(terminal, file, stream, graph, query, lateness, param, windows, conflicts)
-    found = reason(recording, _values(row), options.instant(at, "--at"))
-    _say(terminal, found if as_json else _why_not_lines(found))
+    terminal = open_terminal(arguments.color)
+    found = reason(_recording(terminal, arguments), _values(arguments.row), options.instant(arguments.at, "--at"))
+    _say(terminal, found if arguments.as_json else _why_not_lines(found))
 
 
 def _say(terminal: Terminal, said: Why | WhyNot | list[str]) -> None:
@@ -117,17 +109,7 @@ def _say(terminal: Terminal, said: Why | WhyNot | list[str]) -> None:
         print(json.dumps(to_json(said), indent=2, ensure_ascii=False))
 
 
-def _recording(
-    terminal: Terminal,
-    file: str,
-    stream: Sequence[str] | None,
-    graph: Sequence[str] | None,
-    query: str | None,
-    lateness: str | None,
-    param: Sequence[str] | None,
-    windows: WindowPolicyOption,
-    conflicts: ConflictPolicyOption,
-) -> Recording:
+def _recording(terminal: Terminal, arguments: WhyArguments) -> Recording:
     from anabranch.engine.session import parameter_values
     from anabranch.engine.stream import StreamBuffer
     from anabranch.formats.events import any_graph_from
@@ -139,7 +121,7 @@ def _recording(
     from anabranch.sources.stream_specs import open_stream, stream_specs
     from anabranch.syntax import languages
 
-    script = languages.script(options.read_text(file), file)
+    script = languages.script(options.read_text(arguments.file), arguments.file)
 
     def finite_source(name: str, address: str, records_are_events: bool) -> Source:
         if not parse_address(address).is_pushed:
@@ -148,10 +130,10 @@ def _recording(
                 return source
         raise typer.BadParameter("only a stream that ends can be looked back on", param_hint="--stream")
 
-    length = options.lateness(lateness)
+    length = options.lateness(arguments.lateness)
     events: dict[str, list[Event]] = {}
     refused = 0
-    for spec in stream_specs(options.named_paths(stream, "--stream"), [script]):
+    for spec in stream_specs(options.named_paths(arguments.stream, "--stream"), [script]):
         opened = open_stream(spec, finite_source)
         accepts = StreamBuffer(spec.name, length)
         kept = events[spec.name] = []
@@ -162,16 +144,16 @@ def _recording(
                 refused += 1
     if refused:
         terminal.note(f"{refused:,} malformed or late records were left out", style="yellow")
-    files = graph_files(options.graph_paths(graph), [script])
+    files = graph_files(options.graph_paths(arguments.graph), [script])
     return Recording(
         script.text,
-        query or "",
-        parameter_values(options.parameters(param)),
+        arguments.query or "",
+        parameter_values(options.parameters(arguments.param)),
         events,
         {one.name: any_graph_from(one.load()) for one in files},
-        windows=windows.value,
-        conflicts=conflicts.value,
-        file_name=file,
+        windows=arguments.windows.value,
+        conflicts=arguments.conflicts.value,
+        file_name=arguments.file,
     )
 
 

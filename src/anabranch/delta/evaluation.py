@@ -25,9 +25,9 @@ from anabranch.delta.kernels.semijoin_plan import PART, PATTERN, KindHash, Semij
 from anabranch.delta.kernels.semijoin_walk import TOO_MANY
 from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
 
-Numbers = npt.NDArray[np.float64]
+FactNumbers = npt.NDArray[np.float64]
 
-_NO_NUMBERS: Numbers = np.empty(0, np.float64)
+_NO_NUMBERS: FactNumbers = np.empty(0, np.float64)
 _UNLIMITED = 1 << 62
 _KEPT_CELLS = 1 << 23  # of scratch memory; what is larger is made anew for each window
 _BITS = 3  # of a hash: so many more for each time that matches are parted
@@ -38,7 +38,7 @@ _CHUNK = 8192  # facts that are split before they are looked at once more: they 
 def evaluate(
     conjunction: Conjunction,
     facts: Ids,
-    numbers: Numbers | None = None,
+    numbers: FactNumbers | None = None,
     *,
     max_matches: int | None = None,
 ) -> Ids:
@@ -49,7 +49,7 @@ def evaluate(
 def evaluate_in_pieces(
     conjunction: Conjunction,
     facts: Ids,
-    numbers: Numbers | None = None,
+    numbers: FactNumbers | None = None,
     *,
     max_matches: int | None = None,
 ) -> Iterator[Ids]:
@@ -133,7 +133,7 @@ class WindowEvaluation:
         self._buckets = np.empty((len(kinds) + 1, _CHUNK), np.int32)
         self._arena = np.empty(0, np.int64)
 
-    def evaluate(self, facts: Ids, numbers: Numbers | None = None, *, max_matches: int | None = None) -> Ids:
+    def evaluate(self, facts: Ids, numbers: FactNumbers | None = None, *, max_matches: int | None = None) -> Ids:
         numbers = _NO_NUMBERS if numbers is None else numbers
         limit = _UNLIMITED if max_matches is None else max_matches
         status, matches, arena = all_matches(

@@ -30,7 +30,7 @@ from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction
 from anabranch.errors import InternalError
 
-Numbers: TypeAlias = npt.NDArray[np.float64]
+IdNumbers: TypeAlias = npt.NDArray[np.float64]
 Deletion: TypeAlias = Literal["auto", "kept", "joined"]
 
 _FUEL = 1 << 24  # steps after which a kernel comes back, so that an interrupt is heard
@@ -71,7 +71,7 @@ class LogMatcher:
     def __init__(
         self,
         conjunction: Conjunction,
-        numbers: Numbers | None = None,
+        numbers: IdNumbers | None = None,
         *,
         deletion: Deletion = "auto",
         max_matches: int | None = None,
@@ -125,7 +125,7 @@ class LogMatcher:
 
     # --- driving ---
 
-    def slide(self, facts: Ids, ends: Ids, tails: Ids, numbers: Numbers | None = None) -> Changes:
+    def slide(self, facts: Ids, ends: Ids, tails: Ids, numbers: IdNumbers | None = None) -> Changes:
         """Take in arrivals and move the window, slide by slide.
 
         Arrivals are numbered from 0 over the matcher's life. Slide i takes in those before number `ends[i]`, and then
@@ -135,14 +135,14 @@ class LogMatcher:
         (batch,) = self._slid(facts, ends, tails, marks, numbers, None)
         return Changes(batch, marks)
 
-    def slide_once(self, facts: Ids, tail: int, numbers: Numbers | None = None) -> Iterator[Batch]:
+    def slide_once(self, facts: Ids, tail: int, numbers: IdNumbers | None = None) -> Iterator[Batch]:
         """One slide, after which the window holds the arrivals from number `tail` on. The changes come in pieces, those
         that leave before those that enter; until the last piece has been taken, nothing else may be asked."""
         ends = np.array([self._arrivals + len(facts)], np.int64)
         return self._slid(facts, ends, np.array([tail], np.int64), np.empty(1, np.int64), numbers, self.piece)
 
     def _slid(
-        self, facts: Ids, ends: Ids, tails: Ids, marks: Ids, numbers: Numbers | None, most: int | None
+        self, facts: Ids, ends: Ids, tails: Ids, marks: Ids, numbers: IdNumbers | None, most: int | None
     ) -> Iterator[Batch]:
         flat = self._ready("slide", facts, numbers)
         ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
@@ -159,16 +159,16 @@ class LogMatcher:
             self._tail = int(tails[-1])
         yield self._finished()
 
-    def change(self, removed: Ids, added: Ids, numbers: Numbers | None = None) -> Batch:
+    def change(self, removed: Ids, added: Ids, numbers: IdNumbers | None = None) -> Batch:
         """Facts leave and enter in any order: each removed one is there, and no added one once those have left."""
         (batch,) = self._changed(removed, added, numbers, None)
         return batch
 
-    def change_in_pieces(self, removed: Ids, added: Ids, numbers: Numbers | None = None) -> Iterator[Batch]:
+    def change_in_pieces(self, removed: Ids, added: Ids, numbers: IdNumbers | None = None) -> Iterator[Batch]:
         """The same, with the changes as `slide_once` gives them."""
         return self._changed(removed, added, numbers, self.piece)
 
-    def _changed(self, removed: Ids, added: Ids, numbers: Numbers | None, most: int | None) -> Iterator[Batch]:
+    def _changed(self, removed: Ids, added: Ids, numbers: IdNumbers | None, most: int | None) -> Iterator[Batch]:
         gone = Arrivals(self._ready("change", removed, numbers), self._numbers)
         new = Arrivals(self._ready("change", added, None), self._numbers)
         intake, walk = self._plan.intake, self._plan.walk
@@ -240,7 +240,7 @@ class LogMatcher:
 
     # --- calls ---
 
-    def _ready(self, way: Literal["slide", "change"], facts: Ids, numbers: Numbers | None) -> Ids:
+    def _ready(self, way: Literal["slide", "change"], facts: Ids, numbers: IdNumbers | None) -> Ids:
         """Facts as a flat vector, once the matcher may be driven this way."""
         self._check_sound()
         if self._driven is None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
@@ -146,6 +146,19 @@ class Query:
         return f"Query({self.name!r})"
 
 
+class SessionSettings(TypedDict, total=False):
+    """`mapping` says how RDF and property graphs are read as each other; `rules` which rewrites plans undergo: all,
+    none, or names; `evaluator` who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the
+    windows' content; `evaluation` how queries run: on changes or anew, within which limits. With `ahead`, events whose
+    clock is too far ahead are set aside."""
+
+    mapping: ModelMapping | None
+    rules: str | Iterable[str]
+    evaluator: Evaluator
+    evaluation: EvaluationOptions | None
+    ahead: AheadBound | None
+
+
 class Session:
     """Queries, streams and static graphs of one program. Instants are UTC microseconds, ISO text or datetimes."""
 
@@ -169,34 +182,27 @@ class Session:
         windows: WindowPolicy = "trailing",
         conflicts: ConflictPolicy = "latest",
         late: LatePolicyName | LatePolicy = "drop",
-        mapping: ModelMapping | None = None,
-        rules: str | Iterable[str] = "all",
-        evaluator: Evaluator = "own",
-        evaluation: EvaluationOptions | None = None,
-        ahead: AheadBound | None = None,
+        **settings: Unpack[SessionSettings],
     ) -> Session:
         """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
         stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
-        their instant: handed back, or taken in, and the answers that they change corrected. `mapping` says how RDF and
-        property graphs are read as each other; `rules` which rewrites plans undergo: all, none, or names; `evaluator`
-        who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the windows' content.
-        `evaluation` says how queries run: on changes or anew, within which limits. With `ahead`, events of these
-        streams whose clock is too far ahead are set aside."""
+        their instant: handed back, or taken in, and the answers that they change corrected. `settings`: see
+        `SessionSettings`."""
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_lateness(lateness),
             fixed_streams=streams is not None,
             late=policy,
-            mapping=mapping or ModelMapping(),
+            mapping=settings.get("mapping") or ModelMapping(),
             plugin=Oxigraph(),
-            rules=rule_names(rules),
-            evaluation=evaluation or EvaluationOptions(),
+            rules=rule_names(settings.get("rules", "all")),
+            evaluation=settings.get("evaluation") or EvaluationOptions(),
         )
         if streams is not None:
             latenesses = streams if isinstance(streams, Mapping) else dict.fromkeys(_names(streams))
             for name, own in latenesses.items():
-                engine.declare_stream(name, as_lateness(own), None, ahead)
-        return cls(engine, windows, conflicts, evaluator)
+                engine.declare_stream(name, as_lateness(own), None, settings.get("ahead"))
+        return cls(engine, windows, conflicts, settings.get("evaluator", "own"))
 
     # --- queries ------------------------------------------------------------------------------------------------------
 

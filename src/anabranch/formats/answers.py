@@ -1,8 +1,8 @@
 """Answers as bytes: JSON lines, CSV lines, and typed JSON from which the whole answer comes back; and as Arrow tables.
 
-An answer is taken in plain parts, always in the order of `AnswerParts`, so that `json_lines(*parts)` works.
+An answer is taken as its plain parts (`AnswerParts`).
 
-Invariant: `from_typed(to_typed(*parts))` are the parts again; the lines are to the byte those that
+Invariant: `from_typed(to_typed(parts))` are the parts again; the lines are to the byte those that
 `anabranch run --output json|csv` prints. A column of a table has one type; without one in common its values are text.
 """
 
@@ -60,21 +60,12 @@ def json_text(plain: Json) -> bytes:
     return _encode(plain).encode("utf-8", "backslashreplace")
 
 
-def json_lines(
-    query: str,
-    at: int,
-    op: str,
-    correction: str,
-    win_start: int,
-    win_end: int,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Value]],
-) -> bytes:
+def json_lines(answer: AnswerParts) -> bytes:
     """One object a row: the head of the answer and its `row`."""
-    start = json_text(head(query, at, op, correction, win_start, win_end))[:-1] + b', "row": '
+    start = json_text(head(*answer[:6]))[:-1] + b', "row": '
     lines = []
-    for row in rows:
-        plain = {name: to_json(value) for name, value in zip(columns, row, strict=True)}
+    for row in answer.rows:
+        plain = {name: to_json(value) for name, value in zip(answer.columns, row, strict=True)}
         lines.append(start + json_text(plain) + b"}\n")
     return b"".join(lines)
 
@@ -103,25 +94,18 @@ def csv_header(columns_of_all: Sequence[str], several: bool = False, corrections
 
 
 def csv_lines(
-    query: str,
-    at: int,
-    op: str,
-    correction: str,
-    win_start: int,
-    win_end: int,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Value]],
+    answer: AnswerParts,
     columns_of_all: Sequence[str] | None = None,
     several: bool = False,
     corrections: bool = False,
 ) -> bytes:
     """One line a row under `csv_header` of the same settings; a column that the query does not have stays empty."""
-    start = [query] if several else []
-    start += [format_instant(at), op, *([correction] if corrections else [])]
-    start += [format_instant(win_start), format_instant(win_end)]
-    place = {name: index for index, name in enumerate(columns)}
-    places = [place.get(name) for name in (columns if columns_of_all is None else columns_of_all)]
-    return _csv([*start, *("" if index is None else csv_cell(row[index]) for index in places)] for row in rows)
+    start = [answer.query] if several else []
+    start += [format_instant(answer.at), answer.op, *([answer.correction] if corrections else [])]
+    start += [format_instant(answer.win_start), format_instant(answer.win_end)]
+    place = {name: index for index, name in enumerate(answer.columns)}
+    places = [place.get(name) for name in (answer.columns if columns_of_all is None else columns_of_all)]
+    return _csv([*start, *("" if index is None else csv_cell(row[index]) for index in places)] for row in answer.rows)
 
 
 def _csv(rows: Iterable[Sequence[str]]) -> bytes:
@@ -133,26 +117,17 @@ def _csv(rows: Iterable[Sequence[str]]) -> bytes:
 # --- typed ------------------------------------------------------------------------------------------------------------
 
 
-def to_typed(
-    query: str,
-    at: int,
-    op: str,
-    correction: str,
-    win_start: int,
-    win_end: int,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Value]],
-) -> bytes:
+def to_typed(answer: AnswerParts) -> bytes:
     """The whole answer in one line of JSON that loses nothing."""
     whole = {
-        "query": query,
-        "at": int(at),
-        "op": op,
-        "correction": correction,
-        "win_start": int(win_start),
-        "win_end": int(win_end),
-        "columns": list(columns),
-        "rows": [[to_typed_json(value) for value in row] for row in rows],
+        "query": answer.query,
+        "at": int(answer.at),
+        "op": answer.op,
+        "correction": answer.correction,
+        "win_start": int(answer.win_start),
+        "win_end": int(answer.win_end),
+        "columns": list(answer.columns),
+        "rows": [[to_typed_json(value) for value in row] for row in answer.rows],
     }
     return json.dumps(whole, allow_nan=False, separators=(",", ":")).encode()
 

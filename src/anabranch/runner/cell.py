@@ -427,9 +427,9 @@ class Cell:
             number,
             int(answer.at),
             len(answer.rows),
-            answer_formats.json_lines(*said) if "json" in forms else b"",
-            answer_formats.csv_lines(*said, *self._job.csv_form()) if "csv" in forms else b"",
-            answer_formats.to_typed(*said) if "typed" in forms else b"",
+            answer_formats.json_lines(said) if "json" in forms else b"",
+            answer_formats.csv_lines(said, *self._job.csv_form()) if "csv" in forms else b"",
+            answer_formats.to_typed(said) if "typed" in forms else b"",
         )
 
     # --- the state ------------------------------------------------------------------------------------------------

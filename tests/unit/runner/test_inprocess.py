@@ -71,7 +71,7 @@ def expected() -> bytes:
 def answer_lines(answer: Any) -> bytes:
     from anabranch.formats.answers import json_lines
 
-    return json_lines(*answer.parts())
+    return json_lines(answer.parts())
 
 
 class House:

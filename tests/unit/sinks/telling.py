@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.machine import Disk, Machine, Stopped
 
-from anabranch.formats.answers import csv_header, csv_lines, json_lines, to_typed
+from anabranch.formats.answers import AnswerParts, csv_header, csv_lines, json_lines, to_typed
 from anabranch.model.instants import parse_instant
 from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.ledger import FileLedger
@@ -31,8 +31,8 @@ def told(
 ) -> RenderedAnswer:
     """Answer `number` of a query, a minute after the one before unless `at` says otherwise."""
     at = START + number * MINUTE if at is None else at
-    parts = (query, at, "entering", correction, at - 60 * MINUTE, at, tuple(columns), list(rows))
-    return RenderedAnswer(query, number, at, len(rows), json_lines(*parts), csv_lines(*parts), to_typed(*parts))
+    parts = AnswerParts(query, at, "entering", correction, at - 60 * MINUTE, at, tuple(columns), list(rows))
+    return RenderedAnswer(query, number, at, len(rows), json_lines(parts), csv_lines(parts), to_typed(parts))
 
 
 def batches() -> list[list[RenderedAnswer]]:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
@@ -18,6 +19,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from anabranch.cli import options
+from anabranch.cli.arguments import takes
 from anabranch.cli.connectivity.report import ConnectivityForm, ReportOptions, WhichChanges, WriteLine, make_report
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import OK, SET_ASIDE, InputError, guarded
@@ -52,22 +54,22 @@ class WithBareChanges(TyperCommand):
         return super().parse_args(ctx, full)
 
 
-@guarded
-def connectivity(
-    edges: Annotated[str, typer.Argument(metavar="EDGES", help="Edges: CSV, NDJSON or Parquet; - is CSV from stdin.")],
+@dataclass(frozen=True, slots=True)
+class ConnectivityArguments:
+    edges: Annotated[str, typer.Argument(metavar="EDGES", help="Edges: CSV, NDJSON or Parquet; - is CSV from stdin.")]
     window: Annotated[
         str, typer.Option(metavar="WIDTH", help="How much a window holds: PT1H, or a number of edges: 1000e.")
-    ],
+    ]
     slide: Annotated[
         str, typer.Option(metavar="STEP", help="How far it moves from one answer to the next: PT3M, or 50e.")
-    ],
+    ]
     pairs: Annotated[
         str | None, typer.Option(metavar="FILE", help="Pairs of vertices: tell when they are connected.")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Of all pairs at every instant, not only what changed.")] = False,
+    ] = None
+    all_: Annotated[bool, typer.Option("--all", help="Of all pairs at every instant, not only what changed.")] = False
     components: Annotated[
         bool, typer.Option("--components", help="At every instant how many components there are, and how large.")
-    ] = False,
+    ] = False
     changes: Annotated[
         WhichChanges | None,
         typer.Option(
@@ -75,29 +77,29 @@ def connectivity(
             help="Components that merge, split, appear and vanish; with =all those that grow and shrink too.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     plot: Annotated[
         str | None, typer.Option(metavar="FILE.svg", help="Draw components, merges and splits over time.")
-    ] = None,
+    ] = None
     index: Annotated[
         IndexOption,
         typer.Option(help="The index: a recency tree, or BIC as its paper has it; the answers are the same."),
-    ] = IndexOption.recency,
+    ] = IndexOption.recency
     chunk: Annotated[
         int | None, typer.Option(metavar="SLIDES", min=1, help="The chunk of BIC. \\[as long as the window]")
-    ] = None,
+    ] = None
     columns: Annotated[
         str | None,
         typer.Option(metavar="SOURCE,TARGET,TIME", help="Which columns they are: names, or numbers from 1."),
-    ] = None,
+    ] = None
     time_unit: Annotated[
         TimeUnitOption | None, typer.Option(help="What times as numbers are. \\[by their size]", show_default=False)
-    ] = None,
+    ] = None
     starting_at: Annotated[
         str | None,
         typer.Option(metavar="INSTANT", help="The first instant. \\[the first multiple of the slide with an edge]"),
-    ] = None,
-    form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = ConnectivityForm.table,
+    ] = None
+    form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = ConnectivityForm.table
     dead_letter: Annotated[
         str | None,
         typer.Option(
@@ -106,13 +108,17 @@ def connectivity(
             metavar="FILE",
             help="Where malformed and late edges go. [NAME.dead.ndjson]",
         ),
-    ] = None,
+    ] = None
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 5 when malformed or late edges were set aside.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
-    color: Color = None,
-) -> None:
+    ] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False
+    color: Color = None
+
+
+@guarded
+@takes(ConnectivityArguments)
+def connectivity(arguments: ConnectivityArguments) -> None:
     """Follow connectivity in a sliding window over a stream of edges.
 
     An edge is a line: two vertices, texts or integers, and a time, ISO 8601 or a number. Columns are found by their
@@ -130,41 +136,56 @@ def connectivity(
     from anabranch.engine.connectivity.workload import ConnectivityWorkload
     from anabranch.formats.edges.reader import EdgeReader, edge_format
 
-    terminal = open_terminal(color)
-    asked = ReportOptions(_read_pairs(pairs), all_, components, changes)
-    if not (pairs or components or changes or plot):
+    terminal = open_terminal(arguments.color)
+    asked = ReportOptions(_read_pairs(arguments.pairs), arguments.all_, arguments.components, arguments.changes)
+    if not (arguments.pairs or arguments.components or arguments.changes or arguments.plot):
         asked.components = True
-    _refuse_together(form, asked)
-    _refuse_place(plot)
-    first = options.instant(starting_at, "--starting-at")
+    _refuse_together(arguments.form, asked)
+    _refuse_place(arguments.plot)
+    first = options.instant(arguments.starting_at, "--starting-at")
     try:
         workload = ConnectivityWorkload(
-            window, slide, pairs=asked.pairs, index=index.value, chunk=chunk, starting_at=first
+            arguments.window,
+            arguments.slide,
+            pairs=asked.pairs,
+            index=arguments.index.value,
+            chunk=arguments.chunk,
+            starting_at=first,
         )
     except EngineError as error:
         raise typer.BadParameter(str(error).replace("\nhint: ", "; ")) from None
-    if workload.has_gaps and not quiet:
-        terminal.note(f"warning: windows of {window} every {slide} have gaps: edges in between are in none", "yellow")
-    names = tuple(one.strip() for one in columns.split(",")) if columns else ()
-    reader = EdgeReader(names, time_unit.value if time_unit else None, needs_time=not workload.counts_edges)
-    letters = _Letters(dead_letter or f"{'edges' if edges == STDIN else Path(edges).name.split('.')[0]}.dead.ndjson")
-    run = _Run(workload, asked, make_report(form, terminal.out, asked), _new_plot(plot), letters)
+    if workload.has_gaps and not arguments.quiet:
+        terminal.note(
+            f"warning: windows of {arguments.window} every {arguments.slide} have gaps: edges in between are in none",
+            "yellow",
+        )
+    names = tuple(one.strip() for one in arguments.columns.split(",")) if arguments.columns else ()
+    reader = EdgeReader(
+        names, arguments.time_unit.value if arguments.time_unit else None, needs_time=not workload.counts_edges
+    )
+    letters = _Letters(
+        arguments.dead_letter
+        or f"{'edges' if arguments.edges == STDIN else Path(arguments.edges).name.split('.')[0]}.dead.ndjson"
+    )
+    run = _Run(workload, asked, make_report(arguments.form, terminal.out, asked), _new_plot(arguments.plot), letters)
     begun = time.perf_counter()
     code = OK
-    with _opened(edges) as (file, meter), interruptible() as interrupted:
+    with _opened(arguments.edges) as (file, meter), interruptible() as interrupted:
         try:
-            chunks = reader.read(file, edge_format(edges), live=not file.seekable())
-            run.all(_until(interrupted, chunks), terminal, meter, file, quiet)
+            chunks = reader.read(file, edge_format(arguments.edges), live=not file.seekable())
+            run.all(_until(interrupted, chunks), terminal, meter, file, arguments.quiet)
         except KeyboardInterrupt:
             code = INTERRUPTED
         finally:
             sys.stdout.flush()
             letters.close()
-    if plot is not None and run.plot is not None:
-        Path(plot).write_text(run.plot.svg(f"Components in windows of {window}, every {slide}"), encoding="utf-8")
-    if not quiet:
+    if arguments.plot is not None and run.plot is not None:
+        Path(arguments.plot).write_text(
+            run.plot.svg(f"Components in windows of {arguments.window}, every {arguments.slide}"), encoding="utf-8"
+        )
+    if not arguments.quiet:
         _summarize(terminal, run, time.perf_counter() - begun)
-    if not code and strict and (letters.malformed or workload.late):
+    if not code and arguments.strict and (letters.malformed or workload.late):
         code = SET_ASIDE
     raise typer.Exit(code)
 

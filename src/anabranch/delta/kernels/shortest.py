@@ -23,7 +23,7 @@ import numpy.typing as npt
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels.compiling import Int, Records, Small, allocating_kernel, compiled, fields, unsigned
 
-Flags = npt.NDArray[np.uint8]
+ByteFlags = npt.NDArray[np.uint8]
 
 FAR = 1 << 30
 """A limit that no path reaches."""
@@ -58,7 +58,7 @@ class SearchSpec(NamedTuple):
 class ArcChanges(NamedTuple):
     """The change since the search before: flags of the edges that came, and the arcs that went."""
 
-    fresh: Flags
+    fresh: ByteFlags
     gone: Ids
 
 
@@ -67,8 +67,8 @@ class SearchScratch(NamedTuple):
 
     was: Small
     stepped: Small
-    marks: Flags
-    changed: Flags
+    marks: ByteFlags
+    changed: ByteFlags
     queue: Ids
     found: Ids
     results: Records
@@ -76,7 +76,7 @@ class SearchScratch(NamedTuple):
 
 @allocating_kernel
 def affected(
-    rows: Ids, distances: Small, steps: Small, limits: Ids, gone: Ids, came: Ids, every: bool, flags: Flags
+    rows: Ids, distances: Small, steps: Small, limits: Ids, gone: Ids, came: Ids, every: bool, flags: ByteFlags
 ) -> None:
     """Flag the rows for which arcs (node, node, edge) that went or came may make a difference."""
     for at in range(rows.size):
@@ -149,7 +149,7 @@ def _first_back(known: Small, step: Small, graph: ArcGraph, scratch: SearchScrat
 
 
 @compiled
-def _other_ways(node: Int, known: Small, graph: ArcGraph, fresh: Flags, scratch: SearchScratch) -> bool:
+def _other_ways(node: Int, known: Small, graph: ArcGraph, fresh: ByteFlags, scratch: SearchScratch) -> bool:
     """Whether the shortest ways to a node that is as far as it was are others than before."""
     was = scratch.was
     first = graph.back[node, FIRST]
@@ -175,7 +175,7 @@ def _remember(known: Small, step: Small, search: SearchSpec, scratch: SearchScra
 
 @compiled
 def _flag_changed(
-    known: Small, step: Small, graph: ArcGraph, search: SearchSpec, fresh: Flags, scratch: SearchScratch
+    known: Small, step: Small, graph: ArcGraph, search: SearchSpec, fresh: ByteFlags, scratch: SearchScratch
 ) -> None:
     """Flag the nodes that were reached and whose paths are others now, the nearest first."""
     changed, ends = scratch.changed, graph.ends

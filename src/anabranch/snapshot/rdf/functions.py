@@ -11,7 +11,7 @@ null (but for `sparql:moment`, which passes over nulls); no function raises, wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from anabranch.algebra.sparql_functions import CAST
 from anabranch.errors import InternalError
@@ -19,11 +19,10 @@ from anabranch.model.terms import Blank
 from anabranch.model.values import Value
 from anabranch.snapshot.compiled import ExpressionEvaluator, Row
 from anabranch.snapshot.context import Context
+from anabranch.snapshot.functions.support import Function
 from anabranch.snapshot.rdf import arithmetic, compare, strings, terms, times
 from anabranch.snapshot.rdf.casts import cast
 from anabranch.snapshot.rdf.hashes import digest
-
-Function = Callable[..., Value]
 
 _PLAIN: Mapping[str, Function] = {
     # operators

@@ -74,7 +74,7 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def _read(self, reader: Callable[[str], _Read], token: Token, fallback: _Read) -> _Read:
         try:
             return reader(str(token))
-        except literals.LiteralProblem as problem:
+        except literals.SeraphLiteralProblem as problem:
             self._problem(problem.code, problem.message, token_span(token), "", problem.hint)
             return fallback
 

@@ -1,7 +1,7 @@
 """Literals of Seraph: numbers, strings, names, instants and durations, from their text and back.
 
-Invariant: a literal that cannot be read raises `LiteralProblem` with what is wrong in the user's words; nothing is
-guessed.
+Invariant: a literal that cannot be read raises `SeraphLiteralProblem` with what is wrong in the user's words; nothing
+is guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
 
 
-class LiteralProblem(ValueError):
+class SeraphLiteralProblem(ValueError):
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         self.code = code
         self.message = message
@@ -43,7 +43,7 @@ def read_integer(text: str) -> int:
 
 def check_integer(value: int) -> None:
     if not INTEGER_MIN <= value <= INTEGER_MAX:
-        raise LiteralProblem(
+        raise SeraphLiteralProblem(
             "SER-003",
             "this integer does not fit in 64 bits",
             f"integers go from {INTEGER_MIN} to {INTEGER_MAX}; write a float (1.0e20) for larger ones",
@@ -53,7 +53,7 @@ def check_integer(value: int) -> None:
 def read_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise LiteralProblem("SER-003", "this number is too large for a float", "floats go up to about 1.797e308")
+        raise SeraphLiteralProblem("SER-003", "this number is too large for a float", "floats go up to about 1.797e308")
     return value
 
 
@@ -63,11 +63,11 @@ def read_string(text: str) -> str:
         if escape[0] in "uU" and len(escape) > 1:
             code_point = int(escape[1:], 16)
             if code_point > 0x10FFFF:
-                raise LiteralProblem("SER-004", f"`\\{escape}` is no Unicode character")
+                raise SeraphLiteralProblem("SER-004", f"`\\{escape}` is no Unicode character")
             return chr(code_point)
         if escape in _ESCAPES:
             return _ESCAPES[escape]
-        raise LiteralProblem(
+        raise SeraphLiteralProblem(
             "SER-004",
             f"`\\{escape}` is no escape in a string",
             "write \\\\ for a backslash; known escapes are \\\\ \\' \\\" \\b \\f \\n \\r \\t \\uXXXX",
@@ -84,7 +84,7 @@ def _whole(text: str) -> str:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         hint = "characters beyond \\uFFFF are written \\UXXXXXXXX, or as a pair of surrogates"
-        raise LiteralProblem("SER-004", "half of a surrogate pair is no Unicode character", hint) from None
+        raise SeraphLiteralProblem("SER-004", "half of a surrogate pair is no Unicode character", hint) from None
 
 
 def write_string(value: str) -> str:
@@ -118,7 +118,7 @@ def read_instant(text: str) -> int:
     try:
         return parse_instant(text)
     except (EvaluationError, ValueError) as error:
-        raise LiteralProblem(
+        raise SeraphLiteralProblem(
             "SER-005", f"`{text}` is no instant", "write an ISO 8601 datetime such as 2022-10-14T14:45Z"
         ) from error
 
@@ -127,7 +127,7 @@ def read_duration(text: str) -> Duration:
     try:
         duration = parse_duration(text.upper())
     except (EvaluationError, ValueError) as error:
-        raise LiteralProblem(
+        raise SeraphLiteralProblem(
             "SER-005", f"`{text}` is no duration", "write an ISO 8601 duration: PT30S, PT5M, PT1H, P1D, P1M"
         ) from error
     return duration

@@ -17,7 +17,7 @@ from anabranch.syntax.grammars import parser_of
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.build import Builder
 from anabranch.syntax.seraph.hints import CLAUSE_START, hint_for
-from anabranch.syntax.seraph.literals import INTEGER_MAX, INTEGER_MIN, LiteralProblem, check_integer
+from anabranch.syntax.seraph.literals import INTEGER_MAX, INTEGER_MIN, SeraphLiteralProblem, check_integer
 
 _WORD = re.compile(r"\w+")
 _SPELLINGS = {
@@ -94,7 +94,7 @@ def _integer_problems(built: Any) -> list[Diagnostic]:
         if isinstance(part, t.LiteralExpr) and type(part.value) is int and not INTEGER_MIN <= part.value <= INTEGER_MAX:
             try:
                 check_integer(part.value)
-            except LiteralProblem as problem:
+            except SeraphLiteralProblem as problem:
                 problems.append(Diagnostic(problem.code, problem.message, part.span, "", problem.hint))
     return problems
 

@@ -70,7 +70,7 @@ class TermBuilder:
     def _read(self, reader: Callable[[str], _Read], token: Token, fallback: _Read) -> _Read:
         try:
             return reader(str(token))
-        except literals.LiteralProblem as problem:
+        except literals.TermProblem as problem:
             self._problem("SPQ-004", problem.message, self._token_span(token), "", problem.hint)
             return fallback
 

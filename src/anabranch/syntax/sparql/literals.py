@@ -1,6 +1,6 @@
 """Strings, numbers, names, lengths of time and instants of the SPARQL family, from their text.
 
-Invariant: what cannot be read raises `LiteralProblem` in the user's words; nothing is guessed.
+Invariant: what cannot be read raises `TermProblem` in the user's words; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ for _unit, _names in (
 _UNITS_HINT = "units are ms, s, m, h and d (10s, 5m, 24 hours); ISO 8601 goes too: PT10S, P1D"
 
 
-class LiteralProblem(ValueError):
+class TermProblem(ValueError):
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = message
         self.hint = hint
@@ -40,7 +40,7 @@ class LiteralProblem(ValueError):
 def _character(escape: str) -> str:
     code_point = int(escape[1:], 16)
     if code_point > 0x10FFFF or 0xD800 <= code_point <= 0xDFFF:
-        raise LiteralProblem(
+        raise TermProblem(
             f"`\\{escape}` is no Unicode character",
             "characters beyond U+FFFF are one \\UXXXXXXXX, not a pair of surrogates",
         )
@@ -56,7 +56,7 @@ def read_string(text: str) -> str:
             return _ESCAPES[escape]
         if escape[0] in "uU" and len(escape) > 1:
             return _character(escape)
-        raise LiteralProblem(
+        raise TermProblem(
             f"`\\{escape}` is no escape in a string",
             "a backslash is written \\\\; escapes are \\t \\b \\n \\r \\f \\\\ \\\" \\' \\uXXXX \\UXXXXXXXX",
         )
@@ -74,7 +74,7 @@ def read_iri_reference(text: str) -> str:
     value = _CODE_POINT.sub(lambda match: _character(match.group(1)), body)
     wrong = _NO_IRI_CHARACTER.search(value)
     if wrong is not None:
-        raise LiteralProblem(f"an IRI cannot hold the character U+{ord(wrong.group()):04X}", "percent-encode it: %20")
+        raise TermProblem(f"an IRI cannot hold the character U+{ord(wrong.group()):04X}", "percent-encode it: %20")
     return value
 
 
@@ -87,7 +87,7 @@ def read_whole(text: str) -> int:
     """A whole number that fits in 64 bits."""
     number = int(text) if len(text.lstrip("0")) <= 19 else 2**63
     if number >= 2**63:
-        raise LiteralProblem("this number is too large", f"whole numbers go up to {2**63 - 1}")
+        raise TermProblem("this number is too large", f"whole numbers go up to {2**63 - 1}")
     return number
 
 
@@ -104,22 +104,22 @@ def read_duration(text: str) -> Duration:
         try:
             duration = parse_duration(text.upper())
         except (EvaluationError, ValueError) as error:
-            raise LiteralProblem(f"`{text}` is no length of time", _UNITS_HINT) from error
+            raise TermProblem(f"`{text}` is no length of time", _UNITS_HINT) from error
     else:
         unit = _UNITS.get(match["unit"].lower())
         if unit is None:
             near = closest(match["unit"], _UNITS)
             hint = f"did you mean `{near[0]}`?  " if near else ""
-            raise LiteralProblem(f"there is no unit of time `{match['unit']}`", hint + _UNITS_HINT)
+            raise TermProblem(f"there is no unit of time `{match['unit']}`", hint + _UNITS_HINT)
         try:
             amount = Fraction(match["amount"])
             duration = Duration.approximate(
                 days=unit.days * amount, seconds=unit.seconds * amount, nanoseconds=unit.nanoseconds * amount
             )
         except (EvaluationError, ValueError) as error:
-            raise LiteralProblem("this time is too long", _UNITS_HINT) from error
+            raise TermProblem("this time is too long", _UNITS_HINT) from error
     if (duration.months, duration.days, duration.time_nanos) <= (0, 0, 0):
-        raise LiteralProblem("a length of time is more than nothing", _UNITS_HINT)
+        raise TermProblem("a length of time is more than nothing", _UNITS_HINT)
     return duration
 
 
@@ -127,6 +127,4 @@ def read_instant(text: str) -> int:
     try:
         return parse_instant(text)
     except (EvaluationError, ValueError) as error:
-        raise LiteralProblem(
-            f"`{text}` is no instant", "write an ISO 8601 date and time: 2026-01-31T12:00:00Z"
-        ) from error
+        raise TermProblem(f"`{text}` is no instant", "write an ISO 8601 date and time: 2026-01-31T12:00:00Z") from error
