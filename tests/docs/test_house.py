@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,3 +142,14 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
                 if count > 8:
                     found.append(place if node.name == "__init__" else node.name)
     assert sorted(found) == sorted(LONG | LONG_CONSTRUCTORS)
+
+
+def test_every_mutant_of_the_list_can_be_made() -> None:
+    """The text of a mutant stands once in its file, and the tests that guard it exist."""
+    found = []
+    for file, listed in tomllib.loads((ROOT / "tools" / "mutants.toml").read_text(encoding="utf-8")).items():
+        text = (ROOT / "src" / "anabranch" / file).read_text(encoding="utf-8")
+        tests = {*listed["tests"], *(one for mutant in listed["mutants"] for one in mutant.get("tests", ()))}
+        found += [f"{file}: {one}" for one in sorted(tests) if not (ROOT / "tests" / one).exists()]
+        found += [f"{file}: {mutant['old']}" for mutant in listed["mutants"] if text.count(mutant["old"]) != 1]
+    assert found == []
