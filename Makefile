@@ -4,13 +4,17 @@
 PY := .venv/bin/python
 WORKERS ?= 2
 
-.PHONY: run test lint types imports pytest packages mutants bench bench-peers lock lock-peers clean
+.PHONY: run test quick lint types imports pytest packages mutants bench bench-peers lock lock-peers clean
 .DEFAULT_GOAL := run
 
 run: .venv/.ready
 	@$(PY) -m anabranch demo auctions
 
 test: lint types imports pytest
+
+# Lint, types, import rules and the quick tests of what git says changed; ROOM=engine for one room.
+quick: .venv/.ready
+	@$(PY) tools/quick.py $(if $(ROOM),--room "$(ROOM)")
 
 lint: .venv/.ready
 	$(PY) -m ruff check src tests bench tools
@@ -22,7 +26,8 @@ types: .venv/.ready
 imports: .venv/.ready
 	.venv/bin/lint-imports
 
-pytest: .venv/.ready packages
+# Chromium and mosquitto are installed from Debian's packages only where CI, or PACKAGES=1, asks for it.
+pytest: .venv/.ready $(if $(or $(CI),$(PACKAGES)),packages)
 	$(PY) -m pytest -n $(WORKERS) -q
 
 packages:

@@ -1,4 +1,5 @@
-"""How every test runs: hypothesis repeats itself in CI, and the TCK ends with a line per feature folder.
+"""How every test runs: hypothesis repeats itself in CI, slow tests are marked, the TCK ends with a line per feature
+folder.
 
 Elsewhere hypothesis draws anew each time; a failure prints how to draw it again.
 """
@@ -7,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from tests.suites import tck
 
@@ -18,6 +21,17 @@ os.environ.setdefault("ANABRANCH_ENGINE", "local")
 settings.register_profile("ci", derandomize=True, database=None, deadline=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+SLOW = Path(__file__).with_name("slow.txt")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that took more than a second when they were last measured are marked slow."""
+    slow = set(SLOW.read_text(encoding="utf-8").split())
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

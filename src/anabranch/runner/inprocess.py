@@ -39,6 +39,7 @@ class InProcessRun(Run):
     something new is put off after one that found nothing, and the least time between two batches of live input."""
 
     engine = "local"
+    batch_size = 1 << 20  # small enough for a first answer, and a bar that moves, within a second
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ from anabranch.sources.base import Limit
 
 class Run(ABC):
     engine: ClassVar[EngineName]
+    batch_size: ClassVar[int] = Limit().size  # bytes that a batch reads of one stream, at most
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Run(ABC):
         return SourceSettings(
             job.streams,
             job.fingerprint,
-            Limit(options.batch_events) if options.batch_events else Limit(),
+            Limit(options.batch_events, self.batch_size),
             job.timings(),
             refresh_settings(job.graph_files, options.refresh, self._folder.path / "graphs"),
             tasks,
