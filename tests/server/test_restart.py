@@ -134,6 +134,28 @@ def test_a_session_that_cannot_be_opened_keeps_no_other_from_it(serve: Callable[
     assert second.http.get("/sessions/broken").json()["error"] is None
 
 
+@pytest.mark.parametrize("file", ["spool/rides/cursor.json", "anew.json"])
+def test_a_session_that_cannot_begin_keeps_no_other_from_it(
+    serve: Callable[..., Served], tmp_path: Path, file: str
+) -> None:
+    first = serve()
+    first.make(COUNTED, None)
+    first.make(COUNTED, None, session="broken")
+    first.close()
+    broken = tmp_path / "hub" / "sessions" / "broken"
+    assert (broken / file).parent.is_dir()
+    (broken / file).write_bytes(b'{"posi')
+    second = serve()
+    assert [one["name"] for one in second.http.get("/sessions").json()] == ["s"]
+    second.push(minutes(3))
+    second.wait_for("counted", 2)
+    error = second.http.get("/sessions/broken").json()["error"]
+    assert (error["code"], f"{Path(file).name} is damaged" in error["message"]) == ("SRV-013", True)
+    assert second.http.delete("/sessions/broken").status_code == 204
+    second.make(COUNTED, None, session="broken")
+    assert second.http.get("/sessions/broken").json()["error"] is None
+
+
 def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> None:
     with Hub(tmp_path, "local"), pytest.raises(EngineError, match="in use by another server"):
         Hub(tmp_path, "local").start()

@@ -19,6 +19,7 @@ from anabranch.algebra.types import (
     NUMBER,
     POINT,
     RELATIONSHIP,
+    SCALAR,
     STRING,
     Type,
     list_of,
@@ -79,7 +80,7 @@ _SIGNATURES: tuple[Signature, ...] = (
     _f("startNode", NODE, ("relationship",)),
     _f("head", ANY, _LIST),
     _f("last", ANY, _LIST),
-    _f("id", ANY, ("node", "relationship")),
+    _f("id", SCALAR, ("node", "relationship")),
     _f("elementId", STRING, ("node", "relationship")),
     _f("length", INTEGER, ("path",)),
     _f("size", INTEGER, ("list", "string")),
@@ -91,7 +92,7 @@ _SIGNATURES: tuple[Signature, ...] = (
     Signature("rand", (), FLOAT, 0),
     # connectivity
     _f("connected", BOOLEAN, ("node",), ("node",), _LIST, required=2),
-    _f("component", ANY, ("node",), _LIST, required=1),
+    _f("component", SCALAR, ("node",), _LIST, required=1),
     _f("componentSize", INTEGER, ("node",), _LIST, required=1),
     # lists
     _f("keys", list_of(STRING), ("node", "relationship", "map")),
@@ -150,7 +151,7 @@ _SIGNATURES: tuple[Signature, ...] = (
     _f("duration", DURATION, ("string", "map", "duration")),
     *(_f(f"duration.{name}", DURATION, _ANY, _ANY) for name in ("between", "inMonths", "inDays", "inSeconds")),
     # aggregates
-    _aggregate("avg", ANY, ("number", "duration")),
+    _aggregate("avg", SCALAR, ("number", "duration")),
     _aggregate("collect", list_of(ANY), _ANY),
     _aggregate("count", INTEGER, _ANY),
     _aggregate("max", ANY, _ANY),
@@ -159,7 +160,7 @@ _SIGNATURES: tuple[Signature, ...] = (
     _aggregate("percentileDisc", NUMBER, _NUMBER, _NUMBER),
     _aggregate("stDev", FLOAT, _NUMBER),
     _aggregate("stDevP", FLOAT, _NUMBER),
-    _aggregate("sum", ANY, ("number", "duration")),
+    _aggregate("sum", SCALAR, ("number", "duration")),
 )
 
 FUNCTIONS: dict[str, Signature] = {signature.name.lower(): signature for signature in _SIGNATURES}

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Type:
+    """`element` is the type of a list's items or of a map's values, as far as it is known."""
+
     kind: str
     element: Type | None = None
 
@@ -24,9 +26,15 @@ class Type:
         """Whether some value of this type is, or holds, a node, a relationship or a path."""
         if self.kind == "any":
             return self.element is None
-        if self.kind == "list":
+        if self.kind in ("list", "map"):
             return self.element is None or self.element.may_hold_elements()
-        return self.kind in ("node", "relationship", "path", "map")
+        return self.kind in ("node", "relationship", "path")
+
+    def item(self) -> Type:
+        """What the items of such a value are, be it a list, a map, or something with properties."""
+        if self.kind == "list" and self.element is not None:
+            return self.element
+        return SCALAR if self.kind in ("node", "relationship") or not self.may_hold_elements() else ANY
 
     def may_be(self, kinds: Iterable[str]) -> bool:
         """Whether some value of this type can be of one of the kinds."""
@@ -63,6 +71,10 @@ def list_of(element: Type) -> Type:
     return Type("list", element)
 
 
+def map_of(value: Type) -> Type:
+    return Type("map", value)
+
+
 def common(types: Iterable[Type]) -> Type:
     """The narrowest type that holds values of all these types."""
     distinct = {given for given in types if given.kind != "null"}
@@ -72,6 +84,7 @@ def common(types: Iterable[Type]) -> Type:
         return next(iter(distinct))
     if all(given.kind in ("integer", "float", "number") for given in distinct):
         return NUMBER
-    if all(given.kind == "list" for given in distinct):
-        return list_of(common(given.element or ANY for given in distinct))
+    kinds = {given.kind for given in distinct}
+    if kinds in ({"list"}, {"map"}):
+        return Type(kinds.pop(), common(given.element or ANY for given in distinct))
     return ANY if any(given.may_hold_elements() for given in distinct) else SCALAR

@@ -1,7 +1,7 @@
 """Signals: how Ctrl-C and SIGTERM end a command, whatever it is doing.
 
     while modules load        at once: nothing is open yet
-    in a command              KeyboardInterrupt, as Ctrl-C always did
+    in a command              KeyboardInterrupt, as Python has it for Ctrl-C
     while Spark starts        its Java process is ended, and so is this one
     in a run on Spark         between two looks at the run, sinks and Spark closed in order
 
@@ -30,17 +30,29 @@ _AFTERWARDS = 1.5  # seconds to clear up once child processes were ended
 SignalHandler = Callable[[int, FrameType | None], None]
 
 
+class Interrupted(KeyboardInterrupt):
+    """What a signal raises. Python notes where a plain KeyboardInterrupt leaves exec(), as it may where a module makes
+    its dataclasses, and `python -m` then dies of SIGINT, whatever the exit code is."""
+
+
 def end_at_once() -> None:
-    """Until a command begins SIGTERM ends the process, with the exit code of an interrupted one."""
+    """Until a command begins Ctrl-C and SIGTERM end the process, with the exit code of an interrupted one."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(INTERRUPTED))
+        for number in _heard():
+            signal.signal(number, lambda number, frame: os._exit(INTERRUPTED))
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM interrupts what is inside as Ctrl-C does."""
-    with _handling(_Interruption(), signal.SIGTERM):
+    """Ctrl-C and SIGTERM interrupt what is inside."""
+    with _handling(_Interruption(), *_heard()):
         yield
+
+
+def _heard() -> list[signal.Signals]:
+    """The signals that end a command: not Ctrl-C where it was started to ignore it, as jobs of a shell are."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+    return [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
@@ -70,7 +82,7 @@ class _Interruption:
         self.seen.append(number)
         if number == signal.SIGTERM and self.seen.count(number) == 1:
             _end_in_time()
-        raise KeyboardInterrupt
+        raise Interrupted
 
 
 class _Stop:
@@ -93,7 +105,7 @@ class _Stop:
                 self._clear_up()
             os._exit(INTERRUPTED)
         if len(self._seen) > 1:
-            raise KeyboardInterrupt
+            raise Interrupted
 
 
 @contextmanager

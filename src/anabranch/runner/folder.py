@@ -169,6 +169,8 @@ class RunFolder:
         """Where a run stands that goes on from here: the last committed offset, and the last that was planned."""
         if self.local.exists():
             return local_offsets(self.local)
+        if (self.spark / "metadata").exists():
+            self._spark_note(self.spark / "metadata", "id")
         planned = _numbers(self.spark / "offsets")
         committed = _numbers(self.spark / "commits") & planned
         if committed:

@@ -86,14 +86,23 @@ class Hub:
                 try:
                     self._sessions[name] = self._open(name, wish)
                 except (AnabranchError, OSError) as error:
-                    self._unreadable[name] = str(error).partition("\n")[0]
-                    _log.error("the session %s could not be opened: %s", name, error)
+                    self._set_aside(name, error)
             for folder in sorted((self.folder / "sessions").glob("*/")):
                 if folder.name not in self._sessions and folder.name not in self._unreadable and _holds_data(folder):
                     self._unreadable[folder.name] = "its folder is there, and the catalogue does not know it"
                     _log.error("sessions/%s is in no catalogue: the catalogue was damaged or replaced", folder.name)
-            for session in self._sessions.values():
-                session.begin()
+            for name, session in list(self._sessions.items()):
+                try:
+                    session.begin()
+                except (AnabranchError, OSError) as error:
+                    del self._sessions[name]
+                    session.close()
+                    self._set_aside(name, error)
+
+    def _set_aside(self, name: str, error: Exception) -> None:
+        """What hinders one session keeps no other from its work."""
+        self._unreadable[name] = str(error).partition("\n")[0]
+        _log.error("the session %s could not be opened: %s", name, error)
 
     def warm_up(self) -> None:
         """Start Spark before the first session needs it. Whatever hinders it is told to who needs it."""

@@ -137,8 +137,13 @@ class LiveSession:
     def begin(self) -> None:
         """Let the carrier work."""
         if self._anew.exists():
-            said = json.loads(self._anew.read_text())
-            self._forget_run(StoredStream.from_json(said["new"]), StoredStream.from_json(said["old"]))
+            try:
+                said = json.loads(self._anew.read_bytes())
+                new, old = StoredStream.from_json(said["new"]), StoredStream.from_json(said["old"])
+            except (ValueError, KeyError, TypeError):
+                hint = "it says which stream was being replaced: remove the file, and replace the stream again"
+                raise StreamError(f"{self._anew} is damaged\nhint: {hint}") from None
+            self._forget_run(new, old)
         self._look_for_damage()
         self._carrier.start()
 

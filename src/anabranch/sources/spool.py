@@ -61,7 +61,9 @@ class Spool:
         self.directory = Path(directory)
         self._segment_size = segment_size
         self._writing = threading.Lock()
-        self._refusal: StreamError | None = None  # why nothing can be written any more
+        self._torn = False  # whether a write has failed, and what it left is still there
+        self._cursor: Any = None
+        self._pinned = False  # whether the cursor and the end of the records count together
         self._closed = False
         self._files: dict[str, int] = {}
         self.shortage = ""
@@ -78,7 +80,7 @@ class Spool:
                 with suppress(FileNotFoundError):
                     self.shortage = (self.directory / "short").read_text()
                 self._files["mark"] = os.open(mark_path(self.directory), os.O_WRONLY | os.O_CREAT, FILE)
-                self._move_mark()
+                self._move_mark(self._position, self._lines)
         except BaseException:
             self.close()
             raise
@@ -133,9 +135,9 @@ class Spool:
             position, held = self._write(lines)
             if cursor is not None or (self._pinned and lines):
                 self._write_cursor(self._cursor if cursor is None else cursor, position)
-            self._position, self._lines = position, held
             if lines:
-                self._move_mark()
+                self._move_mark(position, held)
+            self._position, self._lines = position, held
         return len(lines)
 
     def finish(self) -> None:
@@ -152,19 +154,33 @@ class Spool:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """After a failed write only reopening finds out what is on disk: until then nothing more is written."""
+        """A failed write leaves on disk what nobody knows: the next one begins by cutting that off."""
         if self._closed:
             raise StreamError(f"the spool {self.directory} is closed")
-        if self._refusal is not None:
-            raise self._refusal
+        acknowledged = self._cursor, self._pinned
         try:
+            if self._torn:
+                self._mend()
             yield
         except OSError as error:
-            self._refusal = StreamError(
+            self._torn = True
+            self._cursor, self._pinned = acknowledged
+            raise StreamError(
                 f"cannot write the spool {self.directory}: {error.strerror or error}\n"
                 "hint: the directory must be writable and have room for what comes in until it is answered"
-            )
-            raise self._refusal from None
+            ) from None
+
+    def _mend(self) -> None:
+        """Go back to what was acknowledged: what was refused is gone, so that it can be sent again."""
+        if "segment" in self._files:
+            os.close(self._files.pop("segment"))
+        sizes = {segment: size for segment, size in self._sizes().items() if segment < self._position.segment}
+        self._replace("sizes.json", json.dumps(sizes).encode())
+        if (self.directory / "cursor.json").exists():
+            self._write_cursor(self._cursor, self._position if self._pinned else None)
+        self._recovered(self._position)
+        self._move_mark(self._position, self._lines)
+        self._torn = False
 
     def _lock(self) -> None:
         self._files["lock"] = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, FILE)
@@ -280,9 +296,9 @@ class Spool:
         sizes = {one: known for one, known in self._sizes().items() if one in there and one < segment}
         self._replace("sizes.json", json.dumps({**sizes, segment: size}).encode())
 
-    def _move_mark(self) -> None:
+    def _move_mark(self, position: Position, lines: int) -> None:
         # Not synced: after a crash of the machine the mark is older than the truth until the spool is opened again.
-        os.pwrite(self._files["mark"], mark_bytes(self._position, self._lines), 0)
+        os.pwrite(self._files["mark"], mark_bytes(position, lines), 0)
 
     def _write_cursor(self, cursor: Any, position: Position | None) -> None:
         place = None if position is None else [position.segment, position.at]

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -46,11 +47,13 @@ _RAISED = re.compile(
     r"^anabranch\.\S+\.(EngineError|StreamError|FileSystemError|FileGoneError|InternalError): (.*)(\nhint: .*)?",
     re.MULTILINE,
 )
+_CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+: (.*\S)", re.MULTILINE)
+_STATE = "[CANNOT_LOAD_STATE_STORE"
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception): .")
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class Failed:
     """A failure that Spark reports, and whether it is one of our own that no second try would mend."""
 
     error: AnabranchError
@@ -95,8 +98,12 @@ class SparkRun(Run):
         is to stop is not missed."""
         try:
             yield
-        except (Py4JError, PySparkException, OSError, EOFError):
-            if self._error is not None or not running.is_dead:
+        except (Py4JError, PySparkException, OSError, EOFError) as error:
+            if self._error is not None:
+                raise
+            if not running.is_dead:
+                if isinstance(error, Py4JJavaError):
+                    raise self._spark_failed(_spoken(error)).error from None
                 raise
             if not should_stop():
                 raise running.death() from None
@@ -185,14 +192,36 @@ class SparkRun(Run):
 
     # --- failures -------------------------------------------------------------------------------------------------
 
-    def _spark_failed(self, text: str) -> _Failed:
+    def _spark_failed(self, text: str) -> Failed:
         with self._folder.log.open("a") as log:
             log.write(f"{text}\n")
-        found = _RAISED.search(text)
-        if found is not None:
-            kind, message, hint = found.groups()
-            ours = {"InternalError": InternalError, "EngineError": EngineError}.get(kind, StreamError)
-            return _Failed(ours(message + (hint or "")), is_ours=True)
-        raised = [line for line in text.splitlines() if _PYTHON_ERROR.match(line)]
-        what = raised[-1] if raised else text.strip().splitlines()[0]
-        return _Failed(EngineError(f"Spark gave up: {what}\nhint: its log is {self._folder.log}"), is_ours=False)
+        return failure(text, self._folder.path, self._folder.log)
+
+
+def _spoken(error: Py4JJavaError) -> str:
+    """What Java says of an error, for which it is asked."""
+    try:
+        return str(error)
+    except Exception:
+        return "its Java process does not say why"
+
+
+def failure(text: str, checkpoint: Path, log: Path) -> Failed:
+    """What Spark says of a failure, in a sentence."""
+    found = _RAISED.search(text)
+    if found is not None:
+        kind, message, hint = found.groups()
+        ours = {"InternalError": InternalError, "EngineError": EngineError}.get(kind, StreamError)
+        return Failed(ours(message + (hint or "")), is_ours=True)
+    causes = _CAUSE.findall(text)
+    if _STATE in text and causes:
+        said = (
+            f"Spark cannot load the state of the checkpoint {checkpoint}: {causes[-1]}\n"
+            "hint: if its files are damaged, take the folder from a copy, or begin again in another folder; "
+            f"Spark's log is {log}"
+        )
+        return Failed(EngineError(said), is_ours=False)
+    raised = [line for line in text.splitlines() if _PYTHON_ERROR.match(line)]
+    first = (text.strip().splitlines() or ["it gives no reason"])[0]
+    what = (raised or causes or [first.rpartition("terminated with exception: ")[2]])[-1]
+    return Failed(EngineError(f"Spark gave up: {what}\nhint: its log is {log}"), is_ours=False)

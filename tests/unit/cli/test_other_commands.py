@@ -103,9 +103,10 @@ def test_check_of_several_files_goes_on_after_a_bad_one(invoke: Invoke, trick: P
     assert checked.out == f"failed  bad.seraph  1 error\nok  {trick}  1 query\n"
 
 
-def test_check_knows_which_streams_of_other_files_carry_nothing(invoke: Invoke, write: Write) -> None:
+@pytest.mark.parametrize("form", ["SELECT ?a", "CONSTRUCT { }"])
+def test_check_knows_which_streams_of_other_files_carry_nothing(invoke: Invoke, write: Write, form: str) -> None:
     window = "[RANGE 10m STEP 1m] WHERE { ?a ?p ?o }"
-    write("d.csparql", f"REGISTER STREAM d COMPUTED EVERY 1m AS SELECT ?a FROM STREAM <s> {window}")
+    write("d.csparql", f"REGISTER STREAM d COMPUTED EVERY 1m AS {form} FROM STREAM <s> {window}")
     write("r.csparql", f"REGISTER QUERY r COMPUTED EVERY 1m AS SELECT ?a FROM STREAM <d> {window}")
     assert invoke("check", "d.csparql").code == 0
     checked = invoke("check", "d.csparql", "r.csparql")

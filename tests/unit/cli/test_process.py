@@ -97,14 +97,14 @@ def test_sigterm_sums_up_too(trick: Path, events: Path, tmp_path: Path) -> None:
 
 
 LOADING = """
-import importlib.abc, os, signal, sys
+import importlib.abc, os, sys
 
-wanted = sys.argv.pop(1)
+number, wanted = int(sys.argv.pop(1)), sys.argv.pop(1)
 
 class Terminated(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == wanted:
-            os.kill(os.getpid(), signal.SIGTERM)
+            exec("os.kill(os.getpid(), number)")  # as where a module makes its dataclasses
 
 sys.meta_path.insert(0, Terminated())
 from anabranch.cli import main
@@ -112,15 +112,31 @@ main()
 """
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
     "module", ["typer", "anabranch.cli.app", "anabranch.engine.evaluation_options", "anabranch.runner.opening"]
 )
-def test_sigterm_while_modules_load_ends_with_130_and_no_word(trick: Path, module: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LOADING, module, "run", str(trick), "-s", "rides=-"]
+def test_signals_while_modules_load_end_with_130_and_no_word(
+    trick: Path, module: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    # Where KeyboardInterrupt leaves exec(), python -m leaves by the signal.
+    (tmp_path / "loading.py").write_text(LOADING)
+    command = [sys.executable, "-m", "loading", str(number.value), module, "run", str(trick), "-s", "rides=-"]
     process = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False
     )
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
+
+
+def test_a_command_whose_parent_ignores_ctrl_c_goes_on(trick: Path, tmp_path: Path) -> None:
+    (tmp_path / "loading.py").write_text(LOADING)
+    module = [sys.executable, "-m", "loading", str(signal.SIGINT.value), "anabranch.runner.opening"]
+    process = subprocess.run(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *module, "run", str(trick), "-s", "rides=-", "--engine", "local"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0
+    assert process.stderr.startswith("0 events")
 
 
 STUCK = """

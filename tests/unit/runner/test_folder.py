@@ -207,6 +207,20 @@ def test_a_run_stands_at_its_last_committed_batch_and_has_ended_only_if_none_was
     folder.close()
 
 
+@pytest.mark.parametrize("left", [0, 3, 9])
+def test_a_checkpoint_whose_query_has_lost_its_id_is_refused(tmp_path: Path, left: int) -> None:
+    folder = opened(tmp_path)
+    folder.check(job())
+    spark_batch(tmp_path, 0, ["s"])
+    note = folder.spark / "metadata"
+    note.write_text('{"id":"93f9e4e7-1f46-4c01-8759-7850c02631bc"}')
+    folder.check(job())
+    note.write_bytes(note.read_bytes()[:left])
+    with pytest.raises(EngineError, match=f"is damaged: {note} is not what Spark has written\nhint: "):
+        folder.check(job())
+    folder.close()
+
+
 @pytest.mark.parametrize("kind", ["offsets", "commits"])
 @pytest.mark.parametrize("left", [0, 3, 5, 9])
 def test_a_checkpoint_whose_newest_note_was_cut_off_is_refused(tmp_path: Path, kind: str, left: int) -> None:

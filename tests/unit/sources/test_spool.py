@@ -240,9 +240,40 @@ def test_what_is_not_synced_is_not_read(tmp_path: Path, monkeypatch: pytest.Monk
             patched.setattr(os, "fsync", fail)
             with pytest.raises(StreamError, match="No space left on device\nhint: "):
                 spool.append(numbers(1, 1))
-        with pytest.raises(StreamError, match="No space left"):  # not even when there is room again
-            spool.append(numbers(2, 1))
         assert [data["n"] for _, data in everything(source)] == [0]
+
+
+@pytest.mark.parametrize("cursor", [None, {"at": 1}])
+@pytest.mark.parametrize("fails", ["fsync", "pwrite", "replace"])
+def test_what_was_refused_can_be_sent_again_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str, cursor: dict[str, int] | None
+) -> None:
+    source = SpoolSource("s", tmp_path)
+    with Spool(tmp_path, segment_size=60) as spool:
+        spool.append(numbers(0, 3), cursor)
+        for failing in range(6):
+            calls = iter(range(100))
+            target, name = (Path, "replace") if fails == "replace" else (os, fails)
+            real = getattr(target, name)
+
+            def fail(*given: object, real: Any = real, calls: Any = calls, failing: int = failing) -> object:
+                if next(calls) == failing:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return real(*given)
+
+            there, before = [data["n"] for _, data in everything(source)], spool.position
+            batch = list(numbers(len(there), 20))
+            with monkeypatch.context() as patched:
+                patched.setattr(target, name, fail)
+                with suppress(StreamError):
+                    spool.append(batch, cursor and {"at": 2 + failing})
+            if spool.position == before:  # it was refused
+                assert [data["n"] for _, data in everything(source)] == there
+                spool.append(batch, cursor and {"at": 2 + failing})
+            assert [data["n"] for _, data in everything(source)] == list(range(len(there) + 20))
+    with Spool(tmp_path) as spool:
+        assert (spool.shortage, spool.cursor) == ("", cursor and {"at": 7})
+    assert [data["n"] for _, data in everything(source)] == list(range(123))
 
 
 def test_a_reader_sees_nothing_without_a_mark_or_with_a_torn_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from anabranch.algebra.operators import Registration
 from anabranch.algebra.triples import Ask, Construct
 from anabranch.algebra.walk import windows
 from anabranch.errors import QueryError
-from anabranch.syntax.languages import EXTENSIONS, SPOKEN, Language, ingestions, language_of, plan, registrations
+from anabranch.syntax.languages import EXTENSIONS, SPOKEN, Language, language_of, plan, registrations, script
 from anabranch.syntax.languages import statements as statements_of
 
 SERAPH = "REGISTER QUERY q STARTING AT NOW { MATCH (n) WITHIN PT5M ON STREAM s EMIT n SNAPSHOT EVERY PT1M }"
@@ -69,9 +69,9 @@ def test_load_stream_is_a_statement_of_its_own() -> None:
     load = "LOAD STREAM FROM 'a.ndjson' AS r AT datetime(r.at) INTO s\nCREATE (:A {x: r.x})\n"
     kinds = [type(one) for one in statements_of(load + SERAPH)]
     assert kinds == [Ingestion, Registration]
-    assert [type(one) for one in ingestions(load + SERAPH)] == [Ingestion]
+    assert [type(one) for one in script(load + SERAPH).ingestions] == [Ingestion]
     assert [one.name for one in registrations(load + SERAPH)] == ["q"]
-    assert ingestions(CSPARQL) == ()
+    assert script(CSPARQL).ingestions == ()
 
 
 def test_what_is_wrong_is_said_in_the_language_of_the_file() -> None:

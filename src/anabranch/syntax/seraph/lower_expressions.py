@@ -18,7 +18,6 @@ from anabranch.algebra.types import (
     DATETIME,
     FLOAT,
     INTEGER,
-    MAP,
     NULL,
     NUMBER,
     PATH,
@@ -28,6 +27,7 @@ from anabranch.algebra.types import (
     Type,
     common,
     list_of,
+    map_of,
 )
 from anabranch.errors import Span, closest
 from anabranch.syntax.seraph import tree as t
@@ -114,13 +114,12 @@ class ExpressionLowering:
                 lowered, kind = sub(subject)
                 if not kind.may_be((*_ELEMENTS, "map", "point", *TEMPORALS)):
                     self._wrong_type(f"`.{key.text}` needs a node, a relationship or a map", subject.span, kind)
-                return x.Property(lowered, key.text, span=span), SCALAR if kind.kind in _ELEMENTS else ANY
+                return x.Property(lowered, key.text, span=span), kind.item()
             case t.IndexExpr(subject, index):
                 lowered, kind = sub(subject)
                 if not kind.may_be((*_ELEMENTS, "map", "list")):
                     self._wrong_type("only lists, maps, nodes and relationships have items", subject.span, kind)
-                element = kind.element if kind.kind == "list" and kind.element else ANY
-                return x.Subscript(lowered, sub(index)[0], span=span), element
+                return x.Subscript(lowered, sub(index)[0], span=span), kind.item()
             case t.SliceExpr(subject, start, stop):
                 lowered, kind = sub(subject)
                 if not kind.may_be(("list",)):
@@ -134,7 +133,9 @@ class ExpressionLowering:
                     list_of(common(pair[1] for pair in pairs) if pairs else ANY),
                 )
             case t.MapLiteral(entries):
-                return x.MapOf(tuple((key.text, sub(value)[0]) for key, value in entries), span=span), MAP
+                pairs = [sub(value) for _, value in entries]
+                named = tuple((key.text, pair[0]) for (key, _), pair in zip(entries, pairs, strict=True))
+                return x.MapOf(named, span=span), map_of(common(pair[1] for pair in pairs))
             case t.MapProjection():
                 return self._map_projection(expression, scope, sink)
             case t.Binary("and" | "or" | "xor"):
@@ -185,7 +186,8 @@ class ExpressionLowering:
                 started, started_type = sub(initial)
                 inner, held, origin = self._local(variable, source, scope, sink)
                 sum_column = self._local_column(accumulator.text, inner)
-                inner = inner.bind_inside(accumulator.text, Binding(sum_column, ANY, True))
+                so_far = ANY if started_type.may_hold_elements() else SCALAR
+                inner = inner.bind_inside(accumulator.text, Binding(sum_column, so_far, True))
                 stepped, stepped_type = self.lower(step, inner, sink)
                 lowered = x.Reduce(sum_column, started, held, origin, stepped, span=span)
                 return lowered, common((started_type, stepped_type))
@@ -232,9 +234,8 @@ class ExpressionLowering:
         lowered, kind = self.lower(source, scope, sink)
         if not kind.may_be(("list",)):
             self._wrong_type("a list is needed after IN", source.span, kind)
-        element = kind.element if kind.kind == "list" and kind.element else ANY
         column = self._local_column(variable.text, scope)
-        return scope.bind_inside(variable.text, Binding(column, element, True)), column, lowered
+        return scope.bind_inside(variable.text, Binding(column, kind.item(), True)), column, lowered
 
     # --- operators ---
 
@@ -328,19 +329,26 @@ class ExpressionLowering:
         if not kind.may_be((*_ELEMENTS, "map")):
             self._wrong_type("a map projection needs a node, a relationship or a map", expression.subject.span, kind)
         maps: list[x.Expression] = []
+        values: list[Type] = []
         for entry in expression.entries:
             match entry.kind, entry.name, entry.value:
                 case "all", _, _:
                     maps.append(x.Call("properties", (subject,), span=entry.span))
+                    values.append(kind.item())
                 case "property", t.Name(key), _:
                     maps.append(x.MapOf(((key, x.Property(subject, key, span=entry.span)),), span=entry.span))
+                    values.append(kind.item())
                 case "variable", t.Name(key) as name, _:
-                    maps.append(x.MapOf(((key, self._variable(key, name.span, scope)[0]),), span=entry.span))
+                    shown, value_type = self._variable(key, name.span, scope)
+                    maps.append(x.MapOf(((key, shown),), span=entry.span))
+                    values.append(value_type)
                 case _, t.Name(key), t.Expr() as value:
-                    maps.append(x.MapOf(((key, self.lower(value, scope, sink)[0]),), span=entry.span))
+                    shown, value_type = self.lower(value, scope, sink)
+                    maps.append(x.MapOf(((key, shown),), span=entry.span))
+                    values.append(value_type)
         merged = x.Call("merge_maps", tuple(maps), span=expression.span) if maps else x.MapOf((), span=expression.span)
         null_test = (x.IsNull(subject, span=expression.span), x.Constant(None))
-        return x.Case((null_test,), merged, span=expression.span), MAP
+        return x.Case((null_test,), merged, span=expression.span), map_of(common(values))
 
     # --- calls ---
 
@@ -501,16 +509,15 @@ def _number_type(left: Type, right: Type) -> Type:
         return FLOAT
     if kinds <= {"integer", "float", "number"}:
         return NUMBER
-    return ANY
+    return SCALAR
 
 
 def _sum_type(left: Type, right: Type) -> Type:
     if left.kind == "list" or right.kind == "list":
-        items = [side.element or ANY if side.kind == "list" else side for side in (left, right)]
-        return list_of(common(ANY if item.kind == "any" else item for item in items))
+        return list_of(common(side.item() if side.kind in ("list", "any") else side for side in (left, right)))
     if left.kind == right.kind == "string":
         return STRING
-    return _number_type(left, right)
+    return ANY if left.may_hold_elements() or right.may_hold_elements() else _number_type(left, right)
 
 
 def _result_type(signature: Signature, kinds: list[Type]) -> Type:
@@ -518,12 +525,14 @@ def _result_type(signature: Signature, kinds: list[Type]) -> Type:
     match signature.name:
         case "coalesce":
             return common(kinds)
-        case "head" | "last" if kinds[0].kind == "list":
-            return kinds[0].element or ANY
+        case "head" | "last":
+            return kinds[0].item()
         case "reverse" | "min" | "max":
             return kinds[0]
-        case "tail" if kinds[0].kind == "list":
-            return kinds[0]
+        case "tail":
+            return list_of(kinds[0].item())
+        case "properties":
+            return map_of(kinds[0].item())
         case "collect":
             return list_of(kinds[0])
         case "sum" if kinds[0].kind in ("integer", "float", "duration"):

@@ -80,6 +80,9 @@ def _into(
             "a stream is made of triples",
             "use CONSTRUCT, or REGISTER QUERY",
         )
+    asked = statement.query.form
+    if isinstance(asked, t.ConstructTree) and asked.template == ():
+        return None
     makes_triples = form == "graph" or (statement.kind == "stream" and form == "bindings" and len(plan.columns) == 3)
     return name if makes_triples else None
 

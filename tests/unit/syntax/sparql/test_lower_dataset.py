@@ -11,7 +11,6 @@ from anabranch.algebra.walk import walk
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
 from anabranch.syntax import sparql
-from anabranch.syntax.sparql.tree import Dialect
 
 REPOSITORY = Static("default")
 
@@ -241,9 +240,3 @@ def test_a_window_variable_ranges_over_all_named_windows() -> None:
     )
     assert read(found) == [window("s", 10), window("s", 20)]
     assert found.columns == ("w", "x", "y")
-
-
-@pytest.mark.parametrize("dialect", ["csparql", "lupos", "rspql"])
-def test_a_text_is_lowered_once(dialect: Dialect) -> None:
-    text = PREFIXES + "SELECT * WHERE { ?x :p ?y }"
-    assert sparql.statements(text, dialect) is sparql.statements(text, dialect)
