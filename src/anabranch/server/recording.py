@@ -161,7 +161,7 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
         ends_at=min((at - 1 for at in reached.values() if at is not None), default=None),  # one may still come at `at`
         rules=job.options.rules,
         mapping=job.options.mapping,
-        running=job.options.evaluation,
+        evaluation=job.options.evaluation,
         only_stream=read[0].name if unnamed and read else None,
         makers=tuple(one.options for one in chain),
     )
