@@ -1,7 +1,7 @@
 """WebSocket: every message is a record, or several lines of records.
 
-The protocol has no acknowledgement and no memory: what a server sends while nobody is connected is lost, unless its
-`subscribe` message asks for the past.
+The protocol has no acknowledgement and no memory: messages that a server sends while no client is connected are lost,
+unless its `subscribe` message asks for the past.
 
 Invariant: a connection that ends, for whatever reason, is made again until the receiver is stopped.
 """
