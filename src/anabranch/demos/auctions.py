@@ -99,7 +99,7 @@ class Auctions(Generator):
 
 
 class AuctionItem(NamedTuple):
-    """What an item says when it is put up; instants are microseconds, prices cents, 0 for none."""
+    """An item's properties when it is put up; instants are microseconds, prices cents, 0 for none."""
 
     title: str
     keyword: str
@@ -111,7 +111,7 @@ class AuctionItem(NamedTuple):
 
 
 class _Teller(ABC):
-    """Writes the events of a block. What is said of its items and people is computed once for all of them."""
+    """Writes the events of a block. Properties of its items and people are computed once for all of them."""
 
     def __init__(self, house: AuctionHouse, clock: EventClock, items: DrawnNumbers, people: DrawnNumbers) -> None:
         self._clock = clock

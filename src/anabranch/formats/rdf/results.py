@@ -87,7 +87,7 @@ def check_form(form: str, columns: Sequence[str]) -> None:
 
 
 def answer_name(parts: AnswerParts) -> str:
-    """The IRI of an answer; one that takes back or repeats another says so. A plain query's answer has none."""
+    """Return the IRI of an answer, marked if it is a correction. A plain query's answer has none."""
     if not parts.query:
         return ""
     name = f"urn:anabranch:{quote(parts.query, safe='')}:{format_instant(parts.at)}"
@@ -107,7 +107,7 @@ def term_of(value: Any) -> Term | None:
 
 
 def _boolean(parts: AnswerParts) -> bool | None:
-    """What an ASK says; None for rows."""
+    """Return the result of an ASK; None for rows."""
     if parts.columns != ("ask",) or len(parts.rows) != 1:
         return None
     value = parts.rows[0][0]
