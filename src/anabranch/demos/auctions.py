@@ -7,7 +7,7 @@
 
 The properties are those of an item in an answer of findItemsByKeywords (Groppe et al., Using a Streaming SPARQL
 Evaluator for Monitoring eBay Auctions, 2011, Figure 6), written as paths; what that service does not tell (bids,
-people, keywords) is written the same way. As there, an item whose price changes is told with its title, so that a
+people, keywords) is written the same way. As there, an item whose price changes is emitted with its title, so that a
 window of the last triples holds both.
 
     (:Person {id, name, city})-[:SELLS]->(:Item {id, title, keyword, price, bids, opens_at, closes_at, buy_now})

@@ -108,7 +108,7 @@ def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBu
     return before != (stream.open_from, stream.ended, stream.made_until)
 
 
-# --- who reads whom ---------------------------------------------------------------------------------------------------
+# --- which query reads which ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

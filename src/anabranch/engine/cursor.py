@@ -29,7 +29,7 @@ class QueryCursor:
     def __init__(self, registration: Registration, policy: WindowPolicy) -> None:
         self._registration = registration
         self._policy = policy
-        # What a window keeps does not say when events enter and leave it; rules may change it at any time.
+        # A window's filter does not change when events enter and leave it; rules may change the filter at any time.
         self.windows: tuple[Window, ...] = tuple(dict.fromkeys(whole(one) for one in windows(registration.plan)))
         self.bound_stream: str | None = None  # the stream that stands for the unnamed one
         self.instants: Instants | None = None

@@ -1,5 +1,6 @@
-"""Conversion of Arrow's arrays to and from numpy's and Python's, without pandas: Arrow's own functions load it in a
-second.
+"""Conversion of Arrow's arrays to and from numpy's and Python's, without pandas.
+
+Arrow's own functions import pandas, which takes a second.
 
 Invariant: nothing is copied but texts, truth values and arrays in several chunks; no array is written after.
 """

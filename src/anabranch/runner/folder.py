@@ -1,7 +1,7 @@
 """The folder of a run: Spark's checkpoint, the sinks' ledger, the spools of push sources, and scratch space.
 
     anabranch.json   format and options that a restart must repeat
-    lock             who is running
+    lock             the running process
     spark/           Spark's own checkpoint: offsets, commits, state
     local.sqlite     the same of a run without Spark
     ledger/          how far each sink has got

@@ -388,7 +388,7 @@ class SpoolSource(Source):
         return Backlog(done, sum(sizes.values()) + end.at)
 
     def waiting(self, offset: Offset) -> Backlog | None:
-        return SpoolSource.backlog(self, offset)  # what a receiver fills has no end, but it has a length
+        return SpoolSource.backlog(self, offset)  # a spool that is being filled has no end, but it has a length
 
     def _size(self, segment: int) -> int:
         with self._open(segment) as file:

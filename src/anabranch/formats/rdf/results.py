@@ -6,8 +6,8 @@
     turtle       triples, with prefixes          rdfxml       one document an answer
     jsonld       one document a line
 
-The documents of several answers follow each other. Those of SPARQL name their answer by a `link` in the head, those of
-graphs by the graph or a comment where the syntax has one: urn:anabranch:QUERY:INSTANT. Values that are no RDF terms are
+The documents of several answers follow each other. SPARQL results name their answer by a `link` in the head, graphs
+by the graph or a comment where the syntax has one: urn:anabranch:QUERY:INSTANT. Values that are no RDF terms are
 written as the literals that stand for them, elements of property graphs as their IRIs.
 
 Invariant: what is written here, a standard parser reads; a row becomes one solution, and null is an unbound variable.

@@ -73,7 +73,7 @@ def _exchange(
             httpcore.ConnectionPool(trusted, network_backend=_Dialled(dialer)) as pool,
             pool.stream("GET", address, headers=sent, extensions={"timeout": patience}) as answer,
         ):
-            patience["read"] = silence  # what stands here is how long a body may be silent
+            patience["read"] = silence  # how long the body may be silent
             problem = "the answer was cut short"
             parts = answer.iter_stream()
             yield httpx.Response(answer.status, headers=answer.headers, content=parts, extensions=answer.extensions)

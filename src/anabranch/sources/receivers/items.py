@@ -185,7 +185,7 @@ class ItemsReceiver(HttpPollReceiver):
             except PeerRefusal as error:
                 now.refusal = now.refusal or error
             except OSError as error:
-                if self._stopping.is_set():  # it was us who broke the connection
+                if self._stopping.is_set():  # we broke the connection ourselves
                     break
                 now.left.append(asking)
                 self._order.remove(asking.parameters)

@@ -100,7 +100,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _root(data: Any) -> Any:
-    """What stands below the name of the operation."""
+    """Return the value below the name of the operation."""
     if isinstance(data, Mapping) and len(data) == 1:
         name, inner = next(iter(data.items()))
         return inner if name.endswith("Response") and isinstance(inner, Mapping) else data

@@ -103,7 +103,7 @@ class _Revealed:
         self.text = address.text
         options = dict(address.options)
         for name in _SECRETS & options.keys():
-            # What is asked stands in an address again.
+            # The request becomes part of an address again.
             encode = partial(quote, safe="") if name == "query" else str
             options[name] = revealed(options[name], reach, encode)
         self.options: Mapping[str, str] = options

@@ -47,7 +47,7 @@ class RecentRecords:
             hashes.append(digest)
             if digest not in self._hashes:
                 found.setdefault(digest, record)
-        for digest in hashes:  # what is still there is the last to be forgotten
+        for digest in hashes:  # records that are still there are forgotten last
             self._hashes.pop(digest, None)
             self._hashes[digest] = None
         excess = len(self._hashes) - max(self._most, len(set(hashes)))

@@ -56,7 +56,7 @@ class SocketReceiver(Receiver):
 
 
 class ListeningReceiver(Receiver):
-    """Listens, and takes lines from all who connect. Port 0 is any free one; `port` says which."""
+    """Listens, and takes lines from all clients that connect. Port 0 is any free one; `port` says which."""
 
     def __init__(self, host: str, port: int, on_state: OnState | None = None, seed: int = 0) -> None:
         super().__init__(f"socket://{_shown(host, port)}", on_state, seed)

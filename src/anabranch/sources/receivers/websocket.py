@@ -72,7 +72,7 @@ class WebSocketReceiver(Receiver):
         return False
 
     def _waiting(self, connection: Any) -> list[bytes]:
-        """What has come by now, after waiting a little for the first message."""
+        """Return the messages that have come by now, after a short wait for the first one."""
         records: list[bytes] = []
         size, wait = 0, POLL_STOP
         while size < _GROUP:
