@@ -127,7 +127,7 @@ class ChainLink:
 
 
 def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Return refusals of the streams that a query reads and no query can make.
+    """Yield refusals of the streams that a query reads and no query can make.
 
     `makers` maps such a stream to the query that announces it.
     """

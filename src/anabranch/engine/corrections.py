@@ -110,7 +110,7 @@ def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]
 
 
 def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[IndexRange]:
-    """Return the ranges of passed instants whose answers the events may change: disjoint, in order."""
+    """Yield the ranges of passed instants whose answers the events may change: disjoint, in order."""
     last = query.cursor.next_index - 1
     if (
         query.outbox.failure is not None

@@ -463,7 +463,7 @@ class StreamBuffer:
         return self._events.listed(max(self._start, first - self._base), max(self._start, stop - self._base))
 
     def runs(self, first: int, stop: int) -> Iterator[Run]:
-        """Return the events at these positions as they are held: blocks, and lists of events."""
+        """Yield the events at these positions as they are held: blocks, and lists of events."""
         self._settle()
         return self._events.runs(max(self._start, first - self._base), max(self._start, stop - self._base))
 

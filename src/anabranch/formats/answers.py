@@ -61,7 +61,7 @@ def json_text(plain: Json) -> bytes:
 
 
 def json_lines(answer: AnswerParts) -> bytes:
-    """Yield one object a row: the head of the answer and its `row`."""
+    """Return one line of JSON a row: the head of the answer and its `row`."""
     start = json_text(head(*answer[:6]))[:-1] + b', "row": '
     lines = []
     for row in answer.rows:

@@ -50,7 +50,7 @@ class Receivers:
                 raise StreamError(f"stream {stream}: {receiver.error}")
 
     def troubles(self) -> Iterator[str]:
-        """Return new problems that keep peers from answering."""
+        """Yield new problems that keep peers from answering."""
         for stream, receiver, _ in self._receivers:
             trouble = receiver.trouble
             if trouble and trouble != self._troubles.get(stream):

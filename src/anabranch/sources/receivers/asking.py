@@ -35,7 +35,7 @@ def ask(
     confidential: Mapping[str, str] | None = None,
     within: float = ANSWER_WITHIN,
 ) -> Iterator[httpx.Response]:
-    """Return the answer to GET, after redirects.
+    """Open the answer to GET, after redirects.
 
     It begins `within` so many seconds, and its body may then be silent for `silence` seconds, or for ever.
     `confidential` headers go to the server of the address only.
