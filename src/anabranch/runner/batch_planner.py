@@ -1,7 +1,7 @@
 """The batch planner: decides how far each batch goes, over all streams of a job, as one JSON offset.
 
 An offset holds the position of every stream and the engine's input besides events: the splits that are awake, how long
-a stream has been silent, the wall clock, which streams have ended, the fingerprint of the queries, and the versions of
+a stream has been silent, the wall clock, which streams have ended, the fingerprint of the queries, and the copies of
 static graphs. All of it is in Spark's offset log before the batch runs, so a batch that is run again is the same batch.
 
 Invariant: the content between two offsets never depends on the clock; only the choice of the next offset does.

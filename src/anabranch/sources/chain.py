@@ -91,6 +91,6 @@ def _in_link(decode: Decode, index: int) -> Decode:
 
 
 def _inner(piece: Piece) -> Piece:
-    """Return the piece as its input knows it; except for the first input, its name is marked to tell inputs apart."""
+    """Return the piece as its input knows it. `where` holds the number of the input, except for the first one."""
     index, where = piece.where["link"], piece.where["where"]
     return replace(piece, where={**where, "link": index} if index else where)
