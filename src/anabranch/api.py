@@ -6,7 +6,7 @@
     done = run(text, {"rides": "events/"}, sinks=[table])
     table.to_pandas("student_trick")
 
-Invariant: it adds no meaning to the runner; it is the one place that chooses the carrier.
+Invariant: it adds no semantics to the runner; it is the only place that chooses the carrier.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # a run in this process needs nothing of Spark
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run did, over all starts from its checkpoint, and the queries that failed."""
+    """The result of a run, over all starts from its checkpoint, with the queries that failed."""
 
     events: int = 0
     rows: int = 0
@@ -47,7 +47,7 @@ class RunResult:
 
 
 def carrier(options: RunOptions, running: RunningSpark | None = None) -> MakeRun:
-    """What makes runs under these options: in this process, or on Spark, of which one may be running already."""
+    """Return the maker of runs under these options: in this process, or on Spark, in a running session if given."""
     if options.engine == "local":
         return InProcessRun
     from anabranch.spark.run import SparkRun
@@ -67,13 +67,12 @@ def run(
     observers: Observers | None = None,
     **settings: Unpack[RunSettings],
 ) -> RunResult:
-    """Run the queries of a text, or of several, over streams (names and addresses) until the input ends or
-    `should_stop` says so.
+    """Run the queries of one or several texts over streams until the input ends or `should_stop` returns True.
 
-    `sinks` are sinks or their addresses. `graphs` are static graphs, or the paths and addresses of their files; graphs
-    that queries name by FROM are loaded from where the name leads. A query that is refused raises QueryError before
-    anything starts. `settings` are the options of a run: see `RunSettings`. With the engine `local` the run stays in
-    this process; `spark` is a session that somebody has started and will stop.
+    Streams are names with addresses. `sinks` are sinks or their addresses. `graphs` are static graphs, or the paths and
+    addresses of their files; graphs that queries name by FROM are loaded from that name. A query that is refused raises
+    QueryError before anything starts. `settings` are the options of a run: see `RunSettings`. With the engine `local`
+    the run stays in this process; `spark` is a session that the caller has started and will stop.
     """
     options = RunOptions.of(**settings)
     texts = [QueryText(text)] if isinstance(text, str) else text

@@ -1,6 +1,6 @@
-"""A plain query over graphs that are at hand, answered once: openCypher over a property graph, SPARQL over RDF.
+"""A plain query over given graphs, answered once: openCypher over a property graph, SPARQL over RDF.
 
-Invariant: what is answered is what the snapshot evaluator says; nothing is cached between calls.
+Invariant: the answer is that of the snapshot evaluator; nothing is cached between calls.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def evaluate(
 
     `graph` is a PropertyGraph, a mapping with `nodes` and `relationships` (or `edges`), events, which are united, a
     TripleGraph, or the path of a file with any of these. `named` are further graphs, for FROM and GRAPH of SPARQL. A
-    graph of one model is read by a query of the other through `mapping`. `now` is what datetime() and NOW() say, by
+    graph of one model is read by a query of the other through `mapping`. `now` is the value of datetime() and NOW(), by
     default the wall clock; `seed` makes rand() repeat itself.
     """
     plan, form, prefixes = languages.plan(text, file_name, tuple(named or ()))
@@ -86,7 +86,7 @@ def _graph(graph: AnyGraphLike | None) -> PropertyGraph | TripleGraph:
 
 
 def _named(name: str, file_name: str, known: Mapping[str, object]) -> TripleGraph:
-    """A graph that the query names and nobody gave: what its name leads to, from the query's own folder on."""
+    """Load a graph that the query names and the caller has not given; relative names begin at the query's folder."""
     if is_rdf(name):
         return load_graph(name, Path(file_name).parent if Path(file_name).exists() else ".")
     near = closest(name, known, limit=1)

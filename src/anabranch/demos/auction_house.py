@@ -1,15 +1,15 @@
-"""The numbers of a made-up auction house: who registers, who sells what, who bids how much, and when auctions close.
+"""The numbers of a generated auction house: registrations, items, bids, and the closing of auctions.
 
 After the model of NEXMark (Tucker, Tufte, Papadimos and Maier, 2002): of 50 events one is a person, three are items
 that are put up, 46 are bids; some items and some bidders are hot, prices spread over orders of magnitude. Beyond it,
-auctions close, bids rise, and three things happen that are worth finding: a sniper bids last, right before the close;
-a bid doubles the price at once; a ring of people bids on its own items, on which nobody else bids.
+auctions close, bids rise, and three things happen that are worth finding: a sniper bids last, right before the close; a
+bid doubles the price at once; a ring of people bids on its own items, on which no other person bids.
 
-A bid depends on those before it, on the same item. Auctions last a bounded number of events, so all of them lie within
-a bounded stretch before it: whoever asks for a range of events gets it from the hashes of that range and of the stretch
-before. Work: O(n + stretch) hashes for n events, and a pass for each of the greatest number of bids on one item.
+A bid depends on the earlier bids on the same item. Auctions last a bounded number of events, so all of these lie within
+a bounded stretch before it: a range of events is computed from the hashes of that range and of the stretch before.
+Work: O(n + stretch) hashes for n events, and a pass for each of the greatest number of bids on one item.
 
-Invariant: what event i holds is a function of the settings and of i alone, and integers alone decide.
+Invariant: the content of event i is a function of the settings and of i alone, and only integers decide.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RING_ROUNDS = 20
 
 _RING_SELLS_FROM = 5
 _RING_LASTS = 16  # rounds that a ring's item is up: longer than the ring bids
-_REACH = 100  # bidders are among so many who registered last
+_REACH = 100  # bidders are among the last so many registered people
 _SELLERS_REACH = 50
 _TRIES = 6
 _LAST_MOMENT = 15  # events
@@ -61,7 +61,9 @@ class HouseSettings:
 
 @dataclass(frozen=True, slots=True)
 class Bids:
-    """Bids in the order of their events: columns of one length. Prices are cents; `counts` is 1 for an item's first."""
+    """Bids in the order of their events: columns of one length. Prices are cents; `counts` is 1 for an item's first
+    bid.
+    """
 
     numbers: DrawnNumbers
     items: DrawnNumbers
@@ -71,7 +73,7 @@ class Bids:
 
 
 class AuctionHouse:
-    """What happens in events, as columns of numbers."""
+    """The events of an auction house, as columns of numbers."""
 
     def __init__(self, settings: HouseSettings) -> None:
         self._settings = settings
@@ -90,7 +92,7 @@ class AuctionHouse:
         return [CITIES[one] for one in self._chosen(len(CITIES), 22, people).tolist()]
 
     def ring_sizes(self, periods: DrawnNumbers) -> DrawnNumbers:
-        """How many members the ring of a period has; 0 where there is none."""
+        """Return how many members the ring of a period has; 0 where there is none."""
         if self._settings.rings == 0:
             return np.zeros_like(periods)
         there = (self._chosen(self._settings.rings, 23, periods) == 0) & (periods >= 0)
@@ -151,7 +153,7 @@ class AuctionHouse:
         return titles
 
     def values(self, items: DrawnNumbers) -> DrawnNumbers:
-        """What an item is worth, in cents: alike from each power of two to the next."""
+        """Return the value of each item, in cents: spread evenly from each power of two to the next."""
         least = np.array([trade.octave for trade in TRADES], np.int64)[self.trades(items)]
         octaves: DrawnNumbers = np.left_shift(np.int64(1), least + self._chosen(4, 33, items))
         values: DrawnNumbers = octaves + self._chosen(1 << 40, 34, items) % octaves
@@ -181,14 +183,14 @@ class AuctionHouse:
         return Bids(numbers, items, self._bidders(numbers, items), counts[asked], prices[asked])
 
     def _items_of(self, numbers: DrawnNumbers) -> DrawnNumbers:
-        """What is bid on, from a run of events on."""
+        """Return the item of each bid, from a run of events on."""
         if len(numbers) == 0:
             return numbers
         rounds = numbers // ROUND
         oldest = max(0, int(rounds[0]) - self._stretch) * ITEMS
         known = np.arange(oldest, (int(rounds[-1]) + 1) * ITEMS, dtype=np.int64)
         snipes = np.where(self.sniped(known), self._snipes(known), -1)
-        # Nobody but a ring bids on its items, and nobody after a sniper.
+        # Only a ring bids on its items, and no bidder comes after a sniper.
         ends = np.where(self.of_ring(known), -1, np.where(snipes >= 0, snipes, self.closes(known)))
         opens = self.opens(known)
         items = rounds * ITEMS + self._chosen(2, 36, numbers)  # just put up: surely open
@@ -228,14 +230,14 @@ class AuctionHouse:
         return np.where(place >= FIRST_BID, last, rounds * ROUND - 1)
 
     def _ring_bids(self, numbers: DrawnNumbers) -> tuple[DrawnNumbers, DrawnNumbers]:
-        """What a ring bids on in these events, and who of it bids; -1 where no ring does."""
+        """Return the item that a ring bids on in each of these events, and the bidding member; -1 where none bids."""
         rounds, place = np.divmod(numbers, ROUND)
         periods, at = np.divmod(rounds, RING_ROUNDS)
         sizes = self.ring_sizes(periods)
         turn = at - _RING_SELLS_FROM - sizes
         bidding = (sizes > 0) & (turn >= 0) & (place == FIRST_BID + self._chosen(ROUND - FIRST_BID, 51, rounds))
         sizes = np.maximum(sizes, 3)
-        # In the first turns each bids on the next one's item: a circle, so that all hang together.
+        # In the first turns each bids on the next one's item: a circle, so that all members are connected.
         lap, seller = np.divmod(np.maximum(turn, 0), sizes)
         bidder = (seller + 1 + lap % (sizes - 1)) % sizes
         begun = periods * RING_ROUNDS
@@ -266,7 +268,7 @@ class AuctionHouse:
         return np.where(ring >= 0, ring, np.where(sniping, snipers, bidders))
 
     def _rising(self, numbers: DrawnNumbers, items: DrawnNumbers) -> tuple[DrawnNumbers, DrawnNumbers]:
-        """The count and the price of each bid, of items whose bids are all there."""
+        """Return the count and the price of each bid, for items whose bids are all given."""
         groups, of = np.unique(items, return_inverse=True)
         order = np.argsort(of, kind="stable")
         begins = np.searchsorted(of[order], np.arange(len(groups)))

@@ -1,6 +1,6 @@
-"""The words of made-up auctions: what is sold, by whom, and where people live. Brands and people are invented.
+"""The words of generated auctions: goods, brands, people and places. Brands and people are invented.
 
-Invariant: the lists belong to the stream: a word that is added, taken away or moved makes another one.
+Invariant: the lists belong to the stream: a word that is added, removed or moved makes another stream.
 """
 
 from __future__ import annotations

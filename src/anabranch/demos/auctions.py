@@ -7,7 +7,7 @@
 
 The properties are those of an item in an answer of findItemsByKeywords (Groppe et al., Using a Streaming SPARQL
 Evaluator for Monitoring eBay Auctions, 2011, Figure 6), written as paths; what that service does not tell (bids,
-people, keywords) is written the same way. As there, an item whose price changes is told with its title, so that a
+people, keywords) is written the same way. As there, an item whose price changes is emitted with its title, so that a
 window of the last triples holds both.
 
     (:Person {id, name, city})-[:SELLS]->(:Item {id, title, keyword, price, bids, opens_at, closes_at, buy_now})
@@ -99,7 +99,7 @@ class Auctions(Generator):
 
 
 class AuctionItem(NamedTuple):
-    """What an item says when it is put up; instants are microseconds, prices cents, 0 for none."""
+    """An item's properties when it is put up; instants are microseconds, prices cents, 0 for none."""
 
     title: str
     keyword: str
@@ -111,7 +111,7 @@ class AuctionItem(NamedTuple):
 
 
 class _Teller(ABC):
-    """Writes the events of a block. What is said of its items and people is computed once for all of them."""
+    """Writes the events of a block. Properties of its items and people are computed once for all of them."""
 
     def __init__(self, house: AuctionHouse, clock: EventClock, items: DrawnNumbers, people: DrawnNumbers) -> None:
         self._clock = clock

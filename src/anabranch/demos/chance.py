@@ -1,4 +1,4 @@
-"""What generators share: their clock, their settings, and chance that needs no state.
+"""The common part of generators: their clock, their settings, and random choices without state.
 
 Random choices are hashes (splitmix64) of the seed and of what is chosen, computed for a whole range of events at once.
 
@@ -21,7 +21,7 @@ DrawnNumbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 class Generator(ABC):
-    """One kind of stream. `options` says what may be set, with the meaning and the default of each."""
+    """One kind of stream. `options` are its settings, each with its meaning and its default."""
 
     options: ClassVar[Mapping[str, str]]
     step: ClassVar[str] = "PT1S"

@@ -1,4 +1,4 @@
-"""Made-up streams: rentals of bikes, and random graphs; auctions have a file of their own (`auctions.py`).
+"""Generated streams: rentals of bikes, and random graphs; auctions have a file of their own (`auctions.py`).
 
 Invariant: event number i is a function of the settings and of i alone; no event needs another one to be made first.
 """

@@ -1,8 +1,20 @@
-"""The engine: one set of queries alive in one process. `session` is the door; `engine` works without a query language.
+"""The engine runs one set of continuous queries in one process.
 
-progress.py says how far a stream is; stream.py buffers it; views.py says which of its events a window holds, and
-contents.py keeps them as a graph or as triples; surroundings.py is what queries share; plans.py is what they run;
-query.py steps one query; arrivals.py finds instants out as triples come; schedule.py says which and when; chains.py
-makes streams of answers; corrections.py tells again what late events change; answers.py is what is told; checks.py
-refuses at registration; reconcile.py changes the set of queries; checkpoint.py is the bytes.
+`session` is its public entry point; `engine` itself does not depend on a query language. The files:
+
+    progress.py     watermarks of streams and splits
+    stream.py       the buffer of a stream
+    views.py        which events of a stream a window holds at an instant
+    contents.py     these events as a property graph or as triples
+    surroundings.py state that all queries share
+    plans.py        the plans that queries run
+    query.py        one step of one query
+    arrivals.py     evaluation instants that depend on how many triples came
+    schedule.py     which query is evaluated next, and when
+    chains.py       streams made of answers
+    corrections.py  answers that late events change
+    answers.py      the answers that queries emit
+    checks.py       refusals at registration
+    reconcile.py    changes of the set of queries
+    checkpoint.py   the state of the engine as bytes
 """

@@ -1,18 +1,18 @@
-"""Events whose clock is far ahead: they wait until others of their split confirm them, or are set aside.
+"""Events whose clock is far ahead: they wait until other events of their split confirm them, or are set aside.
 
-One event with a wrong clock would move the watermark past everything that follows it. An event further ahead of the
-newest one of its split than the bound is in doubt. It waits, and with it time:
+One event with a wrong clock would move the watermark past all events that follow it. An event is in doubt when it is
+further ahead of the newest event of its split than the bound. While it waits, the split's time does not move:
 
-    CONFIRMING events in a row, all further ahead than the bound, confirm each other: time has moved on, after a quiet
-    weekend say. The earliest of them is taken in, then those of the others that are near it.
-    REFUTING events that are not ahead, since the first one in doubt, refute it: it is set aside, and time goes on.
+    CONFIRMING events in a row, all further ahead than the bound, confirm each other: time has moved on, for example
+    after a quiet weekend. The earliest of them is taken in, then the others that are near it.
+    REFUTING events that are not ahead, since the first event in doubt, refute it: it is set aside, and time goes on.
 
-An event of live input that is near the wall clock is not in doubt; one that is further ahead of the clock than the
-bound is set aside at once. At the end of the input, and when a live stream falls silent, events in doubt that nothing
-speaks against are taken in if they lie within the `last` bound.
+An event of live input that is near the wall clock is not in doubt; one that is further ahead of the wall clock than the
+bound is set aside at once. At the end of the input, and when a live stream falls silent, events in doubt are taken in
+if they outnumber the events against them and lie within the `last` bound.
 
-Invariant: what becomes of an event depends on the events of its split in their order and on the wall clock that came
-with them; never on how they were cut into pushes. What is set aside is handed back.
+Invariant: the decision about an event depends on the events of its split in their order and on the wall clock that came
+with them; never on how they were cut into pushes. Events that are set aside are handed back to the caller.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REFUTING = 3
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The events that are taken in now, in this order, and those that are set aside."""
+    """The decision about events: those that are taken in now, in this order, and those that are set aside."""
 
     taken: Sequence[Event] = ()
     ahead: Sequence[Event] = ()
@@ -40,11 +40,13 @@ class Doubts:
     """The events of one split that are in doubt, in their order of arrival."""
 
     held: list[Event] = field(default_factory=list)
-    in_a_row: int = 0  # of them, since the last event that was not ahead
-    against: int = 0  # events that were not ahead since the first of them
+    in_a_row: int = 0  # events in doubt since the last event that was not ahead
+    against: int = 0  # events that were not ahead since the first event in doubt
 
     def judge(self, event: Event, newest: int | None, bound: AheadBound, now: int | None) -> Judgement:
-        """Say what becomes of an event, and of those in doubt. `newest` is the time of the newest that was taken in."""
+        """Decide about an event and about the events in doubt. `newest` is the time of the newest event that was taken
+        in.
+        """
         time = event.event_time
         if now is not None and time > now + bound.clock and (newest is None or time > newest + bound.clock):
             return Judgement(ahead=[event])
@@ -74,7 +76,7 @@ class Doubts:
         return Judgement(taken, ahead)
 
     def _near(self, newest: int, bound: AheadBound, now: int | None) -> list[Event]:
-        """Take out those that are in doubt no more, now that time has come so far."""
+        """Remove and return the events that are no longer in doubt now that the split's time is `newest`."""
         found: list[Event] = []
         moved = True
         while moved:
@@ -86,7 +88,7 @@ class Doubts:
         return found
 
     def settle(self, newest: int | None, bound: AheadBound, is_over: bool) -> Judgement:
-        """Nothing follows, for the time being or at all: decide by what there is."""
+        """Decide about the events in doubt when no event follows for the time being, or at all (`is_over`)."""
         taken: list[Event] = []
         if len(self.held) > self.against:
             left = []

@@ -1,7 +1,7 @@
-"""Answers: what a query has to tell at an instant, and bag differences between two instants.
+"""Answers: the rows that a query emits at an instant, and bag differences between two instants.
 
-Invariant: `win_start` and `win_end` describe an answer and are no part of its rows; two rows with the same content
-are the same row, whenever and in whatever window they were found.
+Invariant: `win_start` and `win_end` describe an answer and are no part of its rows; two rows with the same content are
+the same row, whenever and in whatever window they were found.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ Correction = Literal["", "retracted", "corrected"]
 class Answer:
     """The rows of one query at one evaluation instant. Instants are UTC microseconds that show as ISO 8601.
 
-    A late event that changes what was told makes two answers of the same instant: the rows that were told, `retracted`,
-    and those that should have been, `corrected`. Both carry the operator and the window of the answer they are about.
+    A late event that changes an emitted answer makes two answers of the same instant: `retracted` holds the rows that
+    were emitted, `corrected` the rows that should have been. Both carry the operator and the window of the original
+    answer.
     """
 
     query: str
@@ -51,27 +52,27 @@ class Answer:
         rows: list[AnswerRow],
         correction: Correction = "",
     ) -> Answer:
-        """An answer from plain microseconds."""
+        """Build an answer from plain microseconds."""
         return cls(query, Instant(at), op, Instant(window[0]), Instant(window[1]), columns, rows, correction)
 
     def dicts(self) -> list[dict[str, Value]]:
-        """The rows by column name, with Cypher values."""
+        """Return the rows as dictionaries by column name, with Cypher values."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def to_dict(self) -> dict[str, object]:
-        """The whole answer, ready for JSON: instants as ISO 8601 text, values as plain JSON."""
+        """Return the whole answer, ready for JSON: instants as ISO 8601 text, values as plain JSON."""
         return {
             **self._head(),
             "rows": [{name: to_json(value) for name, value in row.items()} for row in self.dicts()],
         }
 
     def row_dicts(self) -> Iterator[dict[str, object]]:
-        """One JSON-ready object per row, as `anabranch run --output json` prints them."""
+        """Yield one JSON-ready object per row, as `anabranch run --output json` prints them."""
         for row in self.dicts():
             yield {**self._head(), "row": {name: to_json(value) for name, value in row.items()}}
 
     def parts(self) -> AnswerParts:
-        """The answer in plain parts, as formatters take it."""
+        """Return the answer in plain parts, as formatters take it."""
         return AnswerParts(
             self.query,
             int(self.at),
@@ -84,7 +85,7 @@ class Answer:
         )
 
     def text(self, form: str, prefixes: Mapping[str, str] | None = None) -> str:
-        """The answer in a format of SPARQL results or of RDF graphs, such as `sparql-json` or `turtle`."""
+        """Render the answer in a format of SPARQL results or of RDF graphs, such as `sparql-json` or `turtle`."""
         from anabranch.formats.rdf.results import render
 
         return render(form, self.parts(), prefixes).decode()
@@ -105,7 +106,7 @@ def row_key(row: AnswerRow) -> Hashable:
 
 
 def bag_difference(rows: Sequence[AnswerRow], keys: Sequence[Hashable], others: Sequence[Hashable]) -> list[AnswerRow]:
-    """The rows, in their order, that are left when each of the others has taken away one of its equals."""
+    """Return the rows, in their order, that remain after each key of `others` has cancelled one row with that key."""
     taken = Counter(others)
     left = []
     for row, key in zip(rows, keys, strict=True):

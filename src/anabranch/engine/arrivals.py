@@ -1,10 +1,10 @@
-"""Evaluation instants that hang on what comes: the instant of every n-th triple and, where wanted, of the last one.
+"""Evaluation instants that depend on arrivals: the instant of every n-th triple and, where wanted, of the last one.
 
-They are found out as the streams' watermarks pass. An instant is known when nothing at or before it can come any more,
-so the count depends on what came and in which order of time, never on how the input was cut into pushes.
+Instants are discovered as the streams' watermarks pass. An instant is known when no event at or before it can come any
+more, so the count depends on the triples and their order of time, never on how the input was cut into pushes.
 
-Invariant: the known instants grow at their end only, and their indices stay. `seen_until` is where counting goes on:
-every event before it has been counted, none after it has.
+Invariant: the known instants grow at their end only, and their indices stay. Counting resumes at `seen_until`: every
+event before it has been counted, none after it has.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from anabranch.engine.stream import StreamBuffer
 from anabranch.model.block import Times
 from anabranch.model.windows import Bounds
 
-_MANY = 4096  # instants that have passed; then they are let go
+_MANY = 4096  # passed instants that are kept at most
 
 
 @dataclass(slots=True)
 class ArrivalInstants:
-    """As `EvaluationInstants`, with instants that are not known from the beginning. 0 triples means the last alone."""
+    """Like `EvaluationInstants`, but with instants that become known as triples come.
+
+    With 0 `triples` the instant of the last triple is the only one.
+    """
 
     starting_at: int
     triples: int
     counted: int = 0
     seen_until: int = field(default=-1)
-    last_time: int | None = None  # of a triple that was counted
-    latest: int | None = None  # of the known instants
-    base: int = 0  # the index of the first that is still held
+    last_time: int | None = None  # the time of the last counted triple
+    latest: int | None = None  # the last known instant
+    base: int = 0  # the index of the first instant that is still held
     held: list[int] = field(default_factory=list)
     complete: bool = False  # the input has ended and the last instant is known
-    final: bool = True  # the last triple's instant is one of them, whatever the count
+    final: bool = True  # the last triple's instant counts, whatever its number is
 
     every: None = None
     once: bool = False
@@ -47,15 +50,18 @@ class ArrivalInstants:
 
     @property
     def end(self) -> int:
-        """The index of the first instant that is not known."""
+        """The index of the first instant that is not known yet."""
         return self.base + len(self.held)
 
     def instant(self, index: int) -> int:
-        """The instant of an index; END when it is not known."""
+        """Return the instant of an index; END when it is not known."""
         return self.held[index - self.base] if index < self.end else END
 
     def not_before(self, index: int) -> int:
-        """The earliest that the instant of an index can be. Should nothing more come, the last triple's is next."""
+        """Return a lower bound of an index's instant.
+
+        If no more triples come, the next instant is the last triple's.
+        """
         if index < self.end or self.complete:
             return self.instant(index)
         waits = self.final and self.last_time is not None and self.last_time != self.latest
@@ -65,7 +71,7 @@ class ArrivalInstants:
         return self.base + bisect_left(self.held, micros)
 
     def search(self, holds: Callable[[int], bool], low: int, guess: int) -> int:
-        """The smallest known index >= low for which a monotone condition holds, else the first unknown one."""
+        """Return the smallest known index >= low for which a monotone condition holds, else the first unknown index."""
         low = max(low, self.base)
         high = max(low, self.end)
         while low < high:
@@ -77,7 +83,7 @@ class ArrivalInstants:
         return low
 
     def discover(self, streams: Iterable[StreamBuffer], open_from: int, ended: bool) -> None:
-        """Count what has become final, and append the instants that this makes."""
+        """Count the triples before `open_from`, which are final, and append the instants that they make."""
         if self.complete:
             return
         if open_from > self.seen_until:
@@ -90,7 +96,7 @@ class ArrivalInstants:
                 self._append(self.last_time)
 
     def _count(self, came: Sequence[tuple[Times, Times]]) -> None:
-        """Take in event times, with how many triples came with each, and append the instants that they make."""
+        """Count triples by event time, and append their instants. `came` has times and numbers of triples."""
         sizes = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in came)])
         some = sizes > 0
         if not some.any():
@@ -108,7 +114,7 @@ class ArrivalInstants:
         self.latest = instant
 
     def let_go(self, index: int) -> None:
-        """Forget instants before an index; nobody will ask for them again."""
+        """Forget the instants before an index; no caller asks for them again."""
         passed = index - self.base
         if passed > _MANY:
             del self.held[:passed]

@@ -1,12 +1,12 @@
-"""Streams that queries make: each answer of a query with INTO is an event of a stream that other queries read.
+"""Derived streams: each answer of a query with INTO is an event of a stream that other queries read.
 
-The event stands at the answer's instant. Triples come of rows with three terms; nodes, relationships and paths in the
-rows of other queries are the event's elements. A stream is as far as the query that makes it: everything before that
-query's next instant is final, and when it will never be evaluated again the stream has ended. An instant without rows
-is progress all the same, so its readers go on as far as the query that makes it did.
+The event's time is the answer's instant. Rows with three terms become triples; nodes, relationships and paths in the
+rows of other queries are the event's elements. The progress of a derived stream is that of the query that makes it:
+everything before that query's next instant is final, and the stream ends when the query will never be evaluated again.
+An instant without rows is progress too, so the readers go on as far as the query did.
 
-Invariant: no query reads, through however many others, what it makes itself; so progress runs in one direction, and
-what a query answers never depends on when another one was registered or stepped.
+Invariant: no query reads its own output, not even through other queries; so progress runs in one direction, and a
+query's answer never depends on when another one was registered or stepped.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from anabranch.model.values import ElementId, Node, Path, Relationship, Value
 
 
 def event_of(answer: Answer, maker: ContinuousQuery) -> Event | None:
-    """The event that an answer is; None when it has nothing to say.
+    """Return the event that an answer becomes; None when the answer has no rows for one.
 
-    Triples stand in an order of their own where the query gives rows none: a window by count may begin inside of the
-    event, and which of them it holds must not hang on how the query was evaluated.
+    Where the query gives its rows no order, triples are sorted: a count window may begin inside of the event, and the
+    triples that it holds must not depend on how the query was evaluated.
     """
     at = int(answer.at)
     if maker.registration.language == "seraph":
@@ -49,7 +49,7 @@ def event_of(answer: Answer, maker: ContinuousQuery) -> Event | None:
 
 
 def _triple(row: Sequence[Value]) -> Triple | None:
-    """A row of three terms as a triple; None for one that is none, for an unbound variable say."""
+    """Return a row of three terms as a triple; None for a row that is no triple, for example an unbound variable."""
     match tuple(row):
         case (Iri() | Blank() as subject, Iri() as predicate, Iri() | Blank() | Literal() as object_):
             return Triple(subject, predicate, object_)
@@ -57,8 +57,9 @@ def _triple(row: Sequence[Value]) -> Triple | None:
 
 
 class _Elements:
-    """The nodes and relationships that values hold. What rows say differently of one element is laid over each
-    other, the later over the earlier."""
+    """The nodes and relationships that values hold. Where rows disagree about an element, the later row overlays the
+    earlier.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[ElementId, Node] = {}
@@ -87,12 +88,12 @@ class _Elements:
 
 
 def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBuffer], ended: bool) -> bool:
-    """Bring a stream to where the query that makes it of others stands; whether that moved it."""
+    """Move a derived stream to where its query stands; return whether the stream moved."""
     before = (stream.open_from, stream.ended, stream.made_until)
     stream.ended = ended
     instants = maker.cursor.instants
     if isinstance(instants, ArrivalInstants) and instants.complete:
-        # Between its instants nothing could come, and that was known while the streams ran on.
+        # Between its instants no event could come, and that was known while the streams ran on.
         stream.made_until = max((one.clock for one in read if one.clock is not None), default=None)
     elif maker.cursor.passed is not None:
         stream.made_until = maker.cursor.passed
@@ -100,19 +101,19 @@ def follow(stream: StreamBuffer, maker: ContinuousQuery, read: Sequence[StreamBu
         index = maker.cursor.next_index
         reached = instants.not_before(index) if isinstance(instants, ArrivalInstants) else instants.instant(index)
         if all(one.closed for one in read) and maker.cursor.passed is not None:
-            # Whether there is a next instant is said when the input has ended; what is told does not hang on when the
+            # Whether there is a next instant is known when the input has ended; answers do not depend on when the
             # streams were closed.
             reached = maker.cursor.passed + 1
         stream.advance(reached - 1)
     return before != (stream.open_from, stream.ended, stream.made_until)
 
 
-# --- who reads whom ---------------------------------------------------------------------------------------------------
+# --- which query reads which ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """A query, the streams that it reads and the one that it makes, or announces though none can read it."""
+    """A query with the streams that it reads and the stream that it makes, or announces though no query can read it."""
 
     query: str
     reads: tuple[str, ...]
@@ -126,8 +127,10 @@ class ChainLink:
 
 
 def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Refusals of the streams that a query reads and none can make; `makers` are, by such a stream, the query that
-    announces it."""
+    """Yield refusals of the streams that a query reads and no query can make.
+
+    `makers` maps such a stream to the query that announces it.
+    """
     seen: set[str] = set()
     for node in walk(registration.plan):
         for source in read_by(node):
@@ -143,8 +146,10 @@ def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterato
 
 
 def circle(links: Iterable[ChainLink], begin: str) -> tuple[ChainLink, ...] | None:
-    """The queries of a circle through one of them, from it on, each making what the next one reads; None when there
-    is none."""
+    """Return the queries of a circle through one query, starting with it; None when there is no circle.
+
+    Each query of the circle makes a stream that the next one reads.
+    """
     by_name = {link.query: link for link in links}
 
     def onward(link: ChainLink) -> Iterator[ChainLink]:
@@ -164,7 +169,7 @@ def circle(links: Iterable[ChainLink], begin: str) -> tuple[ChainLink, ...] | No
 
 
 def spell_circle(path: Sequence[ChainLink]) -> str:
-    """`a` makes `s`, which `b` reads; `b` makes `t`, which `a` reads."""
+    """Spell a circle as text: `a` makes `s`, which `b` reads; `b` makes `t`, which `a` reads."""
     readers = (*path[1:], path[0])
     return "; ".join(
         f"`{link.query}` makes `{link.into}`, which {'it' if reader is link else f'`{reader.query}`'} reads"

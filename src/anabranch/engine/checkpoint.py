@@ -1,7 +1,7 @@
-"""A checkpoint: what the windows hold and where each query stands, as bytes.
+"""A checkpoint: the content of the windows and the position of each query, as bytes.
 
 Invariant: a restored engine answers as the undisturbed one would have, byte for byte. Unions, indexes and plans are not
-kept: what the window holds determines them.
+kept: they are computed from the content of the windows.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def pack_query(query: ContinuousQuery) -> Json:
 def unpack_query(
     state: Json, recompile: Recompile, mapping: ModelMapping, known: ContinuousQuery | None = None
 ) -> ContinuousQuery:
-    """The query of a state: a new one, or the known one when it is the same, put where the state stands."""
+    """Return the query of a state, at the position of the state: `known` when it is the same query, else a new one."""
     options = QueryOptions(
         state["windows"],
         state["conflicts"],
@@ -200,7 +200,7 @@ def _load_query(query: ContinuousQuery, state: Json, mapping: ModelMapping) -> N
         query.cursor.resume_arrivals(_unpack_arrivals(state["arrivals"], query.registration))
     query.cursor.first_index = state["first_index"]
     query.resume(state["next_index"], unpack_rows(state["previous"]))
-    query.cursor.passed = None  # what it made until then, the stream's state says
+    query.cursor.passed = None  # the stream's state says what the query has made until then
     query.cursor.done = state["done"]
     failure = state["failure"]
     query.outbox.failure = None if failure is None else unpack_error(failure, options.text, options.file_name)
@@ -232,13 +232,13 @@ def _unpack_skipped(data: Json, options: QueryOptions) -> SkippedRows:
 
 
 def identity(name: str, options: QueryOptions) -> Hashable:
-    """What makes two queries the same one, so that where the one stands can be said of the other."""
+    """Return a key that is equal for two queries when the position of the one is valid for the other."""
     parameters = json.dumps(pack_values(options.parameters), sort_keys=True)
     return (name, options.text, options.source_name, options.windows, options.conflicts, options.evaluator, parameters)
 
 
 def _pack_arrivals(instants: ArrivalInstants, next_index: int) -> Json:
-    """What was counted, and the instants that lie ahead."""
+    """Pack the count of triples and the known instants that lie ahead."""
     ahead = instants.held[next_index - instants.base :]
     return [
         instants.starting_at,
@@ -286,7 +286,7 @@ def unpack_graph(data: Json) -> PropertyGraph | TripleGraph:
 
 
 def pack_triples(triples: Iterable[Triple]) -> Json:
-    """Each term once, and the triples by the places of their terms."""
+    """Pack each term once, and the triples as indices of their terms."""
     places: dict[Term, int] = {}
     packed = [[places.setdefault(term, len(places)) for term in triple] for triple in triples]
     return [[to_typed_json(term) for term in places], packed]

@@ -1,5 +1,5 @@
-"""What registration refuses: names that do not exist, windows and slides that do not move time forward, streams that
-nobody can make.
+"""Registration checks: they refuse unknown names, windows and slides that do not move time forward, and streams that no
+query can make.
 
 Invariant: a query that passes runs; every refusal is a diagnostic with the place in the text and the next thing to try.
 """
@@ -36,11 +36,11 @@ Refusal = tuple[Diagnostic, type[QueryError]]
 
 
 class EngineNames(Protocol):
-    """What registration must know of the engine, as it will be when the query is there."""
+    """The names that registration checks a query against, as they will be when the query is registered."""
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """All streams, also those that queries make."""
+        """All streams, derived ones included."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class EngineNames(Protocol):
 
     @property
     def links(self) -> tuple[ChainLink, ...]:
-        """Who reads whom, of all queries, this one included."""
+        """Return the chain links of all queries, this one included."""
         ...
 
     @property
@@ -115,7 +115,7 @@ def _check_delegated(registration: Registration) -> Iterator[Refusal]:
 
 
 def _check_sources(registration: Registration, known: EngineNames, fixed_streams: bool) -> Iterator[Refusal]:
-    """Each source of triples is looked at once: the default graph stands behind every pattern of a query."""
+    """Check each source of triples once: the default graph stands behind every pattern of a query."""
     seen: set[Source] = set()
     for node in walk(registration.plan):
         is_match = asks_graph(node)
@@ -131,7 +131,7 @@ def _check_sources(registration: Registration, known: EngineNames, fixed_streams
 def _check_source(
     source: Source, span: Span | None, known: EngineNames, fixed_streams: bool, language: str
 ) -> Iterator[Refusal]:
-    """The language is that of a query over triples, else empty."""
+    """Check one source. `language` is that of a query over triples, else empty."""
     if isinstance(source, Static):
         if source.name not in known.static_graphs and not (language and source.name == DEFAULT_GRAPH):
             yield _unknown_graph(source.name, span, known, bool(language)), QueryNameError
@@ -219,7 +219,7 @@ def _check_into(registration: Registration, known: EngineNames) -> Iterator[Refu
 
 
 def _check_unreadable(registration: Registration, known: EngineNames) -> Iterator[Refusal]:
-    """A stream of answers that are no triples would keep those who read it waiting for ever."""
+    """Refuse readers of a stream whose answers are no triples: they would wait for ever."""
 
     def is_given(name: str) -> bool:
         return name in known.sources and known.stream(name).origin == "source"
@@ -236,7 +236,7 @@ def _check_unreadable(registration: Registration, known: EngineNames) -> Iterato
 
 
 def _check_corrections(registration: Registration) -> Iterator[Refusal]:
-    """What late events change is told again over the windows of then; that needs windows that time alone moves."""
+    """Refuse the policy `correct` for a query with INTO, or with windows or instants that time alone does not move."""
     found = []
     if any(window.count is not None for window in windows(registration.plan)):
         found.append("a window by count")
@@ -254,7 +254,7 @@ def _check_corrections(registration: Registration) -> Iterator[Refusal]:
 
 
 def _check_return(registration: Registration, options: QueryOptions, known: EngineNames) -> Diagnostic | None:
-    """One answer at an instant that the buffers have forgotten can never be given."""
+    """Refuse a single answer at an instant that the buffers have forgotten."""
     starting_at = options.now if registration.starting_at is None else registration.starting_at
     if registration.every is not None or registration.arrivals is not None or starting_at is None:
         return None

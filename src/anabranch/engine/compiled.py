@@ -1,8 +1,8 @@
-"""Compiled queries: the continuous queries of texts, parsed and checked once, with how each is registered.
+"""Compiled queries: the continuous queries of texts, parsed and checked once, with their registration options.
 
-This file and the session are the engine's doors to the query languages.
+This file and `session.py` are the only files of the engine that depend on the query languages.
 
-Invariant: a compiled query travels as it is; its text is read again only where a checkpoint holds nothing else.
+Invariant: a compiled query is passed on unchanged; its text is parsed again only when a checkpoint is restored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anabranch.syntax.languages import Script
 
 
 def compile_queries(scripts: Iterable[Script], options: QueryOptions) -> tuple[CompiledQuery, ...]:
-    """The queries of scripts, in their order. The plug-in answers SPARQL alone."""
+    """Compile the queries of scripts, in their order. The plug-in answers SPARQL only."""
     return tuple(
         CompiledQuery(
             one,
@@ -36,17 +36,17 @@ def compile_queries(scripts: Iterable[Script], options: QueryOptions) -> tuple[C
 
 
 def columns_of(queries: Sequence[CompiledQuery]) -> dict[str, tuple[str, ...]]:
-    """The columns of each query, by its name."""
+    """Return the columns of each query, by the query's name."""
     return {one.registration.name: one.registration.columns for one in queries}
 
 
 def prefixes_of(queries: Sequence[CompiledQuery]) -> Mapping[str, str]:
-    """The prefixes of all queries; where two disagree, the first has it."""
+    """Return the prefixes of all queries; where two disagree, the first one wins."""
     return {name: iri for one in reversed(queries) for name, iri in one.registration.prefixes}
 
 
 def recompile(options: QueryOptions) -> Registration:
-    """The registration of a query's text, under its name there."""
+    """Compile the registration of a query's text again, under its name in that text."""
     for registration in languages.registrations(options.text, file_name=options.file_name):
         if registration.name == options.source_name:
             return registration

@@ -1,11 +1,11 @@
-"""What windows hold, as a property graph or as triples, shared by the queries that look at the same windows.
+"""Window contents as a property graph or as triples, shared by the queries that read the same windows.
 
 Queries are evaluated in the order of their instants, so a window that several of them read slides once for all. The
 pool holds no events of its own: contents point into the streams' buffers. Events of the other model are mapped.
 
-Invariant: a content asked for a view is the union of exactly its events, also after a step back (a query that joins
-late may look at older windows than its neighbours; the content is then built again). Who puts an event in between
-events that were seen calls `drop_stream`, for their positions are others then.
+Invariant: the content for a view is the union of exactly its events, also after a step back (a query that is registered
+late may read older windows than the others; the content is then built again). A caller that inserts an event between
+events that were seen must call `drop_stream`, because the positions of events change.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Model = Literal["graph", "triples"]
 
 
 class ContentKey(NamedTuple):
-    """What makes two windows the same window at every instant.
+    """The key of a shared window: two windows with equal keys hold the same events at every instant.
 
-    Queries over the same set of streams come to the same instant together, so their windows never step back; hence
-    `fellows`. Formal windows hang on the query's instants, which are `alignment`, and so do steps on where they begin.
+    Queries over the same set of streams reach the same instant together, so their windows never step back; hence
+    `fellows`. Formal windows depend on the query's instants, which are `alignment`; steps depend on where they begin.
     """
 
     model: Model
@@ -50,8 +50,10 @@ class ContentKey(NamedTuple):
 
 
 class SlidingGraph:
-    """One window's union as a property graph, and the range of positions that it holds. With `track` it can say what
-    changed; then its window must not step back."""
+    """One window's union as a property graph, and the range of positions that it holds.
+
+    With `track` it records changes; then its window must not step back.
+    """
 
     def __init__(self, conflicts: ConflictPolicy, track: bool = False) -> None:
         self._conflicts = conflicts
@@ -79,8 +81,10 @@ class SlidingGraph:
 
 
 class SlidingTriples:
-    """One window's triples, and the range of positions that they come from. Arrivals leave one by one, so an event
-    may be inside in part: the last triples of a stream begin anywhere."""
+    """One window's triples, and the range of positions that they come from.
+
+    Triples leave one by one, so an event may be inside in part: a count window may begin inside of an event.
+    """
 
     def __init__(self, keep: tuple[TripleFilter, ...] | None) -> None:
         self._keep = keep
@@ -112,7 +116,7 @@ class SlidingTriples:
 
 
 class Contents:
-    """The pool, by key."""
+    """The pool of shared window contents, by key."""
 
     def __init__(self) -> None:
         self.encoded = EncodedStreams()
@@ -138,13 +142,13 @@ class Contents:
         return found
 
     def keep_only(self, keys: Iterable[ContentKey]) -> None:
-        """Let go of the windows that no query reads any more."""
+        """Drop the windows that no query reads any more."""
         wanted = set(keys)
         for key in [key for key in self._by_key if key not in wanted]:
             del self._by_key[key]
 
     def drop_stream(self, name: str) -> None:
-        """Let go of the windows over a stream whose events have moved."""
+        """Drop the windows over a stream whose events have moved."""
         self.encoded.drop_stream(name)
         for key in [key for key in self._by_key if key.stream == name]:
             del self._by_key[key]

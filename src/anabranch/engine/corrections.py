@@ -1,17 +1,18 @@
-"""Corrections: events that come after answers that were to hold them are taken in, and the answers that they change are
-retracted and emitted again.
+"""Corrections: take in events that come after the answers that should hold them, retract the answers that change, and
+emit them again.
 
-They are late events under `correct`, and events in order whose instants were answered early, since their stream was
-silent. Such an event at t touches a query at the instants whose windows hold t and, where differences are told, at the
-one after. Those that have passed are told once more over the buffer without and with these events, by copies of the
-query that step as it did; instants whose rows differ give an answer `retracted` and an answer `corrected`.
+Such events are late events under `correct`, and events in order whose instants were answered early because their stream
+was silent. An event at t affects a query at the instants whose windows hold t and, where differences are emitted, at
+the next instant. Affected instants that have passed are evaluated again over the buffer without and with these events,
+by copies of the query that step as it did; an instant whose rows differ gives an answer `retracted` and an answer
+`corrected`.
 
-Law: at every instant, what was told less what was retracted plus what was corrected are, as bags, the rows that the
-query would have told had all events come in the order of time.
+Law: at every instant, the emitted rows less the retracted plus the corrected ones are, as bags, the rows that the query
+would have emitted had all events come in the order of time.
 
-Work: that of evaluating the touched instants twice; events far apart touch instants far apart, and those in between
-are left alone, as are stretches in which no event enters or leaves. Two answers are the same when their rows are, as
-bags; of snapshots that ask for an order, when they stand in the same order too.
+Work: that of evaluating the affected instants twice; instants between events that lie far apart are left alone, and so
+are stretches in which no event enters or leaves. Two answers are equal when their rows are equal as bags and, for
+snapshots with an order, stand in the same order too.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ IndexRange = tuple[int, int]
 def correct(
     queries: Iterable[ContinuousQuery], around: SharedState, stream: StreamBuffer, split: str, late: Sequence[Event]
 ) -> None:
-    """Insert events that were admitted as corrections, and let every query emit again what they change. Queries that
-    cannot be corrected have not answered early."""
+    """Insert events that were admitted as corrections, and let every query emit the corrected answers.
+
+    Queries that cannot be corrected have not answered early.
+    """
     readers = [query for query in queries if stream.name in query.cursor.stream_names()]
     event_times = sorted({event.event_time for event in late if event.event_time >= stream.complete_from})
     touched = [(query, found) for query in readers if (found := list(_touched(query, stream.name, event_times)))]
@@ -55,7 +58,7 @@ def correct(
 def reachable(
     queries: Iterable[ContinuousQuery], streams: Mapping[str, StreamBuffer], corrects_late: bool
 ) -> dict[str, int]:
-    """By query, the first index that it may still have to evaluate, for a correction or for the first time."""
+    """Return, by query, the first index that it may still have to evaluate, for a correction or for the first time."""
     found = {}
     for query in queries:
         if corrects_late or may_be_early(query, streams):
@@ -69,7 +72,9 @@ def reachable(
 
 
 def may_be_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> bool:
-    """Whether silence has moved its answers on, or may do so: then what they look back to is kept."""
+    """Return whether silence has moved, or may move, the query's answers on: then the events they look back to are
+    kept.
+    """
     if query.registration.output == "snapshot":  # needs nothing of the instants that were answered in time
         return is_early(query, streams)
     names = query.cursor.stream_names() if query.can_be_corrected else ()
@@ -77,7 +82,7 @@ def may_be_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) ->
 
 
 def is_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> bool:
-    """Whether silence has moved its answers on to where events may still come."""
+    """Return whether silence has moved the query's answers to instants at which events may still come."""
     return query.can_be_corrected and any(
         streams[name].is_early for name in query.cursor.stream_names() if name in streams
     )
@@ -105,7 +110,7 @@ def _reachable_index(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]
 
 
 def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int]) -> Iterator[IndexRange]:
-    """The ranges of passed instants whose answers the events may change, apart from each other and in order."""
+    """Yield the ranges of passed instants whose answers the events may change: disjoint, in order."""
     last = query.cursor.next_index - 1
     if (
         query.outbox.failure is not None
@@ -132,7 +137,7 @@ def _touched(query: ContinuousQuery, stream_name: str, event_times: Sequence[int
 
 
 def _joined(ranges: Sequence[IndexRange]) -> Iterator[IndexRange]:
-    """Ranges that overlap or touch made one; they come sorted."""
+    """Merge ranges that overlap or touch; they come sorted."""
     if not ranges:
         return
     first, last = ranges[0]
@@ -147,7 +152,7 @@ def _joined(ranges: Sequence[IndexRange]) -> Iterator[IndexRange]:
 
 @dataclass(frozen=True, slots=True)
 class _Retelling:
-    """What a copy of a query tells over a range of instants that the query has passed."""
+    """The answers that a copy of a query emits over a range of instants that the query has passed."""
 
     copy: ContinuousQuery
     range: IndexRange
@@ -172,7 +177,7 @@ class _Retelling:
 
 
 def _tell_again(query: ContinuousQuery, before: _Retelling, after: _Retelling) -> None:
-    """Emit the differences, and put the query where it would stand. One that fails on the way has failed."""
+    """Emit the differences, and give the query the corrected rows. If the copy failed, the query fails."""
     assert query.cursor.instants is not None
     stop = query.cursor.instants.instant(after.copy.cursor.next_index) if after.failure is not None else None
     for at in sorted({*before.answers, *after.answers}):
@@ -192,7 +197,7 @@ def _correct_answer(query: ContinuousQuery, before: Answer | None, after: Answer
     keys_before, keys_after = _keys(before), _keys(after)
     if keys_before == keys_after or (not query.is_ordered and Counter(keys_before) == Counter(keys_after)):
         return
-    once = query.once  # RETURN tells its one answer, with or without rows
+    once = query.once  # RETURN emits its one answer, with or without rows
     if before is not None and (before.rows or once):
         query.outbox.pending.append(replace(before, correction="retracted"))
     if after is not None and (after.rows or once):

@@ -1,4 +1,4 @@
-"""The cursor of a query: where it stands among its evaluation instants, and what its windows show there.
+"""The cursor of a query: its position among its evaluation instants, and the view of its windows there.
 
 Invariant: both ends of a window never move back as the index moves on; an index means the same instant for ever.
 """
@@ -24,16 +24,16 @@ Instants: TypeAlias = EvaluationInstants | ArrivalInstants
 
 
 class QueryCursor:
-    """`policy` says what a window holds at an instant."""
+    """The position of a query among its instants. `policy` says what a window holds at an instant."""
 
     def __init__(self, registration: Registration, policy: WindowPolicy) -> None:
         self._registration = registration
         self._policy = policy
-        # What a window keeps does not say when events enter and leave it; rules may change it at any time.
+        # A window's filter does not change when events enter and leave it; rules may change the filter at any time.
         self.windows: tuple[Window, ...] = tuple(dict.fromkeys(whole(one) for one in windows(registration.plan)))
-        self.bound_stream: str | None = None  # what the unnamed stream is
+        self.bound_stream: str | None = None  # the stream that stands for the unnamed one
         self.instants: Instants | None = None
-        self.is_alone = False  # whether its one instant waits for no stream
+        self.is_alone = False  # whether its one instant depends on no stream
         self.first_index = 0  # of the first instant that was or will be evaluated
         self.next_index = 0
         self.passed: int | None = None  # the last instant that was evaluated or passed over since it is here
@@ -68,14 +68,14 @@ class QueryCursor:
         self._begin_frame()
 
     def start_alone(self, at: int) -> None:
-        """Fix the one instant of a query that no stream moves."""
+        """Fix the one instant of a query that depends on no stream."""
         self.is_alone = True
         self.instants = EvaluationInstants(at, None)
         self.first_index = self.next_index = 0
         self._begin_frame()
 
     def resume_arrivals(self, instants: ArrivalInstants) -> None:
-        """Go on with instants that were found out before."""
+        """Continue with instants that were discovered before."""
         self.instants = instants
         self._begin_frame()
 
@@ -91,7 +91,7 @@ class QueryCursor:
 
     @property
     def next_instant(self) -> int:
-        """The instant that is evaluated next; END when there is none, or none that is known."""
+        """Return the instant that is evaluated next; END when there is none, or it is not known yet."""
         if self.done or self.instants is None:
             return END
         return self.instants.instant(self.next_index)
@@ -105,8 +105,7 @@ class QueryCursor:
         return self._frame.bounds(window, at)
 
     def natural_end(self, clock: int | None) -> int:
-        """The first index at which all that came by an instant has been seen: where a query stops when its input has
-        ended."""
+        """Return the first index that has seen all events up to an instant: the query's end when its input ends."""
         if clock is None:
             return 0
         instants = self.started()
@@ -118,8 +117,10 @@ class QueryCursor:
         return index
 
     def drained_end(self, clock: int | None, last_event_times: Mapping[str, int]) -> int:
-        """The first index, at or after the natural end, at which all windows are empty. Times are by stream. A window
-        that time does not empty is left out."""
+        """Return the first index, at or after the natural end, at which all windows are empty.
+
+        Times are by stream. A window that time does not empty is left out.
+        """
         index = self.natural_end(clock)
         if not self.started().once:
             for window in self.windows:
@@ -129,13 +130,15 @@ class QueryCursor:
         return index
 
     def enters(self, window: Window, event_time: int, low: int) -> int:
-        """The first index from `low` on whose window does not end before the event."""
+        """Return the first index from `low` on whose window does not end before the event."""
         instants = self.started()
         guess = instants.index_at_or_after(event_time)
         return instants.search(lambda index: self.bounds_at(window, index).stop > event_time, low, guess)
 
     def leaves(self, window: Window, event_time: int, low: int) -> int:
-        """The first index from `low` on whose window begins after the event; END when time alone does not move it."""
+        """Return the first index from `low` on whose window begins after the event; END when time alone does not move
+        it.
+        """
         if window.width is None:
             return END
         instants = self.started()
@@ -143,7 +146,7 @@ class QueryCursor:
         return instants.search(lambda index: self.bounds_at(window, index).first > event_time, low, guess)
 
     def needs_from(self, stream: StreamBuffer, index: int) -> int:
-        """The smallest event time of a stream that this query looks at from an index on."""
+        """Return the smallest event time of a stream that this query needs from an index on."""
         instants = self.instants
         if instants is None:
             return BEGINNING
@@ -162,27 +165,27 @@ class QueryCursor:
         return needs
 
     def started(self) -> Instants:
-        """The instants of a query that has its first one."""
+        """Return the instants of a query whose first instant is fixed."""
         if self.instants is None:
             raise InternalError(f"query `{self._registration.name}` has no first instant yet")
         return self.instants
 
     def resume(self, next_index: int) -> None:
-        """Stand before an instant; whatever was seen is looked at again."""
+        """Move before an instant."""
         self.next_index = next_index
         self._needs = None
 
     # --- what the windows show ----------------------------------------------------------------------------------------
 
     def views_at(self, at: int, around: SharedState) -> dict[Window, WindowEvents]:
-        """What each of its windows holds at an instant."""
+        """Return what each window holds at an instant."""
         return {
             window: WindowEvents.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
             for window in self.windows
         }
 
     def next_change(self, window: Window, view: WindowEvents, index: int) -> int:
-        """The first later index at which an event may enter or leave the window; far away when there is none."""
+        """Return the first later index at which an event may enter or leave the window; far away when there is none."""
         first, stop = view.positions
         entering = view.stream.time_at(stop)
         found = END if entering is None else self.enters(window, entering, index + 1)

@@ -1,10 +1,10 @@
-"""The engine: a set of continuous queries over streams, alive in one process.
+"""The engine: a set of continuous queries over streams, in one process.
 
 Streams come in by `push`, `advance` and `close_stream`; answers go out by `poll` of one query, or by `take` of all of
-them in one order. When an instant is evaluated, `schedule` says; how late events change what was told, `corrections`.
+them in one order. `schedule` decides when an instant is evaluated, `corrections` how late events change answers.
 
-Invariant: no clock, no file, no thread, no query language. What was pushed, in which order, determines every
-answer; how it was cut into pushes does not, but for which answers had been told before a correction.
+Invariant: no clock, no file, no thread, no query language. The events and the order in which they were pushed determine
+every answer. The way they are cut into pushes determines only which answers were emitted before a correction.
 """
 
 from __future__ import annotations
@@ -49,10 +49,13 @@ ONLY_STREAM = "stream"
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """What became of pushed events: how many were accepted, those that came too late, how many of the accepted came
-    after their instants had been answered and have been taken in as corrections; and where among the pushed those
-    stood that came too late. `ahead` are those whose clock is not believed; where some were, or wait to be confirmed,
-    `taken` are the events that were taken in, in this order."""
+    """The result of a push.
+
+    `accepted` counts the events that were taken in, `corrected` those of them that came after their instants had been
+    answered. `late` are the events that came too late, `late_places` their places among the pushed events. `ahead` are
+    events whose clock is not believed; where there are some, or some wait to be confirmed, `taken` are the events that
+    were taken in, in this order.
+    """
 
     accepted: int
     late: tuple[Event, ...] = ()
@@ -64,7 +67,7 @@ class PushResult:
 
 @dataclass(slots=True)
 class _Intake:
-    """Events of one push on their way into a split's buffer, and what became of each."""
+    """The events of one push on their way into a split's buffer, with the decision about each."""
 
     buffer: StreamBuffer
     split: str
@@ -72,7 +75,7 @@ class _Intake:
     late: list[tuple[int, Event]] = field(default_factory=list)
     corrects: list[Event] = field(default_factory=list)
     ahead: list[Event] = field(default_factory=list)
-    is_as_given: bool = True  # nothing was in doubt: late events are all that is missing of the given ones
+    is_as_given: bool = True  # no event was in doubt: all given events were taken in, except late ones
 
     def judge(self, event: Event, place: int) -> None:
         if self.buffer.ahead is None:
@@ -109,11 +112,11 @@ class _Intake:
 
 @dataclass(slots=True)
 class Engine:
-    """Streams, static graphs and queries. `lateness` is that of streams that are not declared with their own.
+    """Streams, static graphs and queries. `lateness` is the default for streams that are declared without their own.
 
-    `mapping` says how events and graphs of one model are read by queries of the other; `plugin` may answer what plain
-    SPARQL asks of static graphs; `rules` are the names of the rewrites that plans undergo; `evaluation` says how
-    queries are run. `clock`, where somebody gives one, times their operators and changes nothing else.
+    `mapping` says how events and graphs of one model are read by queries of the other; `plugin` may answer plain SPARQL
+    over static graphs; `rules` are the names of the rewrites that plans undergo; `evaluation` says how queries are run.
+    `clock` is optional: it times operators and changes nothing else.
     """
 
     lateness: Duration | None = None
@@ -146,13 +149,15 @@ class Engine:
         self._schedule.run(self.late)
 
     def _changed(self) -> None:
-        """The queries are others from now on."""
+        """Note that the set of queries has changed, and evaluate."""
         self._schedule.note_readers()
         self._run()
 
     def ask_before_each(self, ask: Callable[[], None] | None) -> None:
-        """Call this before each evaluation, and now and then during one. Where it raises Cancelled, the engine stands
-        in the middle of something, and is to be thrown away."""
+        """Set a function that is called before each evaluation, and now and then during one.
+
+        If it raises Cancelled, the engine may be in the middle of a change and must be discarded.
+        """
         self._around.check = ask
 
     # --- streams and graphs -------------------------------------------------------------------------------------------
@@ -166,7 +171,7 @@ class Engine:
         return tuple(self._around.static_graphs)
 
     def stream(self, name: str) -> StreamBuffer:
-        """A stream's buffer, to look at."""
+        """Return a stream's buffer, for reading."""
         found = self._around.streams.get(name)
         if found is None:
             raise unknown_name("stream", name, self._around.streams)
@@ -179,8 +184,10 @@ class Engine:
         idle: IdlePolicy | None = None,
         ahead: AheadBound | None = None,
     ) -> None:
-        """Say that events of a stream will be pushed; `idle` says what its silence may do, `ahead` how far ahead of the
-        others an event may be."""
+        """Declare a stream whose events will be pushed.
+
+        `idle` says what its silence does, `ahead` how far ahead of the others an event may be.
+        """
         if name in self._around.streams:
             raise EngineError(f"stream `{name}` exists already")
         self._new_stream(name, "source", self.lateness if lateness is None else lateness, idle, ahead)
@@ -207,7 +214,10 @@ class Engine:
         return stream
 
     def _refuse_second_stream(self, name: str) -> None:
-        """A query that names no stream reads the only one there is: which of several came first decides nothing."""
+        """Refuse a second stream while a query without a stream name reads the only one.
+
+        The order in which streams are declared must not decide which one such a query reads.
+        """
         for query in self._queries.values():
             bound = query.cursor.bound_stream
             if bound is not None and any(window.stream.name is None for window in query.windows):
@@ -217,7 +227,7 @@ class Engine:
                 )
 
     def _named_stream(self, name: str) -> StreamBuffer:
-        """A stream that somebody outside names: where streams are not fixed, it exists from now on."""
+        """Return the stream that a caller names; where streams are not fixed, it is created."""
         if name not in self._around.streams and not self.fixed_streams:
             self._refuse_second_stream(name)
             self.declare_stream(name)
@@ -229,7 +239,7 @@ class Engine:
         return stream
 
     def add_static_graph(self, name: str, graph: PropertyGraph | TripleGraph) -> None:
-        """Name a graph that does not move, or put another in its place: seen from the next evaluation on."""
+        """Set a static graph, or replace it; the next evaluation sees it."""
         known = self._around.static_graphs.get(name)
         if known is not None or name == DEFAULT_GRAPH:
             for query in self._queries.values():
@@ -274,9 +284,11 @@ class Engine:
         self._schedule.let_go(self.late)
 
     def reconcile(self, queries: Sequence[CompiledQuery]) -> QueryChanges:
-        """Make the registered queries those of the list, in its order. One that is there with the same name, meaning,
-        policies and parameters stays where it is; others are dropped; new and changed ones start from what the
-        buffers hold. When one is refused, nothing changes."""
+        """Make the registered queries those of the list, in its order.
+
+        A query that is registered with the same name, meaning, policies and parameters stays where it is; others are
+        dropped; new and changed ones start from the events that the buffers hold. When one is refused, nothing changes.
+        """
         change = reconcile.compare(self._queries, queries, self, self.fixed_streams)
         kept = {name: self._queries[name] for name in change.kept}
         self._queries.clear()
@@ -317,10 +329,12 @@ class Engine:
         if into is not None:
             stream = self._around.streams.get(into) or self._new_stream(into, "query", None)
             stream.origin = "query"
-            self._schedule.once_read.add(into)  # what nobody reads is not kept for somebody who may
+            self._schedule.once_read.add(into)  # events are not kept for a reader that may be registered later
 
     def _drop_orphans(self) -> None:
-        """Streams whose makers are gone: without a reader they go too, else anybody may go on with them."""
+        """Drop derived streams that have neither a maker nor a reader; those with a reader become streams that accept
+        events.
+        """
         made = {query.registration.into for query in self._queries.values()}
         read = {name for query in self._queries.values() for name in query.cursor.stream_names()}
         for stream in list(self._around.streams.values()):
@@ -332,9 +346,11 @@ class Engine:
                     self._around.contents.drop_stream(stream.name)
 
     def _fix_start(self, query: ContinuousQuery) -> None:
-        """STARTING AT, or the registration instant: given, or the running streams' clock; else the first event's.
+        """Fix the first instant of a query.
 
-        Aligned instants begin with the first that comes after what the running streams have brought."""
+        It is STARTING AT, or the registration instant: the given one, or the running streams' clock; else the first
+        event's. Aligned instants begin with the first one after the events that the running streams have brought.
+        """
         registration, now = query.registration, query.options.now
         streams = self._schedule.streams_of(query)
         complete_from = max((stream.complete_from for stream in streams), default=BEGINNING)
@@ -358,8 +374,11 @@ class Engine:
 
     def push(self, stream: str, events: Iterable[Event], split: str = ONLY_SPLIT) -> PushResult:
         """Take in events of a split of a stream, in their order of arrival, and evaluate the instants that they
-        complete. Late events are handed back or, under the policy `correct`, corrected all together. A block of triples
-        means what its events mean, and costs less."""
+        complete.
+
+        Late events are handed back or, under the policy `correct`, corrected all together. A block of triples has the
+        same effect as its events, and costs less.
+        """
         buffer = self._named_stream(stream)
         if isinstance(events, TripleBlock) and buffer.push_block(events, split):
             self._run()
@@ -370,8 +389,10 @@ class Engine:
         return self._taken_in(intake)
 
     def settle_doubts(self, stream: str, is_over: bool = False) -> dict[str, PushResult]:
-        """Nothing follows on a stream for the time being, or at all: decide about events whose clock is in doubt, and
-        say, by split, what became of them."""
+        """Decide about events whose clock is in doubt when no event follows on a stream, for the time being or at all.
+
+        Returns the results by split.
+        """
         buffer = self._named_stream(stream)
         found = {}
         for split, judgement in buffer.settle_doubts(is_over).items():
@@ -388,13 +409,16 @@ class Engine:
         return intake.pushed()
 
     def set_splits(self, stream: str, names: Iterable[str], silent: Iterable[str] = ()) -> None:
-        """Say which splits a stream has. One without events holds the stream back until it has one, is advanced or is
-        removed; what a removed one has brought stays. Answers do not wait for those that are silent."""
+        """Set the splits of a stream.
+
+        A split without events holds the stream back until it has one, is advanced or is removed; events of a removed
+        split stay. Answers do not wait for silent splits.
+        """
         self._named_stream(stream).set_splits(names, silent)
         self._run()
 
     def advance(self, instant: int, stream: str | None = None) -> None:
-        """Say that no event at or before the instant will come any more, on any stream or on one."""
+        """Declare that no event at or before the instant will come any more, on one stream or on all."""
         if stream is not None:
             self._named_stream(stream).advance(instant)
         else:
@@ -404,10 +428,13 @@ class Engine:
         self._run()
 
     def pass_silence(self, stream: str, fellows: int | None = None, clock: int | None = None) -> None:
-        """Nothing comes on a stream for the time being. Queries that read others besides go on before `fellows`, an
-        instant that these have reached; those that do not go on up to what the clock says, but no further than to where
-        their windows are empty. What comes in order afterwards is not late: it corrects. Under the policy `advance` it
-        is; under `wait` nothing happens."""
+        """Let queries go on though no event comes on a stream for the time being.
+
+        Queries that also read other streams go on before `fellows`, an instant that these have reached. Queries that
+        read only this stream go on up to `clock`, but no further than to where their windows are empty. Events that
+        come in order afterwards are not late: they correct answers. Under the policy `advance` they are late; under
+        `wait` nothing happens.
+        """
         buffer = self._named_stream(stream)
         if buffer.idle.policy == "wait" or buffer.closed:
             return
@@ -421,9 +448,11 @@ class Engine:
         self._run()
 
     def set_clock(self, stream: str, instant: int) -> set[str]:
-        """Say where a stream's time stands: events from the instant on follow. Forward it is an `advance`. Back, after
-        an event with a wrong clock say, the stream begins again without events, and so do the queries that read it and
-        the streams that they make. Gives the streams that begin again."""
+        """Set a stream's time: the events that follow are not before the instant. Returns the streams that begin again.
+
+        Moving time forward is an `advance`. Moving it back, for example after an event with a wrong clock, makes the
+        stream begin again without events, together with the queries that read it and the streams that these make.
+        """
         buffer = self._named_stream(stream)
         if buffer.closed:
             raise EngineError(f"stream `{stream}` is closed: its input has ended")
@@ -456,12 +485,14 @@ class Engine:
         self._run()
 
     def plan_end(self, until: int | None = None, drain: bool = False) -> None:
-        """Say beforehand how far queries will go when their input ends, as `finish` says it then: a stream that is
-        closed before the others ends some of them already."""
+        """Set in advance how far queries go when their input ends, with the arguments of `finish`.
+
+        It is needed where streams are closed one after the other: closing the first may already end some queries.
+        """
         self._schedule.ending = Ending(until, drain)
 
     def finish(self, until: int | None = None, drain: bool = False, now: int = 0) -> None:
-        """The input has ended: evaluate up to the first instant that has seen every event of a query's streams.
+        """End the input: evaluate up to the first instant that has seen every event of a query's streams.
 
         With `until`, evaluate exactly the instants up to then; with `drain`, go on until the windows are empty. A query
         that reads no stream, and that no event has given an instant, is evaluated once, at `now`.
@@ -479,8 +510,10 @@ class Engine:
         self._run()
 
     def answer_alone(self, now: int) -> None:
-        """Evaluate the queries that read no stream, answer once and name no instant, without waiting for the streams
-        that there are, which are live and may stay silent: at the instant that events have given them, else at `now`.
+        """Evaluate now the queries that read no stream, answer once and name no instant.
+
+        They do not wait for the live streams of the engine, which may stay silent. Their instant is the one that events
+        have given them, else `now`.
         """
         waiting = [query for query in self._queries.values() if query.waits_for_no_stream]
         if waiting:
@@ -494,16 +527,17 @@ class Engine:
 
     @property
     def frontier(self) -> int:
-        """Every living query has been evaluated at all of its instants before this one; END when none goes on.
+        """The instant before which every living query has been evaluated; END when no query goes on.
 
-        Answers from before it can still come of corrections, and of a query that is registered after its start.
+        Answers for earlier instants can still come from corrections, and from a query that is registered after its
+        start.
         """
         return self._schedule.frontier
 
     def take(self, before: int | None = None) -> list[Answer]:
-        """The pending answers of all queries, up to an instant, in the order of instants, then of registration.
+        """Take the pending answers of all queries before an instant, in the order of instants, then of registration.
 
-        Corrections stand behind the answers of their instant. What is taken is no longer pending.
+        Corrections stand behind the answers of their instant. Answers that are taken are no longer pending.
         """
         taken: list[tuple[int, bool, int, Answer]] = []
         for query in self._queries.values():
@@ -518,7 +552,7 @@ class Engine:
         return [answer for *_, answer in taken]
 
     def failures(self) -> list[tuple[str, QueryError]]:
-        """The queries that have failed since the last call and why, in the order of registration."""
+        """Return the queries that have failed since the last call and their errors, in the order of registration."""
         found = []
         for query in self._queries.values():
             if query.outbox.failure is not None and not query.outbox.failure_told:
@@ -528,8 +562,10 @@ class Engine:
 
     @property
     def finished(self) -> bool:
-        """Whether there are queries and none of them will answer any more: RETURN has answered and is not to be
-        corrected, or the query failed."""
+        """Whether there are queries and none of them will answer any more.
+
+        A query is finished when RETURN has answered and cannot be corrected, or when the query failed.
+        """
         return bool(self._queries) and all(
             query.outbox.failure is not None or (query.cursor.done and not self._may_correct(query))
             for query in self._queries.values()
@@ -539,7 +575,9 @@ class Engine:
         return self.late.corrects or corrections.is_early(query, self._around.streams)
 
     def poll(self, name: str) -> list[Answer]:
-        """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
+        """Take the answers since the last poll. For a failed query, return its earlier answers first, then raise its
+        error.
+        """
         query = self.query(name)
         answers = list(query.outbox.pending)
         query.outbox.pending.clear()
@@ -556,12 +594,18 @@ class Engine:
     # --- checkpoint ---------------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> bytes:
-        """Everything that the next answers depend on. Queries need their text to come back."""
+        """Return, as bytes, everything that the next answers depend on.
+
+        Only queries with their text can be restored.
+        """
         return checkpoint.pack(self.state())
 
     def state(self, events: bool = True) -> Json:
-        """What a checkpoint holds, as JSON. Without events, who asks keeps those and the static graphs himself, and
-        puts them back by `refill` and `add_static_graph`. Events of streams that queries make are always in it."""
+        """Return the content of a checkpoint as JSON.
+
+        Without events, the caller keeps them and the static graphs, and puts them back by `refill` and
+        `add_static_graph`. Events of derived streams are always included.
+        """
         schedule = self._schedule
         return {
             "lateness": checkpoint.pack_duration(self.lateness),
@@ -582,7 +626,7 @@ class Engine:
 
     @classmethod
     def restore(cls, data: bytes, recompile: Recompile) -> Engine:
-        """The engine of a checkpoint; `recompile` finds the registration of a query's text again."""
+        """Return the engine of a checkpoint; `recompile` compiles a query's text again."""
         return cls.from_state(checkpoint.unpack(data), recompile)
 
     @classmethod
@@ -599,8 +643,11 @@ class Engine:
         return engine
 
     def load(self, state: Json, recompile: Recompile) -> None:
-        """Stand where a state stands. Streams without events in the state keep those that their buffers hold; a query
-        that is the same keeps its plan. An engine that has gone further than the state is refused."""
+        """Move the engine to a state.
+
+        Streams without events in the state keep the events of their buffers; a query that is the same keeps its plan.
+        An engine that has gone further than the state is refused.
+        """
         schedule = self._schedule
         known = dict(self._around.streams)
         packed_streams = [checkpoint.unpack_stream(packed) for packed in state["streams"]]
@@ -638,8 +685,11 @@ class Engine:
         self._schedule.note_readers()
 
     def refill(self, stream: str, split: str, first_sequence: int, events: Sequence[Event]) -> None:
-        """Put events back that were accepted before, in the order of their pushes: no test, no evaluation. They go
-        into a state's engine, or into one that is about to catch up with a newer state by `load`."""
+        """Put back events that were accepted before, in the order of their pushes, without checks and without
+        evaluation.
+
+        The engine is at a state, or is about to catch up with a newer state by `load`.
+        """
         buffer = self._named_stream(stream)
         if isinstance(events, TripleBlock):
             moves = bool((events.times < buffer.answers_until).any())

@@ -1,7 +1,7 @@
-"""How queries are run: on changes or anew, by which matcher, within which limits, and checked how often.
+"""Evaluation options: incrementally or from scratch, by which matcher, within which limits, and verified how often.
 
-Invariant: none of this changes an answer, but for `on_error`, which says what becomes of rows that fail. A limit may
-turn an answer into an error.
+Invariant: no option changes an answer, except `on_error`, which decides about rows that fail. A limit may turn an
+answer into an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ INDEXES: tuple[IndexName, ...] = get_args(IndexName)
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """`verify` n: at every n-th evaluation the plain evaluator answers too, and the two are compared; 0: never.
+    """The options by which queries are evaluated.
 
-    `max_matches` is how many matches one pattern may keep or tell at once, `max_state` how many bytes one pattern,
+    `verify` n: at every n-th evaluation the plain evaluator answers too, and the two answers are compared; 0: never.
+    `max_matches` limits how many matches one pattern may keep or emit at once, `max_state` how many bytes one pattern,
     path or index of connectivity may take, `max_steps` how many steps one evaluation may need. `index` answers
-    questions about connectivity. `on_error` holds for queries that do not say it themselves.
+    questions about connectivity. `on_error` is the default for queries that do not set it themselves.
     """
 
     force: Force = "auto"

@@ -1,8 +1,8 @@
-"""Streams as triples of ids, encoded once for all queries, and what each slide of a window brings of them.
+"""Encoded streams: triples of ids, encoded once for all queries, and the changes that each slide of a window brings.
 
-Invariant: a stream's triples stand in the order of its buffer; positions mean what they mean there. Who puts an event
-in between events that were seen calls `drop_stream`. The dictionary only grows; when most of what it knows has left all
-windows, everything is let go of and begun anew, and queries build their state again from what the windows hold.
+Invariant: a stream's triples stand in the order of its buffer, with the same positions. A caller that inserts an event
+between events that were seen must call `drop_stream`. The dictionary only grows; when most of its values have left all
+windows, it is dropped with everything encoded by it, and queries build their state again from their windows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from anabranch.model.values import ElementId
 from anabranch.planner.flow.feeds import RelationshipSlide, TripleSlide
 from anabranch.planner.specs.conditions import number_as_float
 
-_MOST_IDS = 1 << 20  # below so many it is not asked how many are of use
+_MOST_IDS = 1 << 20  # smaller dictionaries are not checked for unused ids
 _MOST_BYTES = 64 << 20
 
 
 class EncodedStream:
-    """The triples of one stream's events, as far as anybody asked, without those that the buffer has forgotten.
+    """The triples of one stream's events, as far as queries have read, without those that the buffer has forgotten.
 
-    Work: of blocks, one look-up per distinct term and a few array operations; of other events, three look-ups a triple.
+    Work: for blocks, one look-up per distinct term and a few array operations; for other events, three look-ups a
+    triple.
     """
 
     __slots__ = ("_base", "_count", "_facts", "_mapping", "_offsets", "_table", "dictionary")
@@ -46,13 +47,13 @@ class EncodedStream:
         self._table: tuple[Sequence[Term], Ids] = ((), np.empty(0, np.int64))  # the terms that were encoded last
 
     def between(self, stream: StreamBuffer, first: int, stop: int) -> tuple[Ids, Ids]:
-        """The triples of the events at these positions, and how many each event has."""
+        """Return the triples of the events at these positions, and the number of triples per event."""
         if first >= stop:
             return np.empty((0, 3), np.int64), np.empty(0, np.int64)
         if self._base is None or first > self._base + self._count:
             self._base, self._count = first, 0
             self._offsets[0] = 0
-        if first < self._base:  # a query that came late looks at older events than its neighbours: it pays alone
+        if first < self._base:  # a query that was registered late reads older events than the others: only it pays
             facts, sizes = self._encoded(stream, first, min(stop, self._base))
             rest, more = self.between(stream, self._base, stop)
             return np.concatenate((facts, rest)), np.concatenate((sizes, more))
@@ -99,7 +100,7 @@ class EncodedStream:
             rows[:, place] = ids[codes]
 
     def _of_events(self, events: Sequence[Event]) -> tuple[Ids, Ids]:
-        """The triples of events, and how many each has."""
+        """Encode the triples of events; return them and the number of triples per event."""
         triples = [self._mapping.triples_of(event) for event in events]
         encode = self.dictionary.encode
         flat = [encode(term) for some in triples for triple in some for term in triple]
@@ -113,7 +114,7 @@ class EncodedStream:
         return ids
 
     def _forget(self, stream: StreamBuffer) -> None:
-        """Let go of what the buffer no longer holds, once that is half of what is here."""
+        """Drop the events that the buffer has forgotten, once they are half of those held here."""
         assert self._base is not None
         gone = min(stream.first_position - self._base, self._count)
         if gone * 2 <= self._count + 1:
@@ -126,7 +127,7 @@ class EncodedStream:
 
 
 def _reaching(array: Ids, filled: int, size: int) -> Ids:
-    """The array, or a larger one with the same content, that holds so many items."""
+    """Return the array, or a larger one with the same content, with room for `size` items."""
     if size <= len(array):
         return array
     grown = np.empty((max(2 * len(array), size), *array.shape[1:]), np.int64)
@@ -135,7 +136,7 @@ def _reaching(array: Ids, filled: int, size: int) -> Ids:
 
 
 class EncodedStreams:
-    """All streams' triples, by one dictionary. `generation` changes when ids get new meanings."""
+    """The triples of all streams, encoded by one dictionary. `generation` changes when ids get new meanings."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -156,10 +157,13 @@ class EncodedStreams:
         self._streams.pop(name, None)
 
     def renew_if_full(self, accepted: int, held: int, computed: bool = False) -> bool:
-        """Begin again when the dictionary is large, by ids or by bytes, and most of what it has met since it was new
-        has left the streams' buffers: of all `accepted` events only `held` are there. What it was filled with at once
-        (windows, static graphs) does not count against it. `computed`: it is filled by what queries compute at each
-        instant, whatever comes."""
+        """Drop the dictionary when it is large, by ids or by bytes, and most of its values are no longer used.
+
+        They are no longer used when most events that came since it was new have left the streams' buffers: only `held`
+        of all `accepted` events are there. Values that filled it at the start (windows, static graphs) are not counted.
+        `computed`: queries compute new values at each instant, so the share of held events does not matter. Returns
+        whether it was dropped.
+        """
         ids, size = len(self.dictionary), self.dictionary.weight()
         if self._counted_from is None:
             self._counted_from, self._settled = accepted - held, (ids, size)
@@ -174,7 +178,7 @@ class EncodedStreams:
 
 
 class _Sizes:
-    """How many triples each event of a window has, from the oldest on."""
+    """The number of triples of each event of a window, from the oldest on."""
 
     __slots__ = ("_gone", "_parts")
 
@@ -187,7 +191,7 @@ class _Sizes:
             self._parts.append(sizes)
 
     def drop(self, events: int) -> int:
-        """Let the oldest events go; how many triples they had."""
+        """Drop the oldest events; return how many triples they had."""
         triples = 0
         while events:
             part = self._parts[0]
@@ -206,7 +210,7 @@ class _Sizes:
 
 
 class WindowFeed:
-    """One query's view of one window of triples: what came and left since it was last asked."""
+    """One query's view of one window of triples: the triples that entered and left since the last slide."""
 
     __slots__ = ("_delivered", "_first", "_kept", "_sizes", "_skip", "_stop")
 
@@ -236,7 +240,7 @@ class WindowFeed:
 
 
 class RelationshipFeed:
-    """One query's view of the relationships of a window's events: those that came and left since it was last asked."""
+    """One query's view of the relationships of a window: those that entered and left since the last slide."""
 
     __slots__ = ("_delivered", "_dictionary", "_first", "_kept", "_sizes", "_stop")
 

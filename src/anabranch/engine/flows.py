@@ -1,7 +1,7 @@
-"""A query's operators, fed with what its windows bring at each instant.
+"""A query's operators, fed with the changes of its windows at each instant.
 
 Invariant: feeds and operators begin together and see every instant that changes something; when events have moved in
-their stream, or ids have got new meanings, all of it is thrown away and begun anew from what the windows hold.
+their stream, or ids have got new meanings, all of it is dropped and built again from the content of the windows.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def whole(window: Window) -> Window:
-    """The window without what it keeps, which does not say when events enter and leave it."""
+    """Return the window without its filter `keep`, which does not change when events enter and leave it."""
     return window if window.keep is None else replace(window, keep=None)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowViews:
-    """What a query's windows hold at an instant."""
+    """The views of a query's windows at an instant."""
 
     views: Mapping[Window, WindowEvents]
     encoded: EncodedStreams
@@ -51,7 +51,7 @@ class WindowViews:
 
 @dataclass(slots=True)
 class ShownEvents:
-    """The events that a window has shown to operators so far: how many came, how many left, and where the rest is."""
+    """The events that a window has shown to operators: how many entered and left, and the positions of the rest."""
 
     first: int = 0
     stop: int = 0
@@ -89,12 +89,14 @@ class QueryFlow:
         self.ticks = 0
 
     def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
-        """Whether these operators are those of a plan, and their ids still mean what they meant."""
+        """Return whether these operators belong to a plan, and their ids still have the same meaning."""
         return self._planned is planned and self._generation == encoded.generation
 
     def advance(self, context: Context, views: WindowViews, settled: bool = True) -> Conflict | None:
-        """Go on to an instant or, where windows are not `settled`, towards it; a disagreement between events that made
-        a union empty is given back."""
+        """Advance the operators to an instant or, where windows are not `settled`, towards it.
+
+        Returns the conflict between events that made a union empty, if there is one.
+        """
         slides: dict[Window, TripleSlide] = {}
         changes: dict[Window, ElementChanges] = {}
         carried: dict[Window, RelationshipSlide] = {}

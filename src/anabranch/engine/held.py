@@ -1,10 +1,10 @@
-"""The events that a buffer holds, in their places: one by one, or in blocks that are never taken apart unless asked.
+"""The events that a buffer holds: single events, or blocks that are split up only when needed.
 
-A block stands in the list once for each of its events and knows where its first one stands, so that any event is found
-by its index, forgetting is cutting the list, and no object is made per event.
+A block stands in the list once for each of its events and knows the position of its first event. So any event is found
+by its index, events are forgotten by cutting the list, and no object is made per event.
 
-Invariant: a block's events stand side by side from its first place on, up to where the block was cut. Whoever is to put
-an event in between makes all events behind that place single ones before (`loosen`).
+Invariant: a block's events stand side by side from its first position on, up to where the block was cut. Before an
+event is inserted, all events behind that place must be made single events (`loosen`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Block:
 
 
 class HeldEvents:
-    """A list of events. Positions count from the first event that was ever here; `base` is that of index 0."""
+    """A list of events. Positions count from the first event that was ever added; `base` is the position of index 0."""
 
     __slots__ = ("_items", "base")
 
@@ -47,11 +47,11 @@ class HeldEvents:
         self._items += [_Block(block, self.base + len(self._items))] * len(block)
 
     def insert(self, index: int, event: Event) -> None:
-        """Put an event between single ones."""
+        """Insert an event between single events."""
         self._items.insert(index, event)
 
     def runs(self, first: int, stop: int) -> Iterator[Run]:
-        """The events from an index to another, as they are held."""
+        """Yield the events between two indices as they are held: blocks, and lists of events."""
         items, base = self._items, self.base
         index, stop = max(first, 0), min(stop, len(items))
         while index < stop:
@@ -71,7 +71,7 @@ class HeldEvents:
                 yield found
 
     def listed(self, first: int, stop: int) -> list[Event]:
-        """The events from an index to another, one by one."""
+        """Return the events between two indices as single events."""
         runs = list(self.runs(first, stop))
         if len(runs) == 1:
             (run,) = runs
@@ -79,11 +79,11 @@ class HeldEvents:
         return [event for run in runs for event in run]
 
     def loosen(self, index: int) -> None:
-        """Make all events from an index on single ones."""
+        """Turn all events from an index on into single events."""
         self.cut_off(index, self.listed(index, len(self._items)))
 
     def cut_off(self, index: int, instead: Run) -> None:
-        """Put other events in the place of all that stand at an index and behind it."""
+        """Replace all events from an index on by others."""
         if index < len(self._items):
             item = self._items[index]
             if isinstance(item, _Block):
@@ -95,6 +95,6 @@ class HeldEvents:
             self._items += instead
 
     def forget(self, count: int) -> None:
-        """Let go of the first events."""
+        """Drop the first events."""
         del self._items[:count]
         self.base += count

@@ -1,9 +1,9 @@
-"""LOAD STREAM at work: records of any source become property-graph events.
+"""LOAD STREAM: map records of any source to property-graph events.
 
-A node's id comes from its MERGE keys (`Bike(id: 5)`), so the same bike is the same node in every event; what CREATE
-makes is new with each record.
+A node's id comes from its MERGE keys (`Bike(id: 5)`), so the same bike is the same node in every event; an element that
+CREATE makes is new with each record.
 
-Invariant: an event depends on its record and the record's place in its stream alone; a record that cannot be mapped
+Invariant: an event depends only on its record and on the record's place in its stream; a record that cannot be mapped
 raises `MalformedEventError` with the reason and leaves nothing behind.
 """
 
@@ -44,11 +44,11 @@ class _Draft:
         return f"~{self.sequence}.{self.made}"
 
     def hold(self, node: Node) -> Node:
-        """The draft's own copy of a node, which later steps may change."""
+        """Return the draft's own copy of a node, which later steps may change."""
         return self.nodes.setdefault(node.id, Node(node.id, node.labels, dict(node.properties)))
 
     def current(self, value: Value) -> Value:
-        """A row's value as the draft has it now."""
+        """Return a row's value as the draft has it now."""
         match value:
             case Node():
                 return self.nodes.get(value.id, value)
@@ -59,7 +59,7 @@ class _Draft:
 
 
 class RecordMapping:
-    """One LOAD STREAM statement, ready to map records."""
+    """One LOAD STREAM statement, compiled to map records to events."""
 
     def __init__(self, ingestion: Ingestion) -> None:
         self.ingestion = ingestion
@@ -81,7 +81,7 @@ class RecordMapping:
                     self._steps.append(_assign(assignments, columns))
 
     def event(self, record: Mapping[str, Any], sequence: int | str) -> Event | None:
-        """The event that a record writes; None when its rows were all filtered away."""
+        """Return the event that a record writes; None when its rows were all filtered away."""
         if not isinstance(record, Mapping):
             raise MalformedEventError("a record is an object with named fields")
         value = value_from_json(record)
@@ -92,7 +92,7 @@ class RecordMapping:
         return self.event_of(value, event_time, sequence)
 
     def event_of(self, value: Value, event_time: int, sequence: int | str) -> Event | None:
-        """The same for a record that is a value already and whose instant is known."""
+        """Return the event of a record that is a value already and whose instant is known."""
         draft = _Draft(sequence, Context(lambda _source: EMPTY_GRAPH, clock=event_time))
         rows: RecordRows = [(value,)]
         try:
@@ -209,7 +209,7 @@ def _properties(
 
 
 def _key(names: tuple[str, ...], properties: Mapping[str, Value]) -> str:
-    """The id that labels and keys make: the same for the same key, in whatever order it is written."""
+    """Return the id that labels and keys make: the same for the same key, in whatever order it is written."""
     pairs = ", ".join(f"{key}: {cypher_text(properties[key])}" for key in sorted(properties))
     return f"{':'.join(sorted(names))}({pairs})"
 

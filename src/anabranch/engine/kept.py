@@ -1,7 +1,7 @@
-"""The rows of the instant at which a query stands, and what that instant changed, however they were found.
+"""The rows of a query's current instant, and the rows that entered and left at it, however they were computed.
 
-Invariant: what entered and left are bag differences to the rows of the instant before, by what an answer shows; rows
-that nobody asks for are not made.
+Invariant: rows that entered and left are bag differences to the rows of the instant before, compared by what an answer
+shows; rows are built only on demand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHOWN = 3  # rows of a disagreement
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Operators on changes and the plain evaluator have said different things."""
+    """A difference between the incremental answer and the plain evaluator's."""
 
     missing: Sequence[AnswerRow]  # rows that the plain evaluator has and the operators lack
     surplus: Sequence[AnswerRow]
@@ -36,7 +36,7 @@ def _few(rows: Sequence[AnswerRow]) -> str:
 
 
 class _Rows:
-    """Rows at hand, with their keys once somebody compares them."""
+    """Rows, with their comparison keys computed on first use."""
 
     __slots__ = ("_keys", "rows")
 
@@ -51,30 +51,32 @@ class _Rows:
 
 
 class AnswerRows:
-    """Either the rows themselves, or operators that know them."""
+    """The rows of an instant: either the rows themselves, or the operators that maintain them."""
 
     __slots__ = ("_before", "_maintained", "_moved", "_now")
 
     def __init__(self, rows: list[AnswerRow] | None = None) -> None:
         self._now: _Rows | None = _Rows(rows or [])
-        self._before: _Rows | None = None  # where the difference is to be found by comparing
+        self._before: _Rows | None = None  # set where the difference is found by comparison
         self._maintained: IncrementalAnswer | None = None
         self._moved = False
 
     def stay(self) -> None:
-        """Nothing changed."""
+        """Note that nothing changed."""
         self._moved = False
         self._before = None
 
     def replace(self, rows: list[AnswerRow]) -> None:
-        """These are the rows now."""
+        """Set the rows."""
         self._before = self._present()
         self._now = _Rows(rows)
         self._maintained = None
         self._moved = True
 
     def follow(self, maintained: IncrementalAnswer, began: bool) -> None:
-        """The operators know the rows now; those that have just begun do not know what was before."""
+        """Switch to incremental maintenance. If the operators were just started (`began`), keep the previous rows to
+        compare.
+        """
         self._before = self._present() if began else None
         self._now = None
         self._maintained = maintained

@@ -1,9 +1,9 @@
-"""A query's rows kept up to date by operators on changes.
+"""A query's rows, maintained by operators on changes.
 
-Law: after `advance` the rows are those of the plain query over the windows as they are; what entered and what left are
+Law: after `advance` the rows are those of the plain query over the present windows; the rows that entered and left are
 the differences, as bags, to the instant before. Rows are compared by what an answer shows of them.
 
-State: what the operators keep, and the bag of rows by their ids; the rows themselves only where they are listed.
+State: that of the operators, and the bag of rows by their ids; decoded rows are kept only where all rows are listed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from anabranch.planner.specs.values import canonical_order
 
 
 class IncrementalAnswer:
-    """One query's operators at work. `listed`: its answers are all rows, so these are kept in order."""
+    """One query's running operators. `listed`: its answers are all rows, so these are kept in order."""
 
     def __init__(self, plan: QueryPlan, runtime: Runtime, listed: bool, clock: ClockReader | None = None) -> None:
         assert plan.root is not None, "a plan without operators is evaluated anew"
@@ -43,7 +43,7 @@ class IncrementalAnswer:
         self._canonical: OrderedSlice | None = None
         if listed and plan.listing is None:
             self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
-        self._shown: dict[tuple[int, ...], AnswerRow] = {}  # the rows as they were decoded, as long as they are there
+        self._shown: dict[tuple[int, ...], AnswerRow] = {}  # decoded rows, as long as they are part of the answer
 
     def advance(self, tick: Tick) -> None:
         batch = self.flow.advance(tick).consolidated()
@@ -72,7 +72,7 @@ class IncrementalAnswer:
         return found
 
     def _by_looks(self, batch: Batch) -> Batch:
-        """Rows that an answer shows alike cancel each other, though their ids differ: 1 and 1.0."""
+        """Cancel rows that an answer shows alike though their ids differ, such as 1 and 1.0."""
         if not len(batch):
             return batch
         looks = self._dictionary.looks(batch.rows)
@@ -99,7 +99,7 @@ class IncrementalAnswer:
         return self._count
 
     def rows(self) -> list[AnswerRow]:
-        """All rows, in the order that was asked for, else in the order of their values."""
+        """Return all rows, in the order that the query asks for, else in the order of their values."""
         listing = self.plan.listing
         if listing is not None:
             ordered = self.flow.part(listing.ordered)

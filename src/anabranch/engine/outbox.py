@@ -1,4 +1,4 @@
-"""The outbox of a query: what it has emitted and nobody has taken, what a person should know, and its figures.
+"""The outbox of a query: emitted answers that were not taken yet, warnings, and counters.
 
 Invariant: an error that ended the query stays; answers leave in the order in which they were emitted.
 """
@@ -14,12 +14,12 @@ from anabranch.errors import QueryError
 from anabranch.model.union import Conflict
 from anabranch.snapshot.context import SkippedRows
 
-MAX_WARNINGS = 1000  # that nobody has asked for; older ones are let go
+MAX_WARNINGS = 1000  # warnings that were not asked for; older ones are dropped
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWarning:
-    """Something that a person should know about the answer at an instant."""
+    """A warning to the user about the answer at an instant."""
 
     query: str
     at: int
@@ -43,11 +43,11 @@ class QueryOutbox:
     evaluations: int = 0
     rows_told: int = 0
     verified: int = 0  # evaluations that the plain evaluator answered too
-    differing: int = 0  # those of them at which it answered otherwise
+    differing: int = 0  # those at which its answer was different
     skipped: SkippedRows = field(default_factory=SkippedRows)
 
     def begun_again(self) -> QueryOutbox:
-        """The outbox of its query begun again: emitted answers and counts stay, failure and skips do not."""
+        """Return the outbox for its query when it begins again: answers and counts stay, failure and skips do not."""
         return QueryOutbox(
             self.pending,
             self.warnings,

@@ -1,9 +1,9 @@
-"""The plan that a query runs: its text's plan after the rewrites, made anew when static knowledge changes.
+"""The plan that a query runs: its text's plan after the rewrites, made again when static knowledge changes.
 
-Rules may use what static graphs hold (a pattern that no static triple fits is asked of the windows alone), so a plan
-belongs to one version of the graphs that it reads.
+Rules may use the content of static graphs (a pattern that no static triple fits is asked of the windows alone), so a
+plan belongs to one version of the graphs that it reads.
 
-Invariant: whatever the rules, the rows are those of the plan as the text has it; scheduling looks at that plan alone.
+Invariant: whatever the rules, the rows are those of the plan as the text has it; scheduling uses that plan alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BY_NAME = {rule.__name__: rule for rule in RULES}
 
 
 def rule_names(rules: str | Iterable[str]) -> tuple[str, ...]:
-    """`all`, `none`, or names of rules, as a text with commas or one by one."""
+    """Return rule names from `all`, `none`, or names, as a text with commas or one by one."""
     if rules == "all":
         return ALL_RULES
     if rules == "none":
@@ -59,7 +59,7 @@ def rule_names(rules: str | Iterable[str]) -> tuple[str, ...]:
 def optimized(
     registration: Registration, static_names: Iterable[str], around: SharedState, apart: bool = True
 ) -> OptimizedPlan:
-    """A query's plan after the rules, by what its static graphs hold now. `apart`: parts may be set apart."""
+    """Return a query's plan after the rules, for the present static graphs. `apart`: parts may be set apart."""
     graphs = {name: around.static(name) for name in (static_names if reads_triples(registration.plan) else ())}
     known = {
         name: frozenset(term for term in graph.as_triples().predicates() if isinstance(term, Iri))
@@ -71,7 +71,7 @@ def optimized(
 
 
 def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
-    """The windows of a plan, each with the model in which it is read."""
+    """Return the windows of a plan, each with the model in which it is read."""
     found: dict[tuple[Window, Model], None] = {}
     for node in walk(plan):
         model: Model = "graph" if asks_graph(node) else "triples"
@@ -80,9 +80,10 @@ def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
 
 
 class Plans:
-    """One query's plan for the static graphs as they are, compiled for the plain evaluator and planned on changes.
+    """One query's plan for the present static graphs, compiled for the plain evaluator and planned on changes.
 
-    `models` are the windows that the plan reads, and how."""
+    `models` are the windows that the plan reads, each with its model.
+    """
 
     __slots__ = (
         "_compiled",
@@ -130,7 +131,7 @@ class Plans:
         return self._compiled
 
     def plain(self) -> CompiledPlan:
-        """The plan as the text has it, without any rule."""
+        """Return the plan as the text has it, without any rule."""
         if self._plain is None:
             self._plain = compile_plan(self._registration.plan)
         return self._plain
@@ -145,16 +146,19 @@ class Plans:
         return self._planned
 
     def without_parts(self, around: SharedState) -> None:
-        """A part over static graphs is too large to be kept: from now on patterns are matched together with the rest
-        of the query and, where they still have too many rows, found again at each instant."""
+        """Stop setting parts over static graphs apart, because one of them is too large to be kept.
+
+        From now on patterns are matched together with the rest of the query and, where they still have too many rows,
+        found again at each instant.
+        """
         before, self._plan = self._plan, None
         self._compiled = self._planned = None
         self._parts = "together" if self._parts == "apart" else "anew"
-        if self.plan(around) == before:  # no part of it had been set apart
+        if self.plan(around) == before:  # no part of the plan had been set apart
             self._parts = "anew"
 
     def without_trails(self) -> None:
-        """There are too many trails to be kept: from now on they are searched for anew."""
+        """Stop keeping trails, because there are too many: from now on they are searched for at each instant."""
         self._trails = False
         self._planned = None
 
@@ -166,7 +170,7 @@ def planned(
     parameters: Mapping[str, Value],
     trails: bool = True,
 ) -> QueryPlan:
-    """How a plan is run: which parts on changes, and which anew."""
+    """Decide which parts of a plan run on changes, and which are recomputed."""
     if evaluation.force == "recompute":
         return recomputed(plan, "asked for by --force recompute")
     if registration.every is None and registration.arrivals is None:

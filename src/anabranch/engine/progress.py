@@ -1,25 +1,26 @@
-"""How far a stream is: the watermarks of its splits, the stream's own, and what becomes of events below them.
+"""Progress of a stream: the watermarks of its splits, the stream's own, and the decision about events below them.
 
-A split (a partition of a Kafka topic, say) is a part of a stream with an order of its own. Its watermark is the time of
-its newest event less the stream's lateness. The stream's watermark, `open_from`, is the least of its splits'; `advance`
-raises them all, and none ever goes back. A split that was declared and has no event yet holds its stream back.
+A split (for example a partition of a Kafka topic) is a part of a stream with an order of its own. Its watermark is the
+time of its newest event less the stream's lateness. The stream's watermark, `open_from`, is the least of its splits';
+`advance` raises them all, and none ever goes back. A split that was declared and has no event yet holds its stream
+back.
 
-An event is late when it lies below its own split's watermark. To accept every other is safe: an instant is evaluated
-only when it lies before `open_from`, which is at most the watermark of each split that counts; and a split that is
-declared on a running stream begins with the stream's watermark as its own. Under `correct` a late event is taken in all
-the same, unless it lies further back than the horizon, counted from its split's newest event (or the last advance).
+An event is late when it lies below its own split's watermark. Accepting all other events is safe: an instant is
+evaluated only when it lies before `open_from`, which is at most the watermark of each split that counts; and a split
+that is declared on a running stream begins with the stream's watermark as its own. Under `correct` a late event is
+taken in too, unless it lies further back than the horizon, counted from its split's newest event (or the last advance).
 
-Silence moves `answers_until` alone: instants before it are evaluated, though events of theirs may still come. Such an
-event is not late; it corrects what was answered early. A silent split holds back its stream's watermark, and not the
-answers. So does one that is yet unheard, having brought no event: whatever it brings first comes in order. But where a
-query that cannot be corrected reads the stream, an unheard split begins, when it falls silent, where the answers are:
-such queries follow the watermark, and a partition that stays empty would stop them for good. And the buffer, which
-keeps what a first event may correct, may say how far back that goes.
+Silence moves `answers_until` alone: instants before it are evaluated, though events for them may still come. Such an
+event is not late; it corrects the early answers. A silent split holds back its stream's watermark, but not the answers.
+The same holds for an unheard split, which has brought no event: its first event comes in order. There are two
+exceptions. Where a query that cannot be corrected reads the stream, an unheard split that falls silent begins where the
+answers are: such queries follow the watermark, and a partition that stays empty would stop them for good. And the
+buffer, which keeps the events that a first event may correct, may limit how far back that goes.
 
-Invariant: what becomes of an event depends on what its own split brought before it, on advances and on when its split
+Invariant: the decision about an event depends on the earlier events of its own split, on advances and on when its split
 was declared; never on how far the other splits are, so not on how the input is cut into pushes. Silence decides whether
-an event corrects, and never whether it is late, but for the horizon of the idle policy and for unheard splits that the
-buffer or the queries cannot wait for.
+an event corrects, and never whether it is late, except for the horizon of the idle policy and for unheard splits that
+the buffer or the queries cannot wait for.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ Admission = Literal["in time", "corrects", "late"]
 
 @dataclass(frozen=True, slots=True)
 class LatePolicy:
-    """What becomes of late events: handed back, or taken in, and the answers that they change told again.
+    """The policy for late events: they are handed back, or taken in, and the answers that they change are emitted
+    again.
 
     With a horizon, events that lie further back are handed back under `correct` too, and buffers may forget.
     """
@@ -69,10 +71,10 @@ class LatePolicy:
 
 @dataclass(slots=True)
 class SplitProgress:
-    """Where one split stands. One that was removed no longer counts, and keeps its place should it come back."""
+    """The position of one split. A removed split no longer counts, but keeps its position in case it comes back."""
 
     name: str
-    sequence: int = 0  # of the next event that is accepted
+    sequence: int = 0  # the sequence number of the next accepted event
     newest: int | None = None
     watermark: int = BEGINNING
     reach: int = BEGINNING  # late events from here on are taken in under `correct`
@@ -82,7 +84,7 @@ class SplitProgress:
 
 @lru_cache(maxsize=4096)
 def rank(split: str) -> tuple[int, int, str]:
-    """The order of splits whose events share an instant: numbers as numbers, before other names."""
+    """Return the sort key of splits whose events share an instant: numbers as numbers, before other names."""
     return (0, int(split), split) if split.isascii() and split.isdecimal() else (1, 0, split)
 
 
@@ -98,29 +100,29 @@ class Watermarks:
         self.splits: dict[str, SplitProgress] = {ONLY_SPLIT: SplitProgress(ONLY_SPLIT)}
         self._open_from = BEGINNING
         self._reach = BEGINNING
-        self._early = BEGINNING  # where silence has moved the answers
-        self._alone = BEGINNING  # those of queries that read nothing else
-        self._settled = True  # else a split has moved since these were computed
+        self._early = BEGINNING  # the instant to which silence has moved the answers
+        self._alone = BEGINNING  # the same for queries that read nothing else
+        self._settled = True  # False: a split has moved since these were computed
         self.waits_for_unheard = True  # all queries that read the stream can be corrected
-        self.widest: int | None = None  # window over the stream, in microseconds
-        self.jumps = 0  # of time, past the widest window
+        self.widest: int | None = None  # the widest window over the stream, in microseconds
+        self.jumps = 0  # how often time has jumped past the widest window
         self.last_jump: tuple[int, int] | None = None
 
     @property
     def open_from(self) -> int:
-        """The stream's watermark: instants before it are final, but for corrections of late events."""
+        """The stream's watermark: instants before it are final, except for corrections of late events."""
         self._settle()
         return self._open_from
 
     @property
     def answers_until(self) -> int:
-        """Instants before this one are evaluated: the watermark, or further where silence has moved the answers."""
+        """Instants before this one are evaluated: the watermark, or later where silence has moved the answers."""
         self._settle()
         return max(self._open_from, self._early)
 
     @property
     def answers_alone(self) -> int:
-        """The same for queries that read silent streams only: other streams do not move them."""
+        """Like `answers_until`, for queries that read silent streams only: other streams do not move them."""
         self._settle()
         return max(self._open_from, self._alone)
 
@@ -158,8 +160,9 @@ class Watermarks:
         return bool(self._unheard())
 
     def pass_unheard(self, instant: int) -> None:
-        """Wait no longer for what silent splits that are yet unheard may bring of before the instant, as far as that is
-        answered."""
+        """Stop waiting for events before the instant from silent, unheard splits, as far as these instants are
+        answered.
+        """
         for split in self._unheard():
             split.watermark = max(split.watermark, min(instant, self._early))
         self._settled = False
@@ -183,7 +186,7 @@ class Watermarks:
         return found
 
     def admit(self, split: SplitProgress, event_time: int) -> Admission:
-        """Say what becomes of an event, and let it move its split."""
+        """Decide about an event, and let it move its split."""
         if event_time < split.watermark:
             return "corrects" if self.late.corrects and event_time >= split.reach else "late"
         admission: Admission = "in time" if event_time >= self.answered_early else "corrects"
@@ -195,14 +198,14 @@ class Watermarks:
         return admission
 
     def note_jump(self, before: int, after: int) -> None:
-        """Count a jump of a split's time after which every window is another."""
+        """Count a jump of a split's time that is longer than the widest window."""
         if self.widest is not None and after - before > self.widest:
             self.jumps += 1
             self.last_jump = (before, after)
 
     @property
     def answered_early(self) -> int:
-        """An event before this one, though in time for its split, may come after answers that were to hold it."""
+        """An event before this instant, though in time for its split, may come after answers that should hold it."""
         return self._early
 
     def set_splits(self, names: Iterable[str], silent: Iterable[str] = ()) -> None:
@@ -220,7 +223,7 @@ class Watermarks:
         self._settled = False
 
     def advance(self, instant: int) -> None:
-        """No event at or before the instant will come any more."""
+        """Declare that no event at or before the instant will come any more."""
         self._settle()
         reach = self._reach_from(instant)
         for split in self.splits.values():
@@ -230,8 +233,9 @@ class Watermarks:
         self._settled = False
 
     def pass_silence(self, fellows: int, clock: int) -> None:
-        """Nothing comes for the time being: let answers go on before an instant that other streams have reached, and
-        before one that the clock says."""
+        """Let answers go on though no event comes: before `fellows`, which other streams have reached, and before
+        `clock`.
+        """
         self._settle()
         self._alone = max(self._alone, clock)
         self._early = max(self._early, fellows, clock)
@@ -239,7 +243,7 @@ class Watermarks:
         self._settled = False
 
     def begin_again(self, instant: int) -> None:
-        """Forget how far the splits were: the next events come from the instant on."""
+        """Forget the progress of all splits: the next events are not before the instant."""
         for split in self.splits.values():
             split.newest, split.watermark, split.reach = None, instant, instant
         self._open_from = self._reach = instant
@@ -264,8 +268,7 @@ class Watermarks:
 
     @property
     def marks(self) -> tuple[int, int, int, int]:
-        """The watermark, how far corrections of late events reach, and where silence has moved the answers, and those
-        of queries that read nothing else."""
+        """The watermark, the reach of corrections, `answers_until` and `answers_alone` as silence has moved them."""
         self._settle()
         return self._open_from, self._reach, self._early, self._alone
 

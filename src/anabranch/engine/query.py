@@ -1,7 +1,7 @@
 """One registered query: its cursor, its run and its outbox, and one step to its next evaluation instant.
 
 Two short cuts keep the law of `query_run`. Where no event entered or left a window since the last evaluation, the rows
-are those of then, unless the plan reads the clock or a random number. And where such instants would tell nothing (a
+are the same, unless the plan reads the clock or a random number. And where such instants would emit nothing (a
 difference, or an empty snapshot), the query goes straight on to the next instant at which an event enters or leaves.
 
 Invariant: the state is the first and the next instant's index and the previous rows; all else can be computed again.
@@ -27,7 +27,7 @@ from anabranch.errors import Cancelled, EvaluationError, QueryError
 from anabranch.model.instants import format_instant
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
-MOST_ALIKE = 5_000_000  # instants in a row at which nothing comes or leaves, and each of which has something to tell
+MOST_ALIKE = 5_000_000  # instants in a row at which no event enters or leaves, and each of which emits an answer
 
 
 class ContinuousQuery:
@@ -48,7 +48,7 @@ class ContinuousQuery:
 
     @property
     def once(self) -> bool:
-        """Whether there is one answer and no more (RETURN)."""
+        """Whether the query has only one answer (RETURN)."""
         return self.registration.every is None and self.registration.arrivals is None
 
     @property
@@ -59,19 +59,20 @@ class ContinuousQuery:
 
     @property
     def counts_all(self) -> bool:
-        """Whether it reads no stream and is evaluated as triples come on any."""
+        """Whether it reads no stream and is evaluated as triples come on any stream."""
         return self.registration.arrivals is not None and not self.cursor.windows
 
     @property
     def can_be_corrected(self) -> bool:
-        """Whether an answer can be emitted again over the windows of then: time alone moves them, and no stream is made
-        of the answers."""
+        """Whether an answer can be emitted again over its original windows: only time moves them, and the query has no
+        INTO.
+        """
         asked = self.registration
         return asked.arrivals is None and asked.into is None and all(one.count is None for one in self.cursor.windows)
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order of its rows is part of what it tells; a difference has none."""
+        """Whether the order of its rows is part of the answer; a difference has no order."""
         plan = self.registration.plan
         return self.registration.output == "snapshot" and any(isinstance(node, Order) for node in walk(plan))
 
@@ -86,8 +87,10 @@ class ContinuousQuery:
     # --- one step ---------------------------------------------------------------------------------------------------
 
     def step(self, around: SharedState, last_index: int) -> Answer | None:
-        """Evaluate the next instant, and pass over those up to `last_index` that cannot tell anything new. What it
-        tells is pending, and given back."""
+        """Evaluate the next instant, and skip those up to `last_index` that cannot emit anything new.
+
+        The answer is pending, and returned.
+        """
         instants = self.cursor.started()
         index = self.cursor.next_index
         at = instants.instant(index)
@@ -116,7 +119,7 @@ class ContinuousQuery:
             self._fail(error)
             return None
         except Exception as error:
-            # What it shares with other queries may stand in the middle of a change: it is made again.
+            # State that is shared with other queries may be in the middle of a change: it is built again.
             for name in self.cursor.stream_names():
                 around.contents.drop_stream(name)
             self._fail(out_of_memory(OUTSIDE) if isinstance(error, MemoryError) else _broken(error))
@@ -134,13 +137,13 @@ class ContinuousQuery:
         return answer
 
     def _fail(self, error: QueryError) -> None:
-        """Stop here; what was kept for the next instant is let go."""
+        """End the query with an error, and drop its operators."""
         self.outbox.failure = _placed(error, self.options)
         self.cursor.done = True
         self.run.flow = None
 
     def _refuse_silence(self, at: int, until: int) -> None:
-        """One event whose time is far ahead would have the same answer told until the end of memory."""
+        """Refuse to emit the same answer very often, as one event whose time is far ahead would cause."""
         alike = until - self.cursor.next_index
         if alike > MOST_ALIKE:
             raise EvaluationError(
@@ -163,42 +166,42 @@ class ContinuousQuery:
         return answer
 
     def operators(self) -> list[OperatorWork]:
-        """What its windows, graphs and operators have done since they began, in the order of their ids."""
+        """Return the work of its windows, graphs and operators since they began, in the order of their ids."""
         return operator_works(
             self.windows, self.static_names, self.run.flow, self.outbox.evaluations, len(self.run.kept)
         )
 
     @property
     def row_count(self) -> int:
-        """How many rows it has at the last instant that was evaluated."""
+        """How many rows it has at the last evaluated instant."""
         return len(self.run.kept)
 
     @property
     def previous(self) -> list[AnswerRow]:
-        """The rows of the last instant that was evaluated."""
+        """The rows of the last evaluated instant."""
         return self.run.kept.rows()
 
     @property
     def last_skip(self) -> QueryError | None:
-        """The error of the row that was skipped last."""
+        """The error of the last skipped row."""
         skipped = self.outbox.skipped
         return None if skipped.last is None else _placed(skipped.last, self.options)
 
     @property
     def first_skip(self) -> QueryError | None:
-        """The error of the row that was skipped first."""
+        """The error of the first skipped row."""
         skipped = self.outbox.skipped
         return None if skipped.first is None else _placed(skipped.first, self.options)
 
     # --- going back -------------------------------------------------------------------------------------------------
 
     def resume(self, next_index: int, previous: list[AnswerRow]) -> None:
-        """Stand before an instant, with the rows of the one before; whatever was seen is looked at again."""
+        """Move before an instant, with the rows of the one before; the windows are read again."""
         self.cursor.resume(next_index)
         self.run.resume(previous)
 
     def begun_again(self) -> ContinuousQuery:
-        """The same query as it is registered; what it has emitted, and counted, stays."""
+        """Return the same query as newly registered; emitted answers and counts stay."""
         other = ContinuousQuery(self.registration, self.options, self.order)
         other.cursor.bound_stream = self.cursor.bound_stream
         other.outbox = self.outbox.begun_again()
@@ -206,7 +209,7 @@ class ContinuousQuery:
         return other
 
     def rewound(self, index: int) -> ContinuousQuery:
-        """A copy that stands before an instant which this query has passed, and has told nothing yet."""
+        """Return a copy that stands before an instant which this query has passed, and has emitted nothing yet."""
         other = copy(self)
         other.cursor = copy(self.cursor)
         other.cursor.done = False
@@ -216,20 +219,20 @@ class ContinuousQuery:
         return other
 
     def remember_graphs(self, graphs: StaticGraphs) -> None:
-        """The static graphs are about to change: the instants that have passed saw these."""
+        """Remember the present static graphs, which are about to change, for the instants that have passed."""
         seen_until = self.past_graphs[-1][0] if self.past_graphs else self.cursor.first_index
         if self.cursor.next_index > seen_until and self.outbox.failure is None:
             seen = {name: static_graph(graphs, name) for name in self.static_names}
             self.past_graphs.append((self.cursor.next_index, seen))
 
     def graphs_over_time(self, present: StaticGraphs) -> Iterator[tuple[int, StaticGraphs]]:
-        """The static graphs as instants saw them, each with the index before which it did."""
+        """Yield the static graphs of all instants, each with the index before which they were in use."""
         yield from self.past_graphs
         yield END, present
 
 
 def _broken(error: Exception) -> EvaluationError:
-    """A defect of Anabranch that ends one query, and no other."""
+    """Return the error for a defect of Anabranch, which ends one query only."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

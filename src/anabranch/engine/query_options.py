@@ -1,4 +1,4 @@
-"""How a query is registered, and a query that was compiled."""
+"""The options of a registered query, and a compiled query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from anabranch.model.windows import WindowPolicy
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """How a query was registered. `text` and `source_name` (its name in the text) let a checkpoint find it again."""
+    """The options of a registered query. `text` and `source_name` (its name in the text) let a checkpoint find it
+    again.
+    """
 
     windows: WindowPolicy = "trailing"
     conflicts: ConflictPolicy = "latest"
@@ -26,11 +28,11 @@ class QueryOptions:
     file_name: str = "<query>"
     source_name: str = ""
     evaluator: Evaluator = "own"
-    on_error: OnError | None = None  # None: as the engine has it
+    on_error: OnError | None = None  # None: the engine's default
 
 
 class CompiledQuery(NamedTuple):
-    """A query that was parsed and checked, and the options under which it is registered."""
+    """A query that was parsed and checked, with the options under which it is registered."""
 
     registration: Registration
     options: QueryOptions

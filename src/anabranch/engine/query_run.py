@@ -1,9 +1,9 @@
-"""One query at work: its plans, the operators that keep its rows up to date, and the rows.
+"""One running query: its plans, the operators that keep its rows up to date, and the rows.
 
 Law: the rows at an instant are those of the plain query over the windows' contents at that instant (Seraph Def. 5.8).
-Operators on changes find them where the plan has some, the plain evaluator elsewhere.
+Operators on changes compute them where the plan has some, the plain evaluator elsewhere.
 
-Invariant: all of it but the rows of the last instant can be computed again.
+Invariant: everything except the rows of the last instant can be computed again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_TRIPLES = TripleGraph()
 
 
 class QueryRun:
-    """Evaluates where its cursor stands; what a person should know of it goes to the outbox."""
+    """Evaluates a query at the position of its cursor; warnings go to the outbox."""
 
     def __init__(
         self, registration: Registration, options: QueryOptions, cursor: QueryCursor, outbox: QueryOutbox
@@ -53,22 +53,22 @@ class QueryRun:
         self.plans = Plans(registration, self.static_names, options.evaluator)
         self.kept = AnswerRows()
         self.flow: QueryFlow | None = None
-        self.signature: Hashable = None  # of what the windows and static graphs held at the last evaluation
+        self.signature: Hashable = None  # of the windows and static graphs at the last evaluation
         self._is_verified = options.evaluator == "own" and not reads_chance(registration.plan)
         self._is_listed_in_order = registration.output == "snapshot" and root_order(registration.plan) is not None
-        self._on_changes = True  # whether operators on changes may answer; a copy that looks back evaluates anew
+        self._on_changes = True  # whether operators on changes may answer; a copy that looks back recomputes
         self._last_conflict: Conflict | None = None
         self._keys: list[ContentKey] = []
 
     def resume(self, previous: list[AnswerRow]) -> None:
-        """Go on from the rows of the instant before; whatever was seen is looked at again."""
+        """Continue from the rows of the instant before; the windows are read again."""
         self.kept = AnswerRows(previous)
         self.flow = None
         self.signature = None
         self._keys = []
 
     def looking_back(self, cursor: QueryCursor, outbox: QueryOutbox) -> QueryRun:
-        """A copy that evaluates anew where another cursor stands."""
+        """Return a copy that recomputes at the position of another cursor."""
         other = copy(self)
         other._cursor, other._outbox = cursor, outbox
         other._last_conflict = None
@@ -77,7 +77,7 @@ class QueryRun:
         return other
 
     def content_keys(self) -> list[ContentKey]:
-        """The shared contents that this query reads."""
+        """Return the keys of the shared contents that this query reads."""
         if not self._keys:
             self._keys = [self._content_key(window, model) for window, model in self.plans.models]
         return self._keys
@@ -99,11 +99,11 @@ class QueryRun:
         )
 
     def planned(self, around: SharedState) -> QueryPlan:
-        """How it runs: which parts on changes, and which anew."""
+        """Return which parts of the plan run on changes, and which are recomputed."""
         return self.plans.planned(around, self._options.parameters)
 
     def evaluate(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
-        """Find the rows of this instant: by operators on changes where the plan has some, else anew."""
+        """Compute the rows of this instant: by operators on changes where the plan has some, else from scratch."""
         self._keys = []
         self._outbox.evaluations += 1
         while True:
@@ -144,7 +144,7 @@ class QueryRun:
         return list(rows) if self._is_listed_in_order else sorted(rows, key=row_order_key)
 
     def context(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> Context:
-        """What the plain evaluator is given at an instant."""
+        """Return the plain evaluator's input at an instant."""
 
         def graph(source: Source) -> PropertyGraph:
             if isinstance(source, Static):
@@ -179,12 +179,12 @@ class QueryRun:
             max_steps=around.evaluation.max_steps,
             skipped=self._skipped(around),
             check=around.check,
-            # Chance is a function of query and instant, so that a rerun draws the same numbers.
+            # The random seed depends on query and instant, so that a rerun draws the same numbers.
             random=Random(f"{self._registration.name}/{index}"),
         )
 
     def _skipped(self, around: SharedState) -> SkippedRows | None:
-        """Where failing rows are counted; None where they end the query."""
+        """Return the counter of failing rows; None where they end the query."""
         return self._outbox.skipped if (self._options.on_error or around.evaluation.on_error) == "skip" else None
 
     def _window_views(self, views: Mapping[Window, WindowEvents], around: SharedState) -> WindowViews:
@@ -196,8 +196,11 @@ class QueryRun:
         self._last_conflict = conflict
 
     def _verify(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
-        """Compare what is kept with what the plain evaluator says of the plan as the text has it, over the same
-        elements found in another order: no answer depends on that order, and none on how it was computed."""
+        """Compare the kept rows with the plain evaluator's rows for the plan as the text has it.
+
+        The plain evaluator reads the same elements in another order: no answer may depend on that order, nor on how it
+        was computed.
+        """
         every = around.evaluation.verify
         if not every or self._outbox.evaluations % every or not self._on_changes or not self._is_verified:
             return

@@ -1,6 +1,7 @@
-"""Another set of queries for a running engine: those that stay go on where they stand, the others come and go.
+"""Changes of the set of queries of a running engine: queries that stay keep their position, others are added or
+dropped.
 
-Invariant: a refused query refuses the whole change, and nothing has changed then.
+Invariant: when one query is refused, the whole change is refused, and nothing has changed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from anabranch.engine.stream import StreamBuffer
 
 @dataclass(frozen=True, slots=True)
 class QueryChanges:
-    """The names of queries that stayed, came and went; one that was changed both went and came."""
+    """The names of queries that stayed, were added and were dropped; a changed query was both dropped and added."""
 
     kept: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -30,7 +31,7 @@ class QueryChanges:
 
 
 class EngineView(Protocol):
-    """What must be known of the engine as it is."""
+    """The part of the engine that a change of queries must know."""
 
     @property
     def streams(self) -> tuple[str, ...]: ...
@@ -46,8 +47,11 @@ class EngineView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Soon:
-    """The engine as it will be when a query of a list comes to be registered: `queries` are there then, and `links`
-    are those of all that will be there in the end. A query may read what one behind it in the list makes."""
+    """The engine as it will be when a query of a list is registered.
+
+    `queries` are registered then, and `links` are those of all queries in the end: a query may read a stream that a
+    later query of the list makes.
+    """
 
     engine: EngineView
     queries: tuple[str, ...]
@@ -81,7 +85,7 @@ class _Soon:
 def check_additions(
     links: Iterable[ChainLink], wanted: Sequence[CompiledQuery], engine: EngineView, fixed_streams: bool
 ) -> None:
-    """Refuse queries that cannot be added to those that are there. Refusals are QueryErrors."""
+    """Refuse, by a QueryError, queries that cannot be added to the registered ones."""
     present = tuple(links)
     soon = (*present, *(_link(registration, engine) for registration, _ in wanted))
     names = [link.query for link in present]
@@ -93,7 +97,7 @@ def check_additions(
 def compare(
     queries: Mapping[str, ContinuousQuery], wanted: Sequence[CompiledQuery], engine: EngineView, fixed_streams: bool
 ) -> QueryChanges:
-    """What must happen so that the wanted queries are there. Refusals are QueryErrors, before anything happens."""
+    """Return the changes that lead to the wanted queries. Refusals are QueryErrors, before anything changes."""
     kept: list[str] = []
     new: list[str] = []
     links = tuple(_link(registration, engine) for registration, _ in wanted)
@@ -107,7 +111,7 @@ def compare(
 
 
 def _link(registration: Registration, engine: EngineView) -> ChainLink:
-    """What a query will read; a stream without a name is the first source."""
+    """Return the link of a query; a stream without a name is the first source."""
     sources = [name for name in engine.streams if engine.stream(name).origin != "query"]
     named = (window.stream.name or next(iter(sources), None) for window in windows(registration.plan))
     reads = tuple(name for name in named if name is not None)
@@ -115,7 +119,10 @@ def _link(registration: Registration, engine: EngineView) -> ChainLink:
 
 
 def _same(query: ContinuousQuery | None, registration: Registration, options: QueryOptions) -> bool:
-    """Whether a query is asked for again. What it means counts, not its text: a line above it may have moved it."""
+    """Return whether a query is the same as a registered one.
+
+    Its meaning counts, not its text: a line above it may have moved it.
+    """
     if query is None or query.registration != registration:
         return False
     return identity(query.name, _without_text(query.options)) == identity(registration.name, _without_text(options))

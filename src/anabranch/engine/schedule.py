@@ -1,11 +1,10 @@
-"""What may be evaluated now, in which order, and what may be forgotten then.
+"""The schedule: which instants may be evaluated now, in which order, and which events may be forgotten afterwards.
 
 An instant w of a query is evaluated as soon as no event at or before w can come any more on any stream that the query
 reads; where a stream is silent, a query that can be corrected does not wait for it. Queries are evaluated in the order
-of their instants, then of their registration; what a query passes on moves the queries that read it, until nothing
-moves.
+of their instants, then of their registration; a query's answers move the queries that read them, until nothing moves.
 
-Invariant: an event is forgotten only when no query will look at it again, neither ahead nor for a correction.
+Invariant: an event is forgotten only when no query will read it again, neither ahead nor for a correction.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from anabranch.model.windows import first_multiple
 
 @dataclass(slots=True)
 class Ending:
-    """How far queries go on after their input has ended. `declared`: somebody has said so, and nothing else follows."""
+    """How far queries go on after their input has ended. `declared`: the caller has ended the input of all streams."""
 
     until: int | None = None
     drain: bool = False
@@ -48,13 +47,13 @@ class Schedule:
         return [stream for stream in self.around.streams.values() if stream.origin != "query"]
 
     def streams_of(self, query: ContinuousQuery) -> list[StreamBuffer]:
-        """The streams whose progress moves the query: those it reads, or all sources when it reads none."""
+        """Return the streams whose progress moves the query: those it reads, or all sources when it reads none."""
         if not query.windows:
             return self.sources
         return [self.around.streams[name] for name in query.cursor.stream_names()]
 
     def open_from(self, query: ContinuousQuery) -> int:
-        """The instants of the query before this one may be evaluated."""
+        """Return the instant before which the query's instants may be evaluated."""
         streams = self.streams_of(query)
         if query.can_be_corrected and any(stream.is_early for stream in streams):
             if all(stream.is_early or stream.closed for stream in streams):
@@ -64,13 +63,13 @@ class Schedule:
 
     @property
     def frontier(self) -> int:
-        """Every living query has been evaluated at all of its instants before this one."""
+        """The instant before which every living query has been evaluated."""
         return min((self.open_from(query) for query in self.queries.values() if not query.cursor.done), default=END)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
     def run(self, late: LatePolicy) -> None:
-        """Evaluate what can be evaluated, over all queries in the order of time."""
+        """Evaluate all instants that can be evaluated, over all queries in the order of time."""
         self._evaluate()
         while self._move_made_streams():
             self._evaluate()
@@ -98,7 +97,7 @@ class Schedule:
                 heapq.heappush(waiting, (query.cursor.next_instant, order, last, query))
 
     def _move_made_streams(self) -> bool:
-        """Let the streams that queries make follow them; whether one moved."""
+        """Let derived streams follow the queries that make them; return whether one moved."""
         moved = False
         for query in self.queries.values():
             into = query.registration.into
@@ -108,7 +107,7 @@ class Schedule:
         return moved
 
     def _has_ended(self, query: ContinuousQuery) -> bool:
-        """Whether the query will never be evaluated again, and no word of how far to go on can change that."""
+        """Return whether the query will never be evaluated again, whatever the ending is set to."""
         if query.cursor.done:
             return True
         streams = self.streams_of(query)
@@ -122,11 +121,11 @@ class Schedule:
         return self.ending.declared and query.cursor.next_index > self._ending_index(query, streams)
 
     def _all_closed(self, streams: list[StreamBuffer]) -> bool:
-        """Whether nothing follows that could move a query; where no stream does, whether the end was declared."""
+        """Return whether nothing follows that could move a query; without streams, whether the end was declared."""
         return all(stream.closed for stream in streams) if streams else self.ending.declared
 
     def _last_index(self, query: ContinuousQuery) -> int | None:
-        """The last index that may be evaluated now."""
+        """Return the last index that may be evaluated now."""
         if query.cursor.done or not query.cursor.is_bound:
             return None
         if query.cursor.is_alone:
@@ -162,8 +161,9 @@ class Schedule:
         return query.cursor.natural_end(clock)
 
     def note_readers(self) -> None:
-        """Let each stream know the widest window over it, to notice when its time jumps past that, and whether all that
-        read it can be corrected."""
+        """Tell each stream its widest window, to notice when its time jumps past it, and whether all readers can be
+        corrected.
+        """
         for name, stream in self.around.streams.items():
             readers = [one for one in self.queries.values() if name in one.cursor.stream_names() or not one.windows]
             windows = [one for query in readers for one in query.windows if query.cursor.stream_name(one) == name]
@@ -173,8 +173,10 @@ class Schedule:
             stream.set_readers(widest, all(query.can_be_corrected for query in readers))
 
     def emptied_at(self, stream: StreamBuffer) -> int | None:
-        """The instant from which on time alone changes nothing: every window over the stream is empty, if no event
-        comes. None before its first event."""
+        """Return the instant from which on every window over the stream is empty, if no event comes.
+
+        None before the stream's first event.
+        """
         found = stream.last_event_time
         for query in self.queries.values():
             if found is None or query.cursor.done or query.cursor.instants is None or not query.can_be_corrected:
@@ -191,8 +193,8 @@ class Schedule:
     def let_go(self, late: LatePolicy) -> None:
         """Forget the events and the unions that no query needs any more.
 
-        A stream that no query has read yet keeps everything: whoever registers after pushing finds the events. And
-        where corrections may come from any time, nothing is forgotten.
+        A stream that no query has read yet keeps everything, so that a query registered after a push finds the events.
+        Where corrections may come from any time, nothing is forgotten.
         """
         if not late.corrects or late.horizon is not None:
             self._forget(corrections.reachable(self.queries.values(), self.around.streams, late.corrects))
@@ -204,15 +206,15 @@ class Schedule:
             self.around.contents.keep_only(key for query in living for key in query.run.content_keys())
 
     def _renew_ids(self, computed: bool = False) -> None:
-        """Let go of the ids of values once most are of no use; `computed`: at each instant there are new ones."""
+        """Drop the ids of values once most are unused; `computed`: queries compute new values at each instant."""
         streams = self.around.streams.values()
         accepted = sum(sum(stream.sequences.values()) for stream in streams)
         if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams)), computed):
-            for query in self.queries.values():  # also those that are not evaluated for long, or never again
+            for query in self.queries.values():  # all queries, also those that are rarely or never evaluated again
                 query.resume(query.cursor.next_index, query.previous)
 
     def _forget(self, looking_back_to: dict[str, int]) -> None:
-        """Forget what lies before the windows of every query at the first index that it may still look at."""
+        """Forget the events before the windows of every query at the first index that it may still evaluate."""
         for name, stream in self.around.streams.items():
             if name in self.once_read:
                 needs = (
@@ -224,8 +226,11 @@ class Schedule:
 
 
 def start(query: ContinuousQuery, first_event_time: int) -> None:
-    """Begin with the first event: at its instant or, where instants are aligned to the epoch, at the first of these
-    whose windows do not end before it."""
+    """Start a query at its first event.
+
+    It starts at the event's instant or, where instants are aligned to the epoch, at the first aligned instant whose
+    windows do not end before the event.
+    """
     every = query.registration.every
     if not query.registration.aligned or every is None:
         query.cursor.start(first_event_time)

@@ -1,4 +1,4 @@
-"""The session: what a program holds to run continuous queries over its streams.
+"""The session: a program's handle to run continuous queries over its streams.
 
     session = Session.local()
     query = session.register(text)
@@ -6,7 +6,7 @@
     session.finish()
     for answer in query.poll(): ...
 
-Invariant: a session adds texts, names and conveniences to the engine, and no meaning of its own.
+Invariant: a session adds texts, names and conveniences to the engine, and no semantics of its own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Query:
 
     @property
     def done(self) -> bool:
-        """Whether no answer will come any more: RETURN has answered and is not to be corrected, or the query failed."""
+        """Whether no answer will come any more: RETURN has answered and cannot be corrected, or the query failed."""
         query = self._engine.query(self.name)
         return query.outbox.failure is not None or (query.cursor.done and not self._engine.late.corrects)
 
@@ -85,7 +85,7 @@ class Query:
 
     @property
     def evaluations(self) -> int:
-        """How many of them had to be computed; at the others nothing could have changed."""
+        """How many evaluation instants had to be computed; at the others nothing could have changed."""
         return self._engine.query(self.name).outbox.evaluations
 
     @property
@@ -95,7 +95,7 @@ class Query:
 
     @property
     def differing(self) -> int:
-        """At how many of those it answered otherwise."""
+        """How many verified evaluations had a different answer."""
         return self._engine.query(self.name).outbox.differing
 
     @property
@@ -115,28 +115,33 @@ class Query:
         return query.outbox.failure or query.last_skip
 
     def poll(self) -> list[Answer]:
-        """The answers since the last poll. A query that failed gives what it answered before, then raises its error."""
+        """Take the answers since the last poll. For a failed query, return its earlier answers first, then raise its
+        error.
+        """
         return self._engine.poll(self.name)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The answers that were not polled, as an Arrow table: they stay, so that who never polls has all answers so
-        far. Columns are `at`, `win_start`, `win_end` (timestamps in UTC), with late events that correct also
-        `correction`, and then the query's own."""
+        """Return the answers that were not polled as an Arrow table. They stay: a program that never polls gets all
+        answers.
+
+        Columns are `at`, `win_start`, `win_end` (timestamps in UTC), with late events that correct also `correction`,
+        and then the query's own.
+        """
         from anabranch.formats.answers import answers_table
 
         pending = self._engine.query(self.name).outbox.pending
         return answers_table(self.columns, (answer.parts() for answer in pending), self._engine.late.corrects)
 
     def to_pandas(self) -> Any:
-        """The same as a DataFrame."""
+        """Return the same as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
     def to_spark(self, spark: Any) -> Any:
-        """The same as a DataFrame of a Spark session."""
+        """Return the same as a DataFrame of a Spark session."""
         return spark.createDataFrame(self.to_arrow())
 
     def warnings(self) -> list[QueryWarning]:
-        """What the strict conflict policy has to say, since the last call."""
+        """Take the warnings of the strict conflict policy since the last call."""
         return self._engine.warnings(self.name)
 
     def unregister(self) -> None:
@@ -147,10 +152,13 @@ class Query:
 
 
 class SessionSettings(TypedDict, total=False):
-    """`mapping` says how RDF and property graphs are read as each other; `rules` which rewrites plans undergo: all,
-    none, or names; `evaluator` who answers SPARQL at an instant: our own algebra, or the plug-in (pyoxigraph) over the
-    windows' content; `evaluation` how queries run: on changes or anew, within which limits. With `ahead`, events whose
-    clock is too far ahead are set aside."""
+    """The settings of a session.
+
+    `mapping` says how RDF and property graphs are read as each other; `rules` which rewrites plans undergo: all, none,
+    or names; `evaluator` whether our own algebra or the plug-in (pyoxigraph) answers SPARQL over the windows' content;
+    `evaluation` how queries run: on changes or from scratch, within which limits. With `ahead`, events whose clock is
+    too far ahead are set aside.
+    """
 
     mapping: ModelMapping | None
     rules: str | Iterable[str]
@@ -160,7 +168,7 @@ class SessionSettings(TypedDict, total=False):
 
 
 class Session:
-    """Queries, streams and static graphs of one program. Instants are UTC microseconds, ISO text or datetimes."""
+    """The queries, streams and static graphs of one program. Instants are UTC microseconds, ISO text or datetimes."""
 
     def __init__(
         self,
@@ -184,10 +192,12 @@ class Session:
         late: LatePolicyName | LatePolicy = "drop",
         **settings: Unpack[SessionSettings],
     ) -> Session:
-        """A session in this process. With `streams` (names, or names with their lateness) only these exist; without, a
-        stream begins to exist when a query or a push first names it. `late` says what becomes of events that come after
-        their instant: handed back, or taken in, and the answers that they change corrected. `settings`: see
-        `SessionSettings`."""
+        """Return a session in this process.
+
+        With `streams` (names, or names with their lateness) only these exist; without, a stream is created when a query
+        or a push first names it. `late` says what happens to events that come after their instant: they are handed
+        back, or taken in, and the answers that they change are corrected. `settings`: see `SessionSettings`.
+        """
         policy = late if isinstance(late, LatePolicy) else LatePolicy(late)
         engine = Engine(
             as_lateness(lateness),
@@ -290,19 +300,19 @@ class Session:
 
     @property
     def corrected(self) -> dict[str, int]:
-        """How many events were late and have been taken in all the same, by stream."""
+        """How many late events have been taken in as corrections, by stream."""
         return {name: self._engine.stream(name).corrected for name in self._engine.streams}
 
     def graph(self, name: str, graph: GraphLike | TripleGraph) -> None:
-        """Name a static graph, or put another in its place: it is seen from the next evaluation on.
+        """Set a static graph, or replace it; the next evaluation sees it.
 
-        A PropertyGraph, nodes and relationships as JSON, events, or a TripleGraph. Seraph reads it by ON GRAPH name;
-        SPARQL by FROM <name> and GRAPH <name>, and the one named `default` without naming it.
+        It is a PropertyGraph, nodes and relationships as JSON, events, or a TripleGraph. Seraph reads it by ON GRAPH
+        name; SPARQL by FROM <name> and GRAPH <name>, and the one named `default` without naming it.
         """
         self._engine.add_static_graph(name, any_graph_from(graph))
 
     def push(self, stream: str, events: EventLike | Iterable[EventLike], split: str = ONLY_SPLIT) -> PushResult:
-        """Give events to a stream: Event objects or their JSON objects, many or one. Late ones are handed back.
+        """Push events to a stream: Event objects or their JSON objects, many or one. Late events are handed back.
 
         A malformed event raises MalformedEventError before any event of the call is taken in.
         """
@@ -319,13 +329,15 @@ class Session:
         split: str = ONLY_SPLIT,
         document: str | None = None,
     ) -> PushResult:
-        """Give a stream the rows of a table, each an event of one triple: a table or batch of pyarrow, or a data frame
-        of polars or pandas. This is the fast way in: only distinct terms are looked at one by one.
+        """Push the rows of a table to a stream, each an event of one triple.
+
+        The table is a table or batch of pyarrow, or a data frame of polars or pandas. This is the fast way in: only
+        distinct terms are processed one by one.
 
         The arguments name the columns. Cells are read as those of Parquet files: terms are N-Triples texts or bare
         IRIs, objects also plain texts, numbers and dates; times are timestamps, epoch milliseconds or ISO 8601 texts.
-        Blank nodes belong to this call, unless tables say that they share a `document`. A malformed row raises
-        MalformedEventError before any row is taken in.
+        Blank nodes belong to this call, unless tables share a `document`. A malformed row raises MalformedEventError
+        before any row is taken in.
         """
         from anabranch.formats.rdf.tables import TableHeader, as_table, blocks_of_table
         from anabranch.formats.rdf.terms import document_of
@@ -334,9 +346,9 @@ class Session:
             known = self._engine.stream(stream).sequences if stream in self._engine.streams else {}
             document = document_of(stream, f"t{split}.{known.get(split, 0)}")
         parts = blocks_of_table(as_table(table), TableHeader(subject, predicate, object, at), document)
-        if self._engine.late.corrects or not parts:  # what is corrected is told once
+        if self._engine.late.corrects or not parts:  # corrections are emitted once for the whole table
             return self._engine.push(stream, TripleBlock.joined([part.block() for part in parts]), split)
-        # What was evaluated is forgotten before the next part becomes terms.
+        # Evaluated events are forgotten before the next part becomes terms.
         pushed = [self._engine.push(stream, part.block(), split) for part in parts]
         starts = accumulate((len(part.times) for part in parts), initial=0)
         return PushResult(
@@ -348,61 +360,65 @@ class Session:
         )
 
     def settle_doubts(self, stream: str, is_over: bool = False) -> list[PushResult]:
-        """Decide about events whose clock is in doubt, since nothing follows for the time being, or at all."""
+        """Decide about events whose clock is in doubt when no event follows, for the time being or at all."""
         return list(self._engine.settle_doubts(stream, is_over).values())
 
     def reached(self) -> int | None:
-        """The time of the newest event that was taken in, of all streams; but not past one whose clock is in doubt."""
+        """The time of the newest accepted event of all streams, but not later than an event whose clock is in doubt."""
         streams = [self._engine.stream(name) for name in self._engine.streams]
         newest = max((one.last_event_time for one in streams if one.last_event_time is not None), default=None)
         doubts = (one.earliest_doubt for one in streams)
         return None if newest is None else min([newest, *(time for time in doubts if time is not None)])
 
     def jumps(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
-        """By stream, how often its time has jumped past the widest window over it, and the last jump: from when, to
-        when. Streams that queries make are not among them."""
+        """How often each stream's time has jumped past its widest window, and the last jump: from when, to when.
+
+        Derived streams are not included.
+        """
         streams = [self._engine.stream(name) for name in self._engine.streams]
         return {one.name: one.jumps for one in streams if one.origin != "query"}
 
     def set_splits(self, stream: str, names: Iterable[str]) -> None:
-        """Say which parts with an order of their own a stream has, such as a topic's partitions; `push` names them."""
+        """Set the splits of a stream, such as a topic's partitions; `push` names the split of its events."""
         self._engine.set_splits(stream, _names(names))
 
     def advance(self, instant: InstantLike, stream: str | None = None) -> None:
-        """Say that no event at or before the instant will come any more, on any stream or on one."""
+        """Declare that no event at or before the instant will come any more, on all streams or on one."""
         self._engine.advance(micros(instant), stream)
 
     def close_stream(self, name: str) -> None:
         self._engine.close_stream(name)
 
     def plan_end(self, until: InstantLike | None = None, drain: bool = False) -> None:
-        """Say beforehand what `finish` will be told, where streams are closed one after the other."""
+        """Set the arguments of `finish` in advance, where streams are closed one after the other."""
         self._engine.plan_end(None if until is None else micros(until), drain)
 
     def finish(self, until: InstantLike | None = None, drain: bool = False, now: InstantLike = 0) -> None:
-        """The input has ended: evaluate until every event was seen, until an instant, or until windows are empty. `now`
-        is the instant of queries that read no stream, where no event gives them one."""
+        """End the input: evaluate until every event was seen, until an instant, or until windows are empty.
+
+        `now` is the instant of queries that read no stream, where no event gives them one.
+        """
         self._engine.finish(None if until is None else micros(until), drain, micros(now))
 
     # --- answers of all queries ---------------------------------------------------------------------------------------
 
     @property
     def frontier(self) -> int:
-        """Every living query has been evaluated at all of its instants before this one."""
+        """The instant before which every living query has been evaluated."""
         return self._engine.frontier
 
     def take(self, before: InstantLike | None = None) -> list[Answer]:
-        """The answers of all queries, up to an instant, that nobody has asked for yet, in the order of time."""
+        """Take the pending answers of all queries before an instant, in the order of time."""
         return self._engine.take(None if before is None else micros(before))
 
     def failures(self) -> list[tuple[str, QueryError]]:
-        """The queries that have failed since the last call, and why."""
+        """Return the queries that have failed since the last call, with their errors."""
         return self._engine.failures()
 
     # --- checkpoint ---------------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> bytes:
-        """Everything that the next answers depend on, queries and unpolled answers included."""
+        """Return, as bytes, everything that the next answers depend on, queries and unpolled answers included."""
         state = {
             "windows": self._windows,
             "conflicts": self._conflicts,
@@ -414,7 +430,7 @@ class Session:
 
     @classmethod
     def restore(cls, data: bytes) -> Session:
-        """The session of a checkpoint; `session.query(name)` finds its queries."""
+        """Return the session of a checkpoint; `session.query(name)` finds its queries."""
         state = checkpoint.unpack(data)
         if "engine" not in state:
             raise EngineError("this is the checkpoint of an engine, not of a session")
@@ -423,7 +439,7 @@ class Session:
 
 
 def micros(instant: InstantLike) -> int:
-    """UTC microseconds of an instant given as such, as ISO 8601 text or as a datetime (without a zone it is UTC)."""
+    """Return UTC microseconds of an instant: microseconds, ISO 8601 text or a datetime (without a zone it is UTC)."""
     if isinstance(instant, str):
         try:
             return parse_instant(instant)
@@ -437,7 +453,7 @@ def micros(instant: InstantLike) -> int:
 
 
 def parameter_values(parameters: Mapping[str, object]) -> dict[str, Value]:
-    """Parameters as Cypher values: plain Python, model values, and typed JSON such as {"$date": "2015-07-21"}."""
+    """Return parameters as Cypher values: plain Python, model values, typed JSON such as {"$date": "2015-07-21"}."""
     try:
         return {name: value_from_json(value, f"${name}") for name, value in parameters.items()}
     except MalformedEventError as error:
@@ -445,7 +461,7 @@ def parameter_values(parameters: Mapping[str, object]) -> dict[str, Value]:
 
 
 def as_lateness(duration: DurationLike | None) -> Duration | None:
-    """How late events may be, from ISO 8601 text or a timedelta."""
+    """Return a lateness from ISO 8601 text or a timedelta."""
     if isinstance(duration, timedelta):
         duration = Duration(0, 0, 0, (duration // timedelta(microseconds=1)) * 1000)
     elif duration is not None and not isinstance(duration, Duration):

@@ -1,17 +1,17 @@
-"""One stream's buffer: the single copy of its events that all queries of an engine look at.
+"""The buffer of one stream: the single copy of its events that all queries of an engine read.
 
-The buffer is sorted by event time; events of one instant stand in the order of their splits, and those of one split in
-the order of their arrival, so that nothing depends on how splits were interleaved. How far the stream is, and which
-event is late, `progress` says. What lies before `open_from` never changes again, but for corrections, so a query may
-look there. A late event is counted and handed back, never lost in silence. A lateness holds the watermark back
-behind the newest event, and the buffer then is the reorder buffer too.
+The buffer is sorted by event time; events of one instant stand in the order of their splits, and events of one split in
+the order of their arrival, so that nothing depends on how splits were interleaved. `progress` decides how far the
+stream is, and which event is late. The buffer before `open_from` never changes again, except for corrections, so a
+query may read it. A late event is counted and handed back, never lost silently. A lateness holds the watermark back
+behind the newest event; the buffer is then also the reorder buffer.
 
-A block of triples is taken in as it is where all of it is in time: no object is made per event, and blocks that overlap
-are merged by columns.
+A block of triples is taken in unchanged where all of it is in time: no object is made per event, and blocks that
+overlap are merged by columns.
 
 Invariant: positions (counted from the first event that was ever accepted) of events before `open_from` are final until
-a correction is put in between. Everything at or after `complete_from` that was accepted is still here. A block means
-what its events would mean, pushed one by one.
+a correction is inserted between them. Every accepted event at or after `complete_from` is still held. A block has the
+same meaning as its events, pushed one by one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FEW = 200  # insertions into the middle of a list cost less than a sort up to a
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """All that a checkpoint keeps of a stream. `events` is None when they are kept elsewhere."""
+    """The state of a stream in a checkpoint. `events` is None when they are kept elsewhere."""
 
     name: str
     lateness: Duration | None
@@ -63,7 +63,7 @@ class StreamState:
     first_event_time: int | None
     last_event_time: int | None
     events: tuple[Event, ...] | None
-    event_splits: tuple[str, ...] = ()  # whence each event came
+    event_splits: tuple[str, ...] = ()  # the split of each event
     origin: Origin = "source"
     ended: bool = False
     made_until: int | None = None
@@ -83,8 +83,8 @@ class StreamBuffer:
     ) -> None:
         self.name = name
         self.origin: Origin = "source"
-        self.ended = False  # of a query's stream: nothing more comes, as far as one knows
-        self.made_until: int | None = None  # of a query's stream: the last instant that may have brought an event
+        self.ended = False  # of a derived stream: no more events come, as far as is known
+        self.made_until: int | None = None  # of a derived stream: the last instant that may have brought an event
         self.size_of: Callable[[Event], int] = _count_triples
         self.complete_from = BEGINNING
         self.late = 0
@@ -100,8 +100,8 @@ class StreamBuffer:
         self._times = array(_TIME)
         self._splits: list[str] = []
         self._start = 0  # events before this index are forgotten; the lists are cut now and then
-        self._sums: list[int] = [0]  # how many triples stand before each index, as far as somebody asked
-        # For their places before other events, until somebody looks; one of the two is empty.
+        self._sums: list[int] = [0]  # how many triples stand before each index, as far as it was needed
+        # Events to be inserted before other events on the next read; one of the two lists is empty.
         self._waiting: list[tuple[int, str, Event]] = []
         self._waiting_blocks: list[tuple[str, TripleBlock]] = []
 
@@ -125,17 +125,17 @@ class StreamBuffer:
 
     @property
     def answers_until(self) -> int:
-        """Queries that can be corrected are evaluated before this instant: the watermark, or further after silence."""
+        """The instant before which correctable queries are evaluated: the watermark, or later after silence."""
         return END if self.ended else self._progress.answers_until
 
     @property
     def answers_alone(self) -> int:
-        """The same for queries that read silent streams only."""
+        """Like `answers_until`, for queries that read silent streams only."""
         return END if self.ended else self._progress.answers_alone
 
     @property
     def is_early(self) -> bool:
-        """Whether silence has moved answers on to where events may still come."""
+        """Whether silence has moved answers to instants at which events may still come."""
         return self.open_from < self.answers_until
 
     @property
@@ -157,14 +157,15 @@ class StreamBuffer:
         return self._progress.jumps, self._progress.last_jump
 
     def set_readers(self, widest: int | None, can_be_corrected: bool) -> None:
-        """Say how wide the widest window over the stream is, and whether all queries that read it can be corrected."""
+        """Set the width of the widest window over the stream, and whether all queries that read it can be corrected."""
         self._progress.widest = widest
         self._progress.waits_for_unheard = can_be_corrected
 
     @property
     def clock(self) -> int | None:
-        """The latest time that the stream is known to have reached: of an event or, where a query makes it, of an
-        answer, though it was empty."""
+        """The latest time that the stream has reached: of an event or, for a derived stream, of an answer, even an
+        empty one.
+        """
         return max((time for time in (self.last_event_time, self.made_until) if time is not None), default=None)
 
     @property
@@ -180,21 +181,21 @@ class StreamBuffer:
     # --- input ------------------------------------------------------------------------------------------------------
 
     def push(self, event: Event, split: str = ONLY_SPLIT) -> bool:
-        """Take an event in; False when it is late."""
+        """Take in an event; return False when it is late."""
         admission, event = self.admit(event, split)
         if admission == "corrects":
             self.insert(event, split)
         return admission != "late"
 
     def judge(self, event: Event, split: str = ONLY_SPLIT) -> Judgement:
-        """Say whether an event's clock is to be believed, and take those it decides about out of doubt."""
+        """Decide whether an event's clock is believed, and about the events in doubt that it confirms or refutes."""
         if self.ahead is None:
             return Judgement([event])
         newest = self._progress.split(split).newest
         return self._doubts.setdefault(split, Doubts()).judge(event, newest, self.ahead, self.now)
 
     def settle_doubts(self, is_over: bool) -> dict[str, Judgement]:
-        """Nothing follows for the time being, or at all: decide about the events in doubt, by split."""
+        """Decide about the events in doubt, by split, when no event follows for the time being, or at all."""
         if self.ahead is None:
             return {}
         splits = self._progress.splits
@@ -214,7 +215,10 @@ class StreamBuffer:
         return min((one.event_time for doubts in self._doubts.values() for one in doubts.held), default=None)
 
     def admit(self, event: Event, split: str = ONLY_SPLIT) -> tuple[Admission, Event]:
-        """Say what becomes of an event, and the event as the buffer holds it. One that corrects is still to insert."""
+        """Decide about an event; return the decision and the event as the buffer holds it.
+
+        An event that corrects is not inserted yet.
+        """
         if self._progress.closed:
             raise EngineError(f"stream `{self.name}` is closed: its input has ended")
         source = self._progress.split(split)
@@ -238,7 +242,7 @@ class StreamBuffer:
         return admission, event
 
     def push_block(self, block: TripleBlock, split: str = ONLY_SPLIT) -> bool:
-        """Take in a block if all of it is in time. Else nothing happens, and False: push its events one by one."""
+        """Take in a block if all of it is in time; else change nothing and return False: push its events one by one."""
         if not len(block):
             return True
         if self._progress.closed:
@@ -289,12 +293,12 @@ class StreamBuffer:
             return int(times[0]) >= floor
         lateness = self._progress.lateness
         if lateness is None or lateness.months:
-            return False  # one is late, or the calendar must say for each
+            return False  # one event is late, or the lateness in months must be computed for each
         watermarks = np.maximum.accumulate(times) + subtract_duration(0, lateness)
         return not (times < np.maximum(watermarks, floor)).any()
 
     def insert(self, event: Event, split: str) -> None:
-        """Take an event to its place, at the latest when somebody looks; from before the buffer's memory it is gone."""
+        """Insert an event at its place, at the latest on the next read. An event before `complete_from` is dropped."""
         event_time = event.event_time
         if event_time < self.complete_from:
             return
@@ -323,14 +327,14 @@ class StreamBuffer:
             self._events.append_block(block)
 
     def _comes_last(self, event_time: int, split: str) -> bool:
-        """Whether an event that comes now stands behind all that are here."""
+        """Return whether an event that comes now stands behind all events held."""
         if not self._times:
             return True
         last = self._times[-1]
         return event_time > last or (event_time == last and rank(split) >= rank(self._splits[-1]))
 
     def refill(self, split: str, first_sequence: int, events: Sequence[Event]) -> None:
-        """Put back events that were accepted before, in their order; nothing moves."""
+        """Put back events that were accepted before, in their order, without moving the progress."""
         if isinstance(events, TripleBlock):
             self._insert_block(events, split)
         else:
@@ -344,7 +348,7 @@ class StreamBuffer:
         source.sequence = max(source.sequence, first_sequence + len(events))
 
     def _settle(self) -> None:
-        """Give the events that wait their places: few one by one, many by one stable sort of what lies behind them."""
+        """Insert the waiting events: few one by one, many by one stable sort of the events behind them."""
         if self._waiting_blocks:
             self._settle_blocks()
         if not self._waiting:
@@ -371,7 +375,7 @@ class StreamBuffer:
         self._waiting.clear()
 
     def _settle_blocks(self) -> None:
-        """Merge the blocks that wait with what lies behind their first event, by columns if that is triples too."""
+        """Merge the waiting blocks with the events behind their first event, by columns if those are triples too."""
         earliest = bisect_left(self._times, min(int(block.times[0]) for _, block in self._waiting_blocks), self._start)
         behind = [_as_block(run) for run in self._events.runs(earliest, len(self._events))]
         blocks = [block for block in behind if block is not None]
@@ -395,25 +399,28 @@ class StreamBuffer:
         self._events.cut_off(earliest, merged)
 
     def _loosen_waiting(self) -> None:
-        """Let the events of blocks wait one by one."""
+        """Turn the waiting blocks into single waiting events."""
         for split, block in self._waiting_blocks:
             self._waiting += ((event.event_time, split, event) for event in block)
         self._waiting_blocks.clear()
 
     def set_splits(self, names: Iterable[str], silent: Iterable[str] = ()) -> None:
-        """Say which splits exist. One without events holds the watermark back; a removed one no longer counts, and a
-        silent one does not hold answers back."""
+        """Set the splits.
+
+        A split without events holds the watermark back; a removed one no longer counts, and a silent one does not hold
+        answers back.
+        """
         self._progress.set_splits(names, silent)
         if len(self) > MOST_FOR_UNHEARD and self._progress.has_unheard:
             self._settle()
             self._progress.pass_unheard(self._times[-MOST_FOR_UNHEARD])
 
     def advance(self, instant: int) -> None:
-        """No event at or before the instant will come any more."""
+        """Declare that no event at or before the instant will come any more."""
         self._progress.advance(instant)
 
     def begin_again(self, instant: int) -> None:
-        """Forget all events, and how far the stream was: the next ones come from the instant on."""
+        """Forget all events and the progress: the next events are not before the instant."""
         self._waiting.clear()
         self._waiting_blocks.clear()
         self._events = HeldEvents()
@@ -428,8 +435,9 @@ class StreamBuffer:
         self._progress.begin_again(instant)
 
     def pass_silence(self, fellows: int, clock: int) -> None:
-        """Nothing comes for the time being: let answers go on before an instant that other streams have reached, and
-        before one that the clock says."""
+        """Let answers go on though no event comes: before `fellows`, which other streams have reached, and before
+        `clock`.
+        """
         self._progress.pass_silence(fellows, clock)
 
     def close(self) -> None:
@@ -438,7 +446,7 @@ class StreamBuffer:
     # --- what queries look at ---------------------------------------------------------------------------------------
 
     def positions(self, bounds: Bounds) -> tuple[int, int]:
-        """Where the events of a window stand, as a half-open range of positions."""
+        """Return the half-open range of positions of a window's events."""
         self._settle()
         first = bisect_left(self._times, bounds.first, self._start)
         stop = bisect_left(self._times, bounds.stop, first)
@@ -450,17 +458,17 @@ class StreamBuffer:
         return self._base + self._start
 
     def between(self, first: int, stop: int) -> list[Event]:
-        """The events at these positions, one by one."""
+        """Return the events at these positions as single events."""
         self._settle()
         return self._events.listed(max(self._start, first - self._base), max(self._start, stop - self._base))
 
     def runs(self, first: int, stop: int) -> Iterator[Run]:
-        """The same, as they are held: blocks, and lists of events."""
+        """Yield the events at these positions as they are held: blocks, and lists of events."""
         self._settle()
         return self._events.runs(max(self._start, first - self._base), max(self._start, stop - self._base))
 
     def arrivals(self, first: int, stop: int) -> tuple[Times, Times]:
-        """The event times at these positions, and how many triples came with each event."""
+        """Return the event times at these positions, and the number of triples of each event."""
         times: list[Times] = [np.empty(0, np.int64)]
         counts: list[Times] = [np.empty(0, np.int64)]
         for run in self.runs(first, stop):
@@ -473,13 +481,13 @@ class StreamBuffer:
         return np.concatenate(times), np.concatenate(counts)
 
     def time_at(self, position: int) -> int | None:
-        """The event time at a position, None after the last event."""
+        """Return the event time at a position; None after the last event."""
         self._settle()
         index = position - self._base
         return self._times[index] if index < len(self._times) else None
 
     def triples_before(self, stop: int) -> int:
-        """How many triples the events that are held before a position have."""
+        """Return how many triples the held events before a position have."""
         self._settle()
         sums, last = self._sums, max(self._start, stop - self._base)
         if len(sums) <= last:
@@ -492,8 +500,11 @@ class StreamBuffer:
         return sums[last] - sums[self._start]
 
     def back(self, stop: int, count: int) -> tuple[int, int]:
-        """Where the last `count` triples before a position begin: a position, and how many triples of the event there
-        come before them. Where there are fewer, at the first triple that is held."""
+        """Return where the last `count` triples before a position begin.
+
+        The result is a position, and how many triples of the event there come before them. Where there are fewer, it is
+        the first triple that is held.
+        """
         outside = max(0, self.triples_before(stop) - count)
         sums, last = self._sums, max(self._start, stop - self._base)
         wanted = sums[self._start] + outside
@@ -501,7 +512,7 @@ class StreamBuffer:
         return self._base + index, wanted - sums[index]
 
     def forget_before(self, instant: int) -> None:
-        """Let go of all events before an instant that no query will ask for again."""
+        """Forget all events before an instant that no query will ask for again."""
         self._settle()
         keep = bisect_left(self._times, instant, self._start)
         if keep == self._start:
@@ -541,7 +552,7 @@ class StreamBuffer:
         )
 
     def load(self, state: StreamState, late_policy: LatePolicy) -> None:
-        """Stand where the state stands. Without events in it those that are here stay, but for what it forgot."""
+        """Move to a state. If it has no events, the held events stay, except those that the state has forgotten."""
         if state.events is not None:
             self._waiting.clear()
             self._waiting_blocks.clear()
@@ -570,7 +581,7 @@ class StreamBuffer:
         self.last_event_time = state.last_event_time
 
     def require_behind(self, state: StreamState) -> None:
-        """Refuse a state of an earlier time: what happened since cannot be taken back."""
+        """Refuse a state of an earlier time: later changes cannot be undone."""
         known = {split.name: split.sequence for split in state.splits}
         ahead = [name for name, sequence in self.sequences.items() if sequence > known.get(name, 0)]
         if ahead or self.complete_from > state.complete_from:
@@ -586,7 +597,7 @@ class StreamBuffer:
 
 
 def _with_ids(event: Event, split: str, sequence: int) -> Event:
-    """Each relationship without an id is one of its own: give it an id that a rerun gives again."""
+    """Give each relationship without an id an id that is the same in a rerun."""
     for one in event.relationships:
         if one.id is None:
             break

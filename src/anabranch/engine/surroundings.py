@@ -1,7 +1,7 @@
-"""What the queries of one engine have in common: streams, static graphs, shared windows, and the mapping of models.
+"""The state that the queries of one engine share: streams, static graphs, window contents, and the mapping of models.
 
-Invariant: a static graph is given in one model and seen in both; the other is made when somebody first asks, once for
-each version. The default graph exists always, and is empty where nobody gave one.
+Invariant: a static graph is given in one model and seen in both; the other model is made on first use, once for each
+version. The default graph always exists, and is empty unless it was set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from anabranch.snapshot.plugin import Plugin
 
 
 class StaticGraph:
-    """A graph that does not move, with a version that differs when the graph does."""
+    """A static graph, with a version that differs when the graph does."""
 
     __slots__ = ("_graph", "_mapping", "_sizes", "_triples", "given", "version")
 
@@ -51,7 +51,7 @@ class StaticGraph:
         return self._triples
 
     def sizes(self) -> GraphSizes:
-        """How many triples it has, by their terms."""
+        """Return how many triples it has, by their terms."""
         if self._sizes is None:
             self._sizes = GraphSizes(self.as_triples())
         return self._sizes
@@ -63,7 +63,7 @@ _NOTHING = StaticGraph(0, EMPTY_GRAPH, Mapping())
 
 
 def static_graph(graphs: Names[str, StaticGraph], name: str) -> StaticGraph:
-    """A static graph by name; the default one is empty where nobody gave it."""
+    """Return a static graph by name; the default graph is empty unless it was set."""
     found = graphs.get(name)
     if found is not None:
         return found
@@ -82,13 +82,13 @@ class SharedState:
     rules: tuple[str, ...] = ()
     evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
     clock: ClockReader | None = None  # for timing operators
-    check: Callable[[], None] | None = None  # asked before and during evaluations; may raise, to end them
+    check: Callable[[], None] | None = None  # called before and during evaluations; may raise, to end them
 
     def static(self, name: str) -> StaticGraph:
         return static_graph(self.static_graphs, name)
 
     def size_of(self, event: Event) -> int:
-        """How many triples an event is."""
+        """Return how many triples an event has."""
         if event.nodes or event.relationships:
             return len(self.mapping.triples_of(event))
         return len(event.triples)

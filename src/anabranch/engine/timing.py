@@ -1,14 +1,14 @@
-"""How a stream's time behaves besides its lateness: what silence does, and how far ahead an event may be.
+"""The timing of a stream besides its lateness: the effect of silence, and how far ahead an event may be.
 
-A silent stream would hold every query that reads it back. The policy says what becomes of them:
+A silent stream would hold back every query that reads it. The idle policy decides about these queries:
 
     correct   answers go on without the silent stream; events that come in order afterwards are never late: they are
               taken into their windows, and the answers that they change are corrected
     wait      answers wait until the stream goes on
     advance   the watermark itself goes on; events that come in order afterwards are late
 
-Queries that cannot be corrected (windows by count, instants that depend on arrivals, streams that queries make) wait
-under `correct` too.
+Queries that cannot be corrected (windows by count, instants that depend on arrivals, derived streams) wait under
+`correct` too.
 
 Invariant: under `correct` and `wait` no event is late because of silence, unless it lies further back than the horizon.
 """
@@ -40,8 +40,11 @@ def check_horizon(horizon: Duration | None, corrects: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IdlePolicy:
-    """What silence does to a stream. With a horizon, answers that lie further back are no longer corrected, events of
-    then are late, and buffers may forget them while other streams go on."""
+    """The effect of silence on a stream.
+
+    With a horizon, answers that lie further back are no longer corrected, events of that time are late, and buffers may
+    forget them while other streams go on.
+    """
 
     policy: IdlePolicyName = "correct"
     horizon: Duration | None = None
@@ -60,7 +63,7 @@ class IdlePolicy:
 
     @classmethod
     def parse(cls, text: str) -> IdlePolicy:
-        """`correct`, `correct:PT1H`, `wait` or `advance`."""
+        """Parse `correct`, `correct:PT1H`, `wait` or `advance`."""
         policy, _, horizon = text.partition(":")
         if policy not in IDLE_POLICIES or (horizon and policy != "correct"):
             raise EngineError(
@@ -78,9 +81,12 @@ _HOUR = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class AheadBound:
-    """How far ahead an event may be, in microseconds: of the newest event of its split without others that confirm it
-    (`jump`), of the wall clock where input is live (`clock`), and of the newest where nothing follows that could
-    confirm or refute it (`last`)."""
+    """How far ahead an event may be, in microseconds.
+
+    `jump` bounds the distance from the newest event of its split without other events that confirm it, `clock` the
+    distance from the wall clock where input is live, and `last` the distance from the newest event where no event
+    follows that could confirm or refute it.
+    """
 
     jump: int = 24 * _HOUR
     clock: int = _HOUR
@@ -88,7 +94,7 @@ class AheadBound:
 
     @classmethod
     def parse(cls, text: str) -> AheadBound | None:
-        """A duration that bounds all three; `none` bounds nothing."""
+        """Parse a duration that bounds all three; `none` bounds nothing."""
         if text == "none":
             return None
         try:
@@ -106,21 +112,24 @@ class AheadBound:
 
 
 def fixed_micros(length: Duration) -> int:
-    """A duration of a fixed length in microseconds."""
+    """Return the microseconds of a duration of a fixed length."""
     if length.months:
         raise EngineError(f"{length} has no fixed length\nhint: write it in days, hours or seconds, like PT30S")
     return length.micros
 
 
 def spelled(length: int | None) -> str | None:
-    """Microseconds as a duration's text."""
+    """Return microseconds as a duration's text."""
     return None if length is None else str(Duration(0, 0, length // 1_000_000, length % 1_000_000 * 1000))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTiming:
-    """The timing of a stream; `idle_timeout` is how long it may be silent, in microseconds, None: for ever. Without an
-    `ahead` events may be as far ahead as they like."""
+    """The timing of a stream.
+
+    `idle_timeout` is how long it may be silent, in microseconds; None: for ever. Without `ahead`, events may be as far
+    ahead as they like.
+    """
 
     idle_timeout: int | None = None
     idle: IdlePolicy = field(default_factory=IdlePolicy)

@@ -1,4 +1,4 @@
-"""What windows hold, put together again from their events and turned around: the last element comes first.
+"""Window contents built again from their events in reverse: the last element comes first.
 
 Invariant: the elements are those of the windows; only the order in which they are found differs. An answer that is not
 the same over both depends on that order, or on how the windows were followed.
@@ -24,7 +24,7 @@ from anabranch.snapshot.context import SkippedRows
 def turned_around(
     context: Context, views: Views[Window, WindowEvents], conflicts: ConflictPolicy, mapping: Mapping
 ) -> Context:
-    """The same evaluation over the same elements in another order."""
+    """Return the context of the same evaluation over the same elements in another order."""
 
     def graph(source: Source) -> PropertyGraph:
         if isinstance(source, Static):

@@ -1,6 +1,6 @@
-"""What a query's windows hold at an instant: their ends, and where their events stand in the streams' buffers.
+"""The view of a query's windows at an instant: their ends, and the positions of their events in the streams' buffers.
 
-A window with a step shows, between two multiples of it, what it showed at the last one. The multiples count from the
+A window with a step shows, between two multiples of the step, the same as at the last one. The multiples count from the
 registration's STARTING AT, else from the epoch.
 
 Invariant: neither end of a window ever moves back as the instant moves on, whatever kind of window it is; two views
@@ -21,7 +21,10 @@ from anabranch.model.windows import Bounds, WindowPolicy, bounds, bounds_without
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
-    """How the windows of one query lie in time. `starting_at` and `every` are those of its instants."""
+    """The parameters that place the windows of one query in time.
+
+    `starting_at` and `every` are those of its instants.
+    """
 
     policy: WindowPolicy
     origin: int
@@ -30,11 +33,11 @@ class WindowFrame:
     arrivals: bool
 
     def bounds(self, window: Window, at: int) -> Bounds:
-        """The ends of a window at an instant."""
+        """Return the ends of a window at an instant."""
         if window.step is not None:
             at = last_multiple(window.step, at, self.origin)
         if window.width is not None:
-            # With a slide of nothing, of the windows that contain w the earliest is the trailing one.
+            # With a slide of nothing, the earliest of the windows that contain w is the trailing one.
             policy: WindowPolicy = "trailing" if self.arrivals and self.policy == "formal" else self.policy
             return bounds(policy, at, window.width, self.starting_at, self.every)
         if window.count is None and not window.unbounded:
@@ -44,8 +47,7 @@ class WindowFrame:
 
 @dataclass(slots=True)
 class WindowEvents:
-    """One window of a query at one instant: the events at `positions`, the first of them without its first `skip`
-    triples."""
+    """One window of a query at one instant: its events at `positions`, without the first `skip` triples."""
 
     bounds: Bounds
     stream: StreamBuffer
@@ -72,7 +74,7 @@ class WindowEvents:
 
     @property
     def reported(self) -> tuple[int, int]:
-        """Its win_start and win_end."""
+        """The window's win_start and win_end."""
         return self.win_start, self.bounds.win_end
 
     @property
@@ -81,15 +83,15 @@ class WindowEvents:
 
 
 def widest_bounds(views: Iterable[WindowEvents], at: int) -> tuple[int, int]:
-    """What an answer reports: the bounds of its widest window; without any, the instant twice."""
+    """Return the bounds that an answer reports: those of its widest window; without any, the instant twice."""
     return min((view.reported for view in views), key=lambda ends: (ends[0], -ends[1]), default=(at, at))
 
 
 def needed_from(window: Window, ends: Bounds, stream: StreamBuffer) -> int:
-    """The smallest event time that the window can hold now or at any later instant.
+    """Return the smallest event time that the window can hold now or at any later instant.
 
-    Of a window by count those before its last triples can be forgotten: what comes pushes them further out. But while
-    it is not full, whatever may come before them still counts.
+    Events before the last triples of a count window can be forgotten: new triples push them further out. But while the
+    window is not full, an event that comes before them still counts.
     """
     if window.count is None:
         return ends.first

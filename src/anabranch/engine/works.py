@@ -1,9 +1,9 @@
-"""What a running query's operators have done, numbered as its operator graph numbers them.
+"""The work of a running query's operators, numbered as in its operator graph.
 
-Ids: the query's windows in their order, then its static graphs, then the operators by their places, then the result. A
-query that is computed anew as a whole has one operator.
+Operator ids: windows, static graphs, operators (flow order), result. A query that is recomputed as a whole has one
+operator.
 
-Invariant: the ids of a query change only when its plan does; counters begin again at 0 when its operators begin anew.
+Invariant: the ids of a query change only when its plan does; counters begin again at 0 when its operators are rebuilt.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from anabranch.engine.flows import QueryFlow, whole
 
 
 class OperatorWork(NamedTuple):
-    """Changes taken in and given out, what is held now, time and calls. Of a window, changes are events that came and
-    left, and who reads it takes these in; of the result, `held_rows` are the rows of the last instant."""
+    """Changes taken in and given out, rows held now, time and calls of one operator.
+
+    For a window, changes are the events that entered and left, and its readers take these in; for the result,
+    `held_rows` are the rows of the last instant.
+    """
 
     id: int
     rows_in: int = 0

@@ -26,7 +26,7 @@ RESERVED = ("query", "number", "at", "op", "correction", "win_start", "win_end")
 
 _INSTANTS = ("at", "win_start", "win_end")
 
-# `json.dumps` would build this anew for every row, which costs more than most rows.
+# `json.dumps` would build this again for every row, which costs more than most rows.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -44,7 +44,7 @@ class AnswerParts(NamedTuple):
 
 
 def head(query: str, at: int, op: str, correction: str, win_start: int, win_end: int) -> dict[str, Json]:
-    """What an answer says beside its rows, ready for JSON. A correction is named only where there is one."""
+    """Return the head of an answer, ready for JSON. A correction is named only where there is one."""
     return {
         "query": query,
         "at": format_instant(at),
@@ -56,12 +56,12 @@ def head(query: str, at: int, op: str, correction: str, win_start: int, win_end:
 
 
 def json_text(plain: Json) -> bytes:
-    """JSON as people read it, in UTF-8. Half a surrogate pair, which UTF-8 cannot hold, stays a JSON escape."""
+    """Return readable JSON in UTF-8. Half a surrogate pair, which UTF-8 cannot hold, stays a JSON escape."""
     return _encode(plain).encode("utf-8", "backslashreplace")
 
 
 def json_lines(answer: AnswerParts) -> bytes:
-    """One object a row: the head of the answer and its `row`."""
+    """Return one line of JSON a row: the head of the answer and its `row`."""
     start = json_text(head(*answer[:6]))[:-1] + b', "row": '
     lines = []
     for row in answer.rows:
@@ -82,12 +82,12 @@ def csv_cell(value: Value) -> str:
 
 
 def csv_columns(columns: Iterable[Sequence[str]]) -> list[str]:
-    """The columns that several queries share a CSV with: those of all of them, in order, each once."""
+    """Return the columns of a CSV that several queries share: those of all of them, in order, each once."""
     return list(dict.fromkeys(name for names in columns for name in names))
 
 
 def csv_header(columns_of_all: Sequence[str], several: bool = False, corrections: bool = False) -> bytes:
-    """The first line. `several` adds the query's name, `corrections` whether a row was taken back."""
+    """Return the first line. `several` adds the query's name, `corrections` whether a row was retracted."""
     names = ["query"] if several else []
     names += ["at", "op", *(["correction"] if corrections else []), "win_start", "win_end", *columns_of_all]
     return _csv([names])
@@ -118,7 +118,7 @@ def _csv(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def to_typed(answer: AnswerParts) -> bytes:
-    """The whole answer in one line of JSON that loses nothing."""
+    """Return the whole answer as one line of JSON, without loss."""
     whole = {
         "query": answer.query,
         "at": int(answer.at),
@@ -133,7 +133,7 @@ def to_typed(answer: AnswerParts) -> bytes:
 
 
 def from_typed(data: bytes) -> AnswerParts:
-    """The answer that `to_typed` wrote."""
+    """Return the answer that `to_typed` wrote."""
     whole = json.loads(data)
     return AnswerParts(
         whole["query"],
@@ -148,9 +148,9 @@ def from_typed(data: bytes) -> AnswerParts:
 
 
 def beside(columns: Sequence[str], reserved: Sequence[str] = RESERVED) -> list[str]:
-    """The columns' names where they stand in one table with the reserved ones: a name that clashes gets an underscore.
+    """Return the columns' names for a table that also has the reserved ones: a name that clashes gets an underscore.
 
-    Case does not tell names apart: Spark and DuckDB would see one column twice.
+    Case does not distinguish names: Spark and DuckDB would see one column twice.
     """
     taken = {name.casefold() for name in reserved}
     given = {name.casefold() for name in columns}
@@ -176,8 +176,10 @@ def column(values: Sequence[Value]) -> pyarrow.Array:
 
 
 def answers_table(columns: Sequence[str], answers: Iterable[AnswerParts], corrections: bool = False) -> pyarrow.Table:
-    """Every row of the answers behind its instant and the ends of its window, which are timestamps in UTC; with
-    `corrections` also behind what the row is: as told (empty), retracted or corrected."""
+    """Return every row of the answers behind its instant and the ends of its window, which are timestamps in UTC.
+
+    With `corrections`, each row is also marked as original (empty), retracted or corrected.
+    """
     import pyarrow
 
     told = [(one, row) for one in answers for row in one.rows]

@@ -1,4 +1,6 @@
-"""Arrow's arrays to and from numpy's and Python's, without pandas, which Arrow's own ways load: that takes a second.
+"""Conversion of Arrow's arrays to and from numpy's and Python's, without pandas.
+
+Arrow's own functions import pandas, which takes a second.
 
 Invariant: nothing is copied but texts, truth values and arrays in several chunks; no array is written after.
 """
@@ -31,7 +33,7 @@ def truths(array: Any) -> npt.NDArray[np.bool_]:
 
 
 def taken(array: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
-    """What stands at these places."""
+    """Return the values at these places."""
     buffer = pa.py_buffer(np.ascontiguousarray(places, np.int64))
     return array.take(pa.Array.from_buffers(pa.int64(), len(places), [None, buffer]))
 

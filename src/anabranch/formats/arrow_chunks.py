@@ -1,8 +1,8 @@
-"""From Arrow columns to chunks without one event in between: the quick way for Parquet.
+"""Packing of Arrow columns into chunks without one event in between: the quick way for Parquet.
 
 A batch whose columns are as the event format has them (`at` a timestamp or epoch milliseconds, `nodes` and
-`relationships` lists of structs with the usual names and nothing missing) is packed by arrays; what is not distinct is
-looked at once. Any other batch gives None, and is read event by event, which also finds what is wrong with it.
+`relationships` lists of structs with the usual names and nothing missing) is packed by arrays; each distinct value is
+processed once. Any other batch gives None, and is read event by event, which also finds what is wrong with it.
 
 Law: `unpack(pack_arrow(batch))` are the events that `formats.parquet` reads from the batch.
 """
@@ -31,7 +31,7 @@ class _Irregular(Exception):
 
 
 def pack_arrow(batch: pa.RecordBatch) -> bytes | None:
-    """The chunk of a batch of events, or None when it must be read event by event."""
+    """Return the chunk of a batch of events, or None when it must be read event by event."""
     try:
         return _pack(batch)
     except (_Irregular, MalformedEventError):
@@ -73,7 +73,7 @@ def _times(column: pa.Array) -> Array:
 
 
 def _lists(batch: pa.RecordBatch, name: str) -> tuple[Array, pa.Array]:
-    """How many elements each event has, and all of them in a row."""
+    """Return the number of elements of each event, and all elements in a row."""
     if name not in batch.schema.names:
         return np.zeros(len(batch), dtype=np.uint32), pa.nulls(0)
     column = batch.column(name)
@@ -198,7 +198,7 @@ def _property_code(said: Any, properties: JsonCodes) -> int:
 
 
 def _refuse_twice(per_event: Array, ids: Array, counted: Array | None = None) -> None:
-    """An event that names an element twice is looked at by itself."""
+    """Leave a batch in which an event names an element twice to the reader of single events."""
     events = np.repeat(np.arange(len(per_event), dtype=np.int64), per_event)
     keys = (events << 32) | ids.astype(np.int64)
     if counted is not None:

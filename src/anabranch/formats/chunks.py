@@ -75,7 +75,7 @@ class Codec(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a chunk says about itself before it is opened."""
+    """The header of a chunk, readable before the chunk is opened."""
 
     layout: ChunkLayout
     codec: Codec
@@ -362,7 +362,7 @@ class ChunkColumns:
 
 
 def columns(data: bytes) -> ChunkColumns:
-    """The chunk without one event made."""
+    """Return the chunk's arrays and dictionaries, without making one event."""
     found = head(data)
     if found.layout is ChunkLayout.BLOCK:
         return _columns_of_block(_block(data))
@@ -476,7 +476,7 @@ def _term_of(data: Any) -> Term:
 
 
 def properties_text(properties: Any) -> str:
-    """A property map as a chunk's dictionary holds it."""
+    """Return a property map as a chunk's dictionary holds it."""
     if not properties:
         return "{}"
     for value in properties.values():

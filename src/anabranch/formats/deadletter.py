@@ -1,6 +1,6 @@
 """Dead letters: records that could not be read, kept with their place and reason.
 
-Invariant: a record that is not an event is counted and written here or raised; it is never dropped in silence.
+Invariant: a record that is not an event is counted and written here or raised; it is never dropped silently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class MalformedRecord(MalformedEventError):
 
 
 def file_for(stream: str) -> str:
-    """The file of a stream's dead letters: its name, of a stream that is an IRI the last part."""
+    """Return the file of a stream's dead letters, named by the stream or, if that is an IRI, by its last part."""
     name = re.split(r"[/#:]", stream.rstrip("/#:"))[-1] if ":" in stream else stream
     return f"{name or 'stream'}.dead.ndjson"
 

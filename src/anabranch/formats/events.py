@@ -74,7 +74,7 @@ def event_from_dict(data: Json, place: str = "", stream: str = "") -> Event:
 
 
 def _rdf_event(data: Mapping[str, Any], place: str, stream: str) -> Event | None:
-    """The event of an object that holds RDF; None when it does not."""
+    """Return the event of an object that holds RDF; None when it does not."""
     # Streams of nodes and relationships need no RDF parser.
     from anabranch.formats.rdf import records
 
@@ -92,7 +92,7 @@ def _timed_triple(line: str, place: str, stream: str) -> Event:
 
 
 def events_from(events: EventLike | Iterable[EventLike]) -> list[Event]:
-    """Events from what a user has: events or their JSON objects, many or one."""
+    """Return events from user input: events or their JSON objects, many or one."""
     if isinstance(events, Event):
         return [events]
     if isinstance(events, Mapping | str):
@@ -120,7 +120,7 @@ def micros_of(moment: datetime) -> int:
 
 
 def any_graph_from(graph: GraphLike | TripleGraph) -> PropertyGraph | TripleGraph:
-    """A graph from what a user has, in the model that it is in: events and objects that hold triples give triples."""
+    """Return a graph from user input, in its own model: events and objects that hold triples give triples."""
     if isinstance(graph, PropertyGraph | TripleGraph):
         return graph
     if isinstance(graph, Mapping):
@@ -144,7 +144,7 @@ def _holds_triples(data: Mapping[str, Json]) -> bool:
 
 
 def graph_from(graph: GraphLike) -> PropertyGraph:
-    """A graph from what a user has: a graph, an object with `nodes` and `relationships`, or events to unite."""
+    """Return a graph from user input: a graph, an object with `nodes` and `relationships`, or events to unite."""
     if isinstance(graph, PropertyGraph):
         return graph
     if isinstance(graph, Mapping):
@@ -327,7 +327,7 @@ def _integer(value: int, place: str) -> int:
 
 
 def _refuse_disagreement(elements: Sequence[Node | Relationship], name: str) -> None:
-    """Within one event an element may be named twice only if both say the same."""
+    """Refuse an event that names an element twice with different content."""
     if len({element.id for element in elements}) == len(elements):
         return
     seen: dict[object, tuple[int, object]] = {}
@@ -346,7 +346,10 @@ _MISTAKEN = {
 
 
 def _refuse_typo(data: Mapping[str, Json]) -> None:
-    """Fields of the user's own are ignored; one that stands for a missing field of ours would lose data in silence."""
+    """Refuse a field that looks like a typo of a missing field of ours, which would lose data silently.
+
+    Other fields of the user's own are ignored.
+    """
     for key in data:
         meant = _MISTAKEN.get(str(key).lower())
         if meant is not None and meant not in data and not (meant == "relationships" and "edges" in data):

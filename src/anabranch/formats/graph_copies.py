@@ -1,10 +1,10 @@
-"""Whole graphs as bytes: how a run keeps static graphs in its folder.
+"""Whole graphs as bytes: the form in which a run keeps static graphs in its folder.
 
     "ANBG", format, model (0: nodes and relationships, 1: triples), then chunks of events, each behind its size (uint32)
 
-Reading builds values and runs nothing, whoever has written the file.
+Reading builds values and runs no code, whatever the file holds.
 
-Invariant: what `unpacked_graph` makes of `packed_graph` is the same graph, in the same order.
+Invariant: `unpacked_graph` of `packed_graph` gives the same graph, in the same order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def packed_graph(graph: PropertyGraph | TripleGraph) -> Iterator[bytes]:
 
 
 def unpacked_graph(data: bytes) -> PropertyGraph | TripleGraph:
-    """The graph of such bytes; StreamError when they are none."""
+    """Return the graph of packed bytes; StreamError when they are none."""
     if len(data) < _HEAD.size or data[:4] != _MAGIC:
         raise StreamError("this is no copy of a graph, or one of an earlier version of Anabranch")
     _, version, model = _HEAD.unpack_from(data)

@@ -25,14 +25,14 @@ Read = TypeVar("Read")
 
 
 def read_ndjson(file: BinaryIO) -> Iterator[tuple[int, Event | MalformedRecord]]:
-    """Line numbers (from one) with their events; blank lines and comments are skipped. Gzip is told by its start."""
+    """Yield line numbers (from one) with their events; blank lines and comments are skipped. Gzip is recognised."""
     return read_ndjson_as(file, lambda data, number: event_from_dict(data, str(number)))
 
 
 def read_ndjson_as(
     file: BinaryIO, decode: Callable[[Any, int], Read | None]
 ) -> Iterator[tuple[int, Read | MalformedRecord]]:
-    """The same for records of any shape: `decode` makes of the JSON and its line number what it will, None to skip."""
+    """Yield the same for records of any shape: `decode` converts the JSON and its line number, None to skip it."""
     for number, line in enumerate(_uncompressed(file), 1):
         if number == 1 and line.startswith(_BOM):
             line = line[len(_BOM) :]
@@ -44,7 +44,7 @@ def read_ndjson_as(
 
 
 def read_line(line: bytes | str, number: int = 1) -> Event | MalformedRecord:
-    """The event of one line, or why it is none."""
+    """Return the event of one line, or a malformed record with the reason."""
     record = read_line_as(line, number, lambda data, _number: event_from_dict(data))
     return MalformedRecord("a comment, and no event", number) if record is None else record
 
@@ -52,7 +52,7 @@ def read_line(line: bytes | str, number: int = 1) -> Event | MalformedRecord:
 def read_line_as(
     line: bytes | str, number: int, decode: Callable[[Any, int], Read | None]
 ) -> Read | MalformedRecord | None:
-    """The same for a record of any shape: what `decode` makes of the JSON and the number; None is what it skips."""
+    """Return the same for a record of any shape: `decode` converts the JSON and the number; None is skipped."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
         try:

@@ -49,8 +49,10 @@ def opened_parquet(file: BinaryIO | str, by_codes: Sequence[str] = (), metadata:
 
 
 def unfolds_beyond(file: BinaryIO, most: int) -> bool:
-    """Whether the values of a file have more than so many bytes when they stand one beside the other. A file holds a
-    value that repeats once, so that some bytes stand for gigabytes; they are counted without being made."""
+    """Return whether the values of a file take more than so many bytes when they are expanded.
+
+    A file holds a repeated value once, so that a few bytes can stand for gigabytes; they are counted without expanding.
+    """
     with opened_parquet(file) as parquet:
         metadata = parquet.metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]

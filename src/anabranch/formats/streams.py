@@ -1,4 +1,4 @@
-"""The formats of streams, by name: what `anabranch convert` reads and writes.
+"""The formats of streams, by name: those that `anabranch convert` reads and writes.
 
     tsv, csv, parquet-triples      tables and lines of timed triples (.tsv .nt, .csv)
     nquads, trig, jsonld           documents whose named graphs are events (.nq, .trig, .jsonld)
@@ -6,8 +6,8 @@
     ndjson-elements, parquet-elements     nodes and relationships
     ndjson, parquet                whichever of the two the events are (.ndjson .jsonl .json, .parquet)
 
-Invariant: what is written in a format is read back as the same triples (or elements) at the same times, in order. Lines
-and tables have an event for each triple; documents and JSON lines keep events whole.
+Invariant: a stream written in a format is read back as the same triples (or elements) at the same times, in order.
+Lines and tables have an event for each triple; documents and JSON lines keep events whole.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def format_of(name: str) -> str | None:
-    """The format that a file's name tells, perhaps before .gz; None when it does not."""
+    """Return the format that a file's name tells, perhaps before .gz; None when it does not."""
     bare = name.lower().removesuffix(".gz")
     return next((form for extension, form in _BY_EXTENSION.items() if bare.endswith(extension)), None)
 
@@ -176,7 +176,7 @@ def _write_triples(events: Iterable[Event], file: BinaryIO, form: str) -> int:
 
 
 def _looked_at(events: Iterable[Event]) -> tuple[Event | None, Iterable[Event]]:
-    """The first event that holds anything, and all of them."""
+    """Return the first event that is not empty, and an iterator over all events."""
     before: list[Event] = []
     rest = iter(events)
     for event in rest:

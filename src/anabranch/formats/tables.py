@@ -1,6 +1,6 @@
-"""A table of values: what a plain query answers. Of SPARQL the values are RDF terms.
+"""A table of values: the answer of a plain query. For SPARQL the values are RDF terms.
 
-Invariant: every row has as many values as there are columns. pandas and pyarrow are loaded only when asked for.
+Invariant: every row has as many values as there are columns. pandas and pyarrow are loaded only on demand.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Many RDF terms as columns: texts in a row, those of one form (IRI, datatype, language, document) side by side.
+"""RDF terms as columns: texts in a row, those of one form (IRI, datatype, language, document) side by side.
 
     forms     [kind, what all its terms share, how many there are], ... (JSON)
     lengths   of each text, in bytes (uint32)
     texts     all texts, one behind the other, in UTF-8
 
-What a form shares is the datatype of literals, the language of tagged strings, the document of blank nodes. So terms
-are written and read by whole runs, and a reader of a column of texts can make them without one term in between.
+The terms of a form share the datatype of literals, the language of tagged strings, the document of blank nodes. So
+terms are written and read by whole runs, and a reader of a column of texts can make them without one term in between.
 
-Law: `TermColumns.of(terms)[0].terms()` are the same terms in another order, of which it says where each has gone.
+Law: `TermColumns.of(terms)[0].terms()` are the same terms in another order; the second result gives the place of each.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TermColumns:
 
     @classmethod
     def of(cls, terms: Sequence[Term]) -> tuple[TermColumns, Codes]:
-        """The terms as columns, and the place there of each."""
+        """Return the terms as columns, and the place of each term there."""
         iris: list[int] = []
         groups = {IRI_FORM: iris}
         for index, term in enumerate(terms):
@@ -91,7 +91,7 @@ class TermColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[TermColumns]) -> TermColumns:
-        """One behind the other."""
+        """Join columns one behind the other."""
         if len(parts) == 1:
             return parts[0]
         return cls(tuple(form for part in parts for form in part.forms), Texts.joined([part.texts for part in parts]))
@@ -100,7 +100,7 @@ class TermColumns:
         return len(self.texts)
 
     def picked(self, places: npt.NDArray[np.intp]) -> TermColumns:
-        """Those at these places, which rise."""
+        """Return the terms at these places, which are ascending."""
         lazy = self.lazy()
         array = pa.LargeBinaryArray.from_buffers(
             pa.large_binary(), len(self), [None, pa.py_buffer(lazy.ends), pa.py_buffer(self.texts.data)]
@@ -115,7 +115,7 @@ class TermColumns:
         return np.repeat(kinds, [count for _, count in self.forms])
 
     def lazy(self) -> TermTexts:
-        """The terms, to be made when somebody asks for one. Raises ValueError when there are fewer texts than terms."""
+        """Return the terms, made on first use. Raises ValueError when there are fewer texts than terms."""
         ends = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self.texts.lengths, out=ends[1:])
         data = np.empty(len(self.texts.data) + PADDING, np.uint8)

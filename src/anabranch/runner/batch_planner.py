@@ -1,11 +1,10 @@
-"""The planner: how far each batch goes, over all streams of a job, as one JSON offset.
+"""The batch planner: decides how far each batch goes, over all streams of a job, as one JSON offset.
 
-An offset holds where every stream stands and what the engine must know besides events: the splits that are awake, how
-long a stream has been silent, the wall clock, which streams have ended, which queries are asked, and which static
-graphs are to be seen. All of it is in Spark's offset log before the batch runs, so a batch that is run again is the
-same batch.
+An offset holds the position of every stream and the engine's input besides events: the splits that are awake, how long
+a stream has been silent, the wall clock, which streams have ended, the fingerprint of the queries, and the copies of
+static graphs. All of it is in Spark's offset log before the batch runs, so a batch that is run again is the same batch.
 
-Invariant: what lies between two offsets never depends on the clock; only which offset comes next does.
+Invariant: the content between two offsets never depends on the clock; only the choice of the next offset does.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class BatchPlanner:
         return {"streams": {}}
 
     def ahead(self, start: Offset) -> Offset:
-        """The next offset, or `start` itself when there is nothing to do."""
+        """Return the next offset, or `start` itself when there is nothing to do."""
         now = self._clock()
         moved = start.get("queries") != self._queries or not start["streams"].keys() <= self._sources.keys()
         end: Offset = {"streams": {}, "queries": self._queries, "begun": {}, "splits": {}, "silent": {}, "idle": {}}
@@ -95,7 +94,9 @@ class BatchPlanner:
         return end if moved or self._silence_goes_on(start, end) else start
 
     def _look_for_silence(self, name: str, splits: list[str], now: float, end: Offset) -> None:
-        """A split that has been silent for too long no longer holds answers back; nor does a stream its fellows."""
+        """Note in the offset which splits, or the whole stream, have been silent for too long and no longer hold
+        answers back.
+        """
         end["splits"][name] = splits
         timing = self._timings.get(name, StreamTiming())
         if timing.idle_timeout is None:
@@ -110,7 +111,7 @@ class BatchPlanner:
             end["silent"][name] = [split for split in splits if split not in awake]
 
     def _silence_goes_on(self, start: Offset, end: Offset) -> bool:
-        """Whether silence changes anything: a stream that waits for the silent one is told once that it is silent."""
+        """Return whether silence changes anything. A stream with the policy `wait` is reported silent only once."""
         if start.get("splits") is not None and end["splits"] != start["splits"]:
             return True
         before = start.get("idle", {})
@@ -134,7 +135,7 @@ class BatchPlanner:
 
     @staticmethod
     def control(end: Offset) -> Control:
-        """What the engine is told besides events."""
+        """Return the engine's input besides events."""
         control = {key: end[key] for key in ("splits", "idle", "closed", "end")}
         control["silent"] = end.get("silent", {})
         control["now"] = end.get("now")

@@ -1,13 +1,13 @@
-"""A cell: the engine of some streams and queries, kept alive from batch to batch by what its state holds.
+"""A cell: the engine of some streams and queries, kept from batch to batch by its state.
 
-The state is the window's chunks and, apart from them, where every query and stream stands. The engine itself (buffers,
-unions, compiled plans) is a cache in the worker, named by the token of the state that it agrees with. A cache that
-missed some batches takes in the chunks that it has not seen; one that is missing is built again from all of them.
+The state is the chunks of the windows and, apart from them, the position of every query and stream. The engine itself
+(buffers, unions, compiled plans) is a cache in the worker, named by the token of the state that it agrees with. A cache
+that missed some batches takes in the chunks that it has not seen; one that is missing is built again from all of them.
 
-State: O(window) in chunks, written once each; per batch the new chunks and what changed of the rest.
+State: O(window) in chunks, written once each; per batch the new chunks and the changed parts of the rest.
 
-Law: the rows that a cell tells depend on the packed rows it was given, in whatever batches, and not on which cache it
-found. What the window holds determines everything, so recovery is replay.
+Law: the rows that a cell emits depend on the packed rows that it was given, in whatever batches, and not on which cache
+it found. The content of the windows determines everything, so recovery is replay.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from anabranch.runner.refreshing import load_copy
 from anabranch.runner.rows import CellRow, PackedRow
 
 FORMAT = 4
-_SMALL = 64 << 10  # bytes: chunks below it are put together with what follows
+_SMALL = 64 << 10  # bytes: smaller chunks are joined with the next ones
 _SMALL_EVENTS = 4096
-_ANCESTORS = 16  # batches after which a cache that missed them is built anew
-_SECONDS_BETWEEN_LOOKS = 1.0  # at what operators do
+_ANCESTORS = 16  # batches after which a cache that missed them is built again
+_SECONDS_BETWEEN_LOOKS = 1.0  # between two readings of the operators' counters
 _WORTH_A_THREAD = 1 << 20  # bytes
 _AHEAD = 2  # chunks
 _ENGINE = "engine"
@@ -57,7 +57,7 @@ _QUERY = "query:"
 
 
 class CellState(Protocol):
-    """Where a cell keeps what must survive. Values are bytes of any size."""
+    """The store of a cell's durable state. Values are bytes of any size."""
 
     def head(self) -> bytes | None: ...
 
@@ -80,7 +80,7 @@ class CellState(Protocol):
 
 @dataclass(slots=True)
 class _Entry:
-    """A stored chunk, as the catalogue knows it."""
+    """A stored chunk, as the catalogue describes it."""
 
     number: int
     stream: str
@@ -89,11 +89,11 @@ class _Entry:
     events: int
     last: int
     size: int
-    linked: LinkedRows | None = None  # what a chunk of links stands for
+    linked: LinkedRows | None = None  # the records that a chunk of links stands for
 
 
 class _Chunk(NamedTuple):
-    """A chunk that came: what it stands for if it is one of links, its bytes, and its events."""
+    """A received chunk: the records that it stands for if it is one of links, its bytes, and its events."""
 
     linked: LinkedRows | None
     data: bytes
@@ -102,7 +102,7 @@ class _Chunk(NamedTuple):
 
 @dataclass(slots=True)
 class _Living:
-    """What a worker keeps between batches."""
+    """The engine and its bookkeeping that a worker keeps between batches."""
 
     engine: Engine
     token: str = ""
@@ -114,11 +114,11 @@ class _Living:
     parts: dict[str, bytes] = field(default_factory=dict)
     computed: int = 0  # evaluations of the engine that were counted
     verified: tuple[int, int] = (0, 0)  # and those that were verified, and that differed
-    graphs: dict[str, str] = field(default_factory=dict)  # static graphs that came during the run: where they lie
-    clocks: dict[str, int] = field(default_factory=dict)  # the last word about each stream's clock that was heeded
+    graphs: dict[str, str] = field(default_factory=dict)  # static graphs that came during the run: their paths
+    clocks: dict[str, int] = field(default_factory=dict)  # numbers of the last executed clock commands
     numbers: dict[str, int] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
-    operators: dict[str, list[OperatorWork]] = field(default_factory=dict)  # as they were told last
+    operators: dict[str, list[OperatorWork]] = field(default_factory=dict)  # as last reported
     operators_told: float = -math.inf
 
 
@@ -129,13 +129,16 @@ _MOST_LIVING = 8
 
 
 def forget_everything() -> None:
-    """Drop all caches, as a new worker would have none."""
+    """Drop all caches, so that this process is like a new worker."""
     _living.clear()
 
 
 class Cell:
-    """One cell at one batch. `cache` is the process's own unless somebody keeps one for himself. `before_each` is
-    called before each evaluation; where it raises, the batch has not been, and nothing of it is in the cache."""
+    """One cell at one batch.
+
+    `cache` is the process's own unless the caller passes another. `before_each` is called before each evaluation; if it
+    raises, the batch is undone, and nothing of it is in the cache.
+    """
 
     def __init__(
         self,
@@ -150,14 +153,14 @@ class Cell:
         self._name = name
         self._state = state
         self._cache = _living if cache is None else cache
-        self._links: dict[str, LinkStream] | None = None  # once somebody asks
+        self._links: dict[str, LinkStream] | None = None  # computed on demand
         self._new: dict[int, bytes] = {}  # chunks that this batch made or added to
         self._dropped: list[int] = []  # chunks of streams that begin again in this batch
-        self._is_new_beginning = False  # caches of before cannot catch up
-        self.rebuilt = False  # whether the engine was built anew from the state
+        self._is_new_beginning = False  # older caches cannot catch up
+        self.rebuilt = False  # whether the engine was built again from the state
 
     def process(self, rows: Sequence[PackedRow]) -> Iterator[CellRow]:
-        """Take in a batch; the state is written when the first row comes out."""
+        """Process a batch; the state is written before the first row is yielded."""
         living = self._enliven()
         living.engine.ask_before_each(self._before_each)
         stored = living.next_chunk
@@ -168,7 +171,7 @@ class Cell:
     # --- the cache ------------------------------------------------------------------------------------------------
 
     def _enliven(self) -> _Living:
-        """The engine that agrees with the state. It leaves the cache until the batch is through."""
+        """Return the engine that agrees with the state. It is removed from the cache until the batch has ended."""
         cached = self._cache.pop(self._name, None)
         data = self._state.head()
         if data is None:
@@ -198,7 +201,7 @@ class Cell:
         state["queries"] = [_unpack(living.parts[_QUERY + name]) for name in state["queries"]]
         is_whole = self._forget_dropped_streams(state)
         living.engine.load(state, self._job.recompile)
-        living.engine.failures()  # told when they happened
+        living.engine.failures()  # they were reported when they happened
         living.token = head["token"]
         living.ancestors = head["ancestors"]
         living.queries = head["queries"] if is_whole else "some"
@@ -210,8 +213,11 @@ class Cell:
         living.totals = head["totals"]
 
     def _forget_dropped_streams(self, state: dict[str, Any]) -> bool:
-        """A stream that the job has no more is forgotten. Queries that name it are about to go; one that was bound to
-        it without naming it goes here, and comes again as a new one. Whether none had to."""
+        """Forget the streams that the job no longer has; return whether all queries could stay.
+
+        Queries that name such a stream are dropped later; a query that was bound to it without naming it is dropped
+        here, and registered again as a new one.
+        """
         streams = {stream.name for stream in self._job.streams}
         state["streams"] = [one for one in state["streams"] if one["origin"] == "query" or one["name"] in streams]
         bound = [one for one in state["queries"] if one["bound_stream"] is None or one["bound_stream"] in streams]
@@ -245,7 +251,7 @@ class Cell:
         return None if found is None else found.name
 
     def _made_whole(self, entry: _Entry, linked: LinkedRows) -> tuple[_Entry, bytes]:
-        """A chunk of links that was made for other queries, with all that it stands for."""
+        """Replace a chunk of links that was made for other queries by a chunk of all events that it stands for."""
         data = chunks.pack(linked.whole(self._job.streams))
         found = chunks.head(data)
         whole = _Entry(
@@ -299,7 +305,7 @@ class Cell:
         yield from self._tell(living, bool(control["end"]), set(control["idle"]))
 
     def _set_clocks(self, living: _Living, clocks: dict[str, tuple[int, int]]) -> None:
-        """Do once what somebody has said about where a stream stands. Of streams that begin again no chunk is left."""
+        """Execute each new command about a stream's clock once, and drop the chunks of streams that begin again."""
         for name, (number, instant) in clocks.items():
             if living.clocks.get(name) == number or name not in living.engine.streams:
                 continue
@@ -317,7 +323,7 @@ class Cell:
         buffer = engine.stream(row.stream)
         linked, data, events = chunk
         if linked is not None and not _is_plain(buffer, row.split, chunks.head(data), events):
-            events = linked.whole(self._job.streams)  # some may be late or ahead: all must be seen to tell which
+            events = linked.whole(self._job.streams)  # some events may be late or ahead: all are needed to decide which
             linked, data = None, chunks.pack(events)
         first = buffer.sequences.get(row.split, 0)
         pushed = engine.push(row.stream, events, row.split)
@@ -338,7 +344,7 @@ class Cell:
     def _store_taken(
         self, living: _Living, stream: str, split: str, first: int, taken: Sequence[Event], pushed: PushResult
     ) -> Iterator[CellRow]:
-        """Put away what was taken in of a push, and give the letters of what was not."""
+        """Store the accepted events of a push, and yield dead letters of the others."""
         for kind, events in (("late", pushed.late), ("ahead", pushed.ahead)):
             if events:
                 letter = deadletter.late if kind == "late" else deadletter.ahead
@@ -349,7 +355,7 @@ class Cell:
             self._store(living, stream, split, first, taken, chunks.pack(taken))
 
     def _pass_over_silence(self, engine: Engine, control: dict[str, Any]) -> None:
-        """Answers go on without a silent stream: with its fellows, and at the clock's pace when all are silent."""
+        """Let answers go on without silent streams: with the other streams, or by the clock when all are silent."""
         idle = {name: silent for name, silent in control["idle"].items() if name in engine.streams}
         awake = [engine.stream(one.name) for one in self._job.streams if one.name not in idle]
         reached = min((stream.answers_until for stream in awake if not stream.closed), default=None)
@@ -444,7 +450,7 @@ class Cell:
         data: bytes,
         linked: LinkedRows | None = None,
     ) -> None:
-        """Put a chunk away; a small one is joined to the small one before it, so that few are many events."""
+        """Store a chunk; a small one is joined with the small one before it, so that chunks are few."""
         key = (stream, split)
         number, tail = living.tails.pop(key, (-1, ()))
         entry = living.entries.get(number)
@@ -464,8 +470,11 @@ class Cell:
             living.tails[key] = (number, events)
 
     def _save(self, living: _Living, stored: int) -> None:
-        """Write what changed. The state has no chunk from the number `stored` on, and never sees one that came and
-        went in this batch."""
+        """Write the changes of the state.
+
+        The state has no chunk from the number `stored` on, and never sees one that was both made and dropped in this
+        batch.
+        """
         engine = living.engine
         for entry in list(living.entries.values()):
             if entry.last < engine.stream(entry.stream).complete_from:
@@ -508,7 +517,7 @@ class Cell:
 
 
 def _is_plain(buffer: StreamBuffer, split: str, head: chunks.Head, events: Sequence[Event]) -> bool:
-    """Whether a chunk is in time and no clock in it is in doubt."""
+    """Return whether a chunk is in time and none of its clocks is in doubt."""
     if not buffer.is_in_time(head.first, split):
         return False
     if isinstance(events, TripleBlock):
@@ -517,8 +526,10 @@ def _is_plain(buffer: StreamBuffer, split: str, head: chunks.Head, events: Seque
 
 
 def _opened_ahead(rows: Sequence[PackedRow]) -> Iterator[tuple[PackedRow, _Chunk | None]]:
-    """The rows with their chunks; None for rows of malformed records. While one is worked on, a thread opens the next:
-    most of that is decompression, which needs no Python."""
+    """Yield the rows with their chunks; None for rows of malformed records.
+
+    While one chunk is processed, a thread opens the next: most of that is decompression, which releases Python's lock.
+    """
     if sum(len(row.data) for row in rows) < _WORTH_A_THREAD:
         yield from ((row, _opened(row)) for row in rows)
         return
@@ -549,7 +560,7 @@ def _said(error: QueryError, options: QueryOptions) -> dict[str, Any]:
 
 
 def _standing(query: ContinuousQuery) -> dict[str, Any]:
-    """Where a query stands, and what it has skipped."""
+    """Return the position of a query, its failure and its skipped rows."""
     found: dict[str, Any] = {"passed": query.cursor.passed, "rows": query.row_count}
     if query.outbox.failure is not None and query.cursor.instants is not None:
         found["failed_at"] = query.cursor.instants.instant(query.cursor.next_index)
@@ -561,7 +572,7 @@ def _standing(query: ContinuousQuery) -> dict[str, Any]:
 
 
 def _operators(living: _Living, queries: Sequence[ContinuousQuery], ended: bool) -> dict[str, list[OperatorWork]]:
-    """What the operators of each query have done, looked at again once a second."""
+    """Return the work of the operators of each query, read again once a second."""
     now = time.monotonic()
     if ended or now - living.operators_told >= _SECONDS_BETWEEN_LOOKS:
         living.operators = {query.name: query.operators() for query in queries}
@@ -570,7 +581,7 @@ def _operators(living: _Living, queries: Sequence[ContinuousQuery], ended: bool)
 
 
 def _see(living: _Living, graphs: dict[str, str]) -> None:
-    """Let the engine see static graphs as they are now: from the next evaluation on."""
+    """Set the static graphs of the engine; the next evaluation sees them."""
     for name, path in graphs.items():
         if living.graphs.get(name) != path:
             living.engine.add_static_graph(name, load_copy(path))
@@ -578,7 +589,7 @@ def _see(living: _Living, graphs: dict[str, str]) -> None:
 
 
 def _control(rows: Sequence[PackedRow]) -> dict[str, Any]:
-    """What the planner says about this batch."""
+    """Return the planner's control data for this batch."""
     found = [row for row in rows if row.kind == "control"]
     if len(found) != 1:
         raise EngineError(f"a batch carries one word of the planner, and this one carries {len(found)}")
@@ -613,7 +624,7 @@ def _unpack(data: bytes) -> Any:
 
 
 def _closed(entry: _Entry, data: bytes) -> bytes:
-    """A chunk with what the catalogue must know of it, as it lies in the state."""
+    """Return a chunk with its catalogue entry, as it lies in the state."""
     linked = [] if entry.linked is None else [entry.linked.to_json()]
     label = json.dumps([entry.stream, entry.split, entry.first_sequence, *linked]).encode()
     return len(label).to_bytes(4, "little") + label + data

@@ -1,7 +1,7 @@
 """The folder of a run: Spark's checkpoint, the sinks' ledger, the spools of push sources, and scratch space.
 
     anabranch.json   format and options that a restart must repeat
-    lock             who is running
+    lock             the running process
     spark/           Spark's own checkpoint: offsets, commits, state
     local.sqlite     the same of a run without Spark
     ledger/          how far each sink has got
@@ -41,7 +41,7 @@ _PATIENCE = 30.0  # seconds for the Java process of a killed run to end
 
 
 class RunFolder:
-    """Opened for one run. Without a path it lies among the system's temporary files and is removed at the end."""
+    """The folder of one run. Without a path it lies among the system's temporary files and is removed at the end."""
 
     def __init__(self, path: str | None = None) -> None:
         self.temporary = path is None
@@ -138,7 +138,7 @@ class RunFolder:
         begun = {name for offset in self.offsets() if offset is not None for name in offset["streams"]}
         for name, value in options.items():
             old, new = before.get(name), value
-            if name in _BY_STREAM:  # streams may come and go; one that was read stays what it was
+            if name in _BY_STREAM:  # streams may come and go; the options of a stream that was read must not change
                 old, new = _of(old, begun & value.keys()), _of(new, begun & value.keys())
             if old != new:
                 raise EngineError(
@@ -146,7 +146,7 @@ class RunFolder:
                     "hint: repeat the options of the first run, or begin anew in another folder; queries may change, "
                     "and streams may be added and left out"
                 )
-        # What is left out now may come back before a batch has forgotten it.
+        # A stream that is left out now may come back before a batch has forgotten it.
         kept = {name: _of(before[name], begun) | options[name] for name in _BY_STREAM}
         if {**options, **kept} != before:
             self._note(file, {**options, **kept})
@@ -156,7 +156,7 @@ class RunFolder:
             new.write(json.dumps({"format": FORMAT, "options": options}, indent=1).encode())
 
     def refuse_other_engine(self, engine: EngineName) -> None:
-        """A checkpoint of Spark's and one of a run without it cannot go on from each other."""
+        """Refuse a checkpoint of the other carrier: Spark's and the in-process one cannot be exchanged."""
         other = self.local if engine == "spark" else self.spark
         if other.exists():
             made = "without Spark" if engine == "spark" else "on Spark"
@@ -166,7 +166,7 @@ class RunFolder:
             )
 
     def offsets(self) -> tuple[Offset | None, Offset | None]:
-        """Where a run stands that goes on from here: the last committed offset, and the last that was planned."""
+        """Return the position of a stopped run: the last committed offset, and the last planned one."""
         if self.local.exists():
             return local_offsets(self.local)
         if (self.spark / "metadata").exists():
@@ -184,7 +184,7 @@ class RunFolder:
         return offset
 
     def _spark_note(self, file: Path, *keys: str) -> dict[str, Any]:
-        """The last line of what Spark has noted of a batch, which is refused when it was cut off."""
+        """Return the last line of Spark's note about a batch; a truncated note is refused."""
         lines = file.read_text(errors="replace").splitlines()
         try:
             noted = json.loads(lines[-1])
@@ -205,7 +205,7 @@ class RunFolder:
     # --- closing --------------------------------------------------------------------------------------------------
 
     def close(self, keep: bool = False) -> None:
-        """Empty the scratch space; a temporary folder goes altogether, but for its log when that is wanted."""
+        """Empty the scratch space; remove a temporary folder, except its log when that is wanted."""
         self._empty_scratch()
         if self._lock is not None:
             self.note_jvm(None)

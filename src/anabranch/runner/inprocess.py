@@ -31,12 +31,15 @@ from anabranch.runner.source_settings import SourceSettings
 from anabranch.sinks.base import Sink
 from anabranch.sources.base import Offset
 
-PATIENCE = 0.5  # seconds that a batch may take before whoever wants it to stop is heard
+PATIENCE = 0.5  # seconds that a batch may take before it checks whether to stop
 
 
 class InProcessRun(Run):
-    """A run whose batches go through this process, one after the other. `pace` is how long, in seconds, a look for
-    something new is put off after one that found nothing, and the least time between two batches of live input."""
+    """A run whose batches are processed in this process, one after the other.
+
+    `pace`, in seconds, is the pause after a look for new input that found none, and the least time between two batches
+    of live input.
+    """
 
     engine = "local"
     batch_size = 1 << 20  # small enough for a first answer, and a bar that moves, within a second
@@ -55,7 +58,7 @@ class InProcessRun(Run):
         self._cache: Cache = {}
 
     def _carry(self, should_stop: Callable[[], bool]) -> None:
-        """Stops between two batches, or in one that takes long, which is then as if it had not begun."""
+        """Process batches until told to stop: between two batches, or in a long one, which is then undone."""
         with closing(LocalState(self._folder.local, durable=not self._folder.temporary)) as state:
             settings = self._source_settings()
             with closing(BatchPlanner.of(settings)) as planner, suppress(_Interrupted):
@@ -106,11 +109,11 @@ class InProcessRun(Run):
 
 
 class _Interrupted(Cancelled):
-    """Somebody wants a batch to stop that takes long."""
+    """Raised inside a long batch when the run is to stop."""
 
 
 class _Patience:
-    """Lets a batch be for a while; then it asks, now and then, whether it is still wanted."""
+    """Checks, once a batch has run for a while, now and then whether the run is to stop."""
 
     def __init__(self, should_stop: Callable[[], bool]) -> None:
         self._should_stop = should_stop

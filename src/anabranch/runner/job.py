@@ -40,12 +40,12 @@ class Job:
     streams: tuple[OpenedStream, ...]
     queries: tuple[CompiledQuery, ...]
     options: RunOptions = field(default_factory=RunOptions)
-    stream_options: Mapping[str, StreamOptions] = field(default_factory=dict)  # of streams that have their own
+    stream_options: Mapping[str, StreamOptions] = field(default_factory=dict)  # of streams with options of their own
     graphs: Mapping[str, AnyGraph] = field(default_factory=dict)
     graph_files: tuple[GraphFile, ...] = ()
     forms: tuple[AnswerForm, ...] = ("json",)
-    ordered: bool = False  # answers of all queries come in the order of time: where no input keeps others waiting
-    reduces_links: bool = True  # else all of a stream travels, though queries ask for links alone
+    ordered: bool = False  # all queries' answers come in the order of time: where no input makes others wait
+    reduces_links: bool = True  # False: all events of a stream travel, even if queries need only links
     fingerprint: str = field(init=False)
     """A digest of the queries: it changes when a query is added, dropped or changed."""
 
@@ -57,13 +57,13 @@ class Job:
         object.__setattr__(self, "fingerprint", _digest(json.dumps(said, sort_keys=True)))
 
     def link_streams(self) -> dict[str, LinkStream]:
-        """The streams of which queries ask for links alone, which therefore travel as links."""
+        """Return the streams of which queries need only links; these travel as links."""
         if not self.reduces_links or any(one.options.evaluator != "own" for one in self.queries):
             return {}
         return link_streams([(one.registration, one.options.windows) for one in self.queries], self.lateness_of)
 
     def settings(self) -> dict[str, object]:
-        """The options that a checkpoint belongs to besides queries: a restart must give the same."""
+        """Return the options, besides queries, that a restart from the checkpoint must repeat."""
         options = self.options
         mapped = {one.name: one.decoding.ingestion for one in self.streams if one.decoding.ingestion is not None}
         return {
@@ -90,12 +90,12 @@ class Job:
         return {name: one.clock for name, one in self.stream_options.items() if one.clock is not None}
 
     def csv_form(self) -> tuple[list[str], bool, bool]:
-        """What CSV lines must know: the columns of all queries, whether these are several, whether corrections come."""
+        """The form of CSV lines: the columns of all queries, whether there are several, whether corrections come."""
         columns = list(dict.fromkeys(name for one in self.queries for name in one.registration.columns))
         return columns, len(self.queries) > 1, may_correct(self.options.late, self.streams, self.timings())
 
     def recompile(self, options: QueryOptions) -> Registration:
-        """The registration of a query that a checkpoint knows by its text: the job's own, where it has it."""
+        """Return the registration of a query that a checkpoint holds as text: the job's own, if it has it."""
         for registration, known in self.queries:
             if (known.text, known.file_name, known.source_name) == (
                 options.text,
@@ -106,7 +106,7 @@ class Job:
         return recompile(options)
 
     def engine(self) -> Engine:
-        """A new engine for the job, with its streams and graphs and no query yet."""
+        """Return a new engine for the job, with its streams and graphs and no query yet."""
         options = self.options
         engine = Engine(
             options.lateness,
@@ -132,28 +132,30 @@ class Job:
 
 
 def forms_of(sinks: Sequence[Sink]) -> tuple[AnswerForm, ...]:
-    """The forms in which sinks want answers."""
+    """Return the formats in which sinks want answers."""
     return tuple(dict.fromkeys(form for sink in sinks for form in sink.forms))
 
 
 def may_correct(late: LatePolicy, streams: Sequence[OpenedStream], timings: Mapping[str, StreamTiming]) -> bool:
-    """Whether answers may be corrected: by late events, or after a live stream's silence."""
+    """Return whether answers may be corrected: by late events, or after a live stream's silence."""
     live = [timings[stream.name] for stream in streams if is_live(stream)]
     return late.corrects or any(one.idle.corrects and one.idle_timeout is not None for one in live)
 
 
 def keep_order(streams: Sequence[OpenedStream]) -> bool:
-    """Whether answers of all queries can come in the order of time without one stream's making others wait."""
+    """Return whether all queries' answers can come in the order of time without making a stream wait for another."""
     return not any(map(is_live, streams))
 
 
 def has_wall_clock(stream: OpenedStream) -> bool:
-    """Whether a stream's events can be held against the wall clock: those of a generator have times of their own."""
+    """Return whether a stream's events can be compared with the wall clock: a generator's events have times of their
+    own.
+    """
     return is_live(stream) and not isinstance(stream.source, GeneratorSource)
 
 
 def is_live(stream: OpenedStream) -> bool:
-    """Whether a stream may be silent for a while before more comes."""
+    """Return whether a stream may be silent for a while before more events come."""
     return not stream.source.finite or isinstance(stream.source, SpoolSource)
 
 
@@ -162,7 +164,7 @@ def _digest(text: str) -> str:
 
 
 def save_job(job: Job, path: Path) -> str:
-    """Write a job for the workers; gives the digest of the file, which travels in Spark's own closure."""
+    """Write a job for the workers; return the digest of the file, which travels in Spark's own closure."""
     data = pickle.dumps(job)
     path.touch(0o600)
     path.write_bytes(data)
@@ -171,7 +173,7 @@ def save_job(job: Job, path: Path) -> str:
 
 @lru_cache(maxsize=4)
 def load_job(path: str, digest: str) -> Job:
-    """The job of a file that was sent to the workers. A file that is another one by now is not looked into."""
+    """Load the job of a file that was sent to the workers. A file whose digest differs is refused."""
     data = Path(path).read_bytes()
     if not hmac.compare_digest(hashlib.sha256(data).hexdigest(), digest):
         raise EngineError(f"{path} is not the job that this run was begun with: somebody has changed it")

@@ -1,12 +1,12 @@
-"""Chunks of links on their way and in the state: the rows that were needed, and where all of them can be read again.
+"""Chunks of links in transit and in the state: the rows that were needed, and where all of them can be read again.
 
-What a stream's links need (`planner.link_streams`) hangs on the queries of a job, and is decided before anybody knows
-which rows are late. So a chunk of links says which rows of which piece it stands for. Who needs all of them (one is
-late; the queries are others than those it was made for) reads the piece again.
+The rows that links need (`planner.link_streams`) depend on the queries of a job, and are chosen before it is known
+which rows are late. So a chunk of links names the rows of the piece that it stands for. The piece is read again when
+all of its rows are needed: one is late, or the queries have changed since.
 
     length of the label (uint32), the label (JSON), the chunk
 
-Law: `whole` gives the events that the chunk was reduced from, wherever it is asked.
+Law: `whole` gives the events that the chunk was reduced from, wherever it is called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from anabranch.sources.base import OpenedStream, Piece
 
 @dataclass(frozen=True, slots=True)
 class LinkedRows:
-    """`rows` records of a piece from the record `first` on, of which only those were kept that links of a form need."""
+    """`rows` records of a piece from the record `first` on, reduced to those that links of a form need."""
 
     piece: Piece
     first: int
@@ -45,12 +45,12 @@ class LinkedRows:
         return cls(Piece(stream, split, order, where), first, rows, form)
 
     def wrapped(self, data: bytes) -> bytes:
-        """A chunk of them with its label."""
+        """Return a chunk of these rows with its label."""
         label = json.dumps(self.to_json()).encode()
         return len(label).to_bytes(4, "little") + label + data
 
     def whole(self, streams: Sequence[OpenedStream]) -> TripleBlock | list[Event]:
-        """All events of these records, read again."""
+        """Return all events of these records, read again."""
         stream = next(one for one in streams if one.name == self.piece.stream)
         try:
             found = self._read(stream)
@@ -87,6 +87,6 @@ class LinkedRows:
 
 
 def unwrapped(data: bytes) -> tuple[LinkedRows, bytes]:
-    """The rows that a chunk of links stands for, and the chunk."""
+    """Return the rows that a chunk of links stands for, and the chunk."""
     length = int.from_bytes(data[:4], "little")
     return LinkedRows.from_json(json.loads(data[4 : 4 + length])), data[4 + length :]

@@ -1,10 +1,10 @@
 """The state of a run without Spark: a cell's state and the offsets of its batches, in one SQLite file.
 
-A batch is two transactions. The first notes how far the batch goes, before anything of it is read. The second holds
-what the cell has put away and that the batch is committed; the sinks are written before it ends. A crash in between
-finds the planned offset and the state from before it, so the same batch comes again under the same number.
+A batch is two transactions. The first notes how far the batch goes, before anything of it is read. The second holds the
+cell's new state and the commit of the batch; the sinks are written before it ends. After a crash in between, the
+planned offset and the previous state are there, so the same batch is run again under the same number.
 
-Invariant: the state is that of the committed batch, whole; a planned batch is never planned otherwise.
+Invariant: the state is that of the committed batch, whole; a planned batch is never planned differently.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TABLES = """
 
 @dataclass(frozen=True, slots=True)
 class RunPosition:
-    """Where a run stands: its next batch, the offset that is answered, and that of the next when it is planned."""
+    """The position of a run: its next batch, the answered offset, and the next offset when it is planned."""
 
     number: int = 0
     answered: Offset | None = None
@@ -39,7 +39,7 @@ class RunPosition:
 
 
 class LocalState:
-    """Used by the thread that made it. Without `durable` a crash of the machine may lose all of it."""
+    """The state file, used only by the thread that opened it. Without `durable` a machine crash may lose all of it."""
 
     def __init__(self, path: Path, durable: bool = True) -> None:
         self._path = path
@@ -60,12 +60,12 @@ class LocalState:
             return _standing(self._open)
 
     def plan(self, number: int, until: Offset) -> None:
-        """Note how far a batch goes: it is on disk when this returns."""
+        """Store how far a batch goes: it is on disk when this returns."""
         self._do("INSERT INTO batches VALUES (?, ?, 0)", number, json.dumps(until))
 
     @contextmanager
     def batch(self, number: int) -> Iterator[None]:
-        """What is put away inside counts, together with the batch, when the block ends well; else nothing does."""
+        """Run a block as one transaction with the commit of the batch: if it fails, nothing is stored."""
         self._do("BEGIN IMMEDIATE")
         try:
             yield
@@ -146,7 +146,7 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def local_offsets(path: Path) -> tuple[Offset | None, Offset | None]:
-    """The committed and the last planned offset of a run that is not running; the same twice when all is committed."""
+    """Return the committed and the last planned offset of a stopped run; equal when all batches are committed."""
     with refusing(path):
         opened = sqlite3.connect(path)
         try:

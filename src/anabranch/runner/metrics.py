@@ -1,6 +1,6 @@
-"""A run's figures for Prometheus, on a port of the loopback interface.
+"""A run's metrics for Prometheus, on a port of the loopback interface.
 
-Invariant: reading the figures never waits for the run, and a port that is taken is said before the run begins.
+Invariant: reading the metrics never waits for the run; a port in use is reported before the run begins.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(progress: RunProgress) -> str:
-    """The figures in Prometheus' text format."""
+    """Return the metrics in Prometheus' text format."""
     return "".join(f"{line}\n" for line in _lines(progress))
 
 
 def quoted(value: str) -> str:
-    """A label's value, between its quotes."""
+    """Return a label's value, escaped for its quotes."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -1,4 +1,4 @@
-"""A run that is open: its folder, its receivers, its streams and its sinks.
+"""An open run: its folder, its receivers, its streams and its sinks.
 
 Invariant: whatever ends the block, receivers are stopped and the folder is closed, so that the same call goes on from
 the checkpoint. The log of a run that failed in a temporary folder is kept.
@@ -40,7 +40,9 @@ class OpenedRun:
     def carry(
         self, should_stop: Callable[[], bool] = lambda: False, on_trouble: Callable[[str], None] = lambda text: None
     ) -> None:
-        """Run to the end of the input, or until told to stop; `on_trouble` hears what keeps a peer from answering."""
+        """Run to the end of the input, or until told to stop; `on_trouble` receives problems that keep a peer from
+        answering.
+        """
         if self.is_finished:
             return
         self._receivers.start()
@@ -58,7 +60,7 @@ class OpenedRun:
 def open_run(
     spec: RunSpec, sinks: Sequence[Sink | str], make_run: MakeRun, observers: Observers | None = None
 ) -> Iterator[OpenedRun]:
-    """The run of a spec, checked and opened. `sinks` are sinks or their addresses."""
+    """Check and open the run of a spec. `sinks` are sinks or their addresses."""
     spec.check()
     options = spec.options
     if options.engine == "spark" and options.checkpoint is None and not options.master.startswith("local"):

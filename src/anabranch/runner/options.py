@@ -1,7 +1,7 @@
-"""The options of a run, from wherever it was asked for.
+"""The options of a run.
 
-The command line, `anabranch.run`, the server's sessions and notebook cells are views of this one object: each reads its
-own spelling into it, and the run reads nothing else.
+The command line, `anabranch.run`, the server's sessions and notebook cells are views of this one object: each converts
+its own spelling, and the run reads nothing else.
 
 Invariant: a setting has one name and one unit from here down to the engine. Instants and lengths of time are
 microseconds, except lateness, which may hold months.
@@ -29,10 +29,12 @@ EngineName: TypeAlias = Literal["spark", "local"]
 
 
 class RunSettings(TypedDict, total=False):
-    """The options of a run as programs write them: durations and instants as text, seconds as numbers. A live stream
-    that is silent for `idle_timeout` seconds is idle, and `idle` says what answers do then (see `IdlePolicy`). An event
-    further ahead than `ahead` is set aside unless others confirm its clock (see `AheadBound`). `refresh` is how many
-    seconds lie between two looks at the files of static graphs."""
+    """The options of a run as programs write them: durations and instants as text, seconds as numbers.
+
+    A live stream that is silent for `idle_timeout` seconds is idle, and `idle` says what answers do then (see
+    `IdlePolicy`). An event further ahead than `ahead` is set aside unless others confirm its clock (see `AheadBound`).
+    `refresh` is the number of seconds between two checks of the files of static graphs.
+    """
 
     windows: WindowPolicy
     conflicts: ConflictPolicy
@@ -71,9 +73,12 @@ def _timing(idle_timeout: float | None, idle: IdlePolicy | str, ahead: AheadBoun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """`until` is the instant up to which queries are evaluated after the input's end, `drain` goes on until the windows
-    are empty. `refresh` is the time between two looks at the files of static graphs. `batch_events` bounds what one
-    batch reads of one stream. Without a `checkpoint` the run keeps its state in a folder that it removes at its end."""
+    """The options of a run, in the units of the engine.
+
+    `until` is the instant up to which queries are evaluated after the input's end, `drain` goes on until the windows
+    are empty. `refresh` is the time between two checks of the files of static graphs. `batch_events` limits the events
+    of one stream in a batch. Without a `checkpoint` the run keeps its state in a folder that it removes at its end.
+    """
 
     windows: WindowPolicy = "trailing"
     conflicts: ConflictPolicy = "latest"
@@ -98,7 +103,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, **settings: Unpack[RunSettings]) -> RunOptions:
-        """The options of settings as programs write them."""
+        """Convert settings as programs write them."""
         given = dict(settings)
         times = [given.pop(name, default) for name, default in _TIMING.items()]
         found = replace(cls(), timing=_timing(*times), **given)  # type: ignore[arg-type]
@@ -112,14 +117,16 @@ class RunOptions:
         )
 
     def query_options(self) -> QueryOptions:
-        """The part that each query is registered with."""
+        """Return the options with which each query is registered."""
         return QueryOptions(self.windows, self.conflicts, self.parameters, evaluator=self.evaluator)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """The settings of one stream, where it has its own; None leaves the run's. `clock` is where somebody has said that
-    the stream stands: the number of the command, and the instant."""
+    """The settings of one stream, where it has its own; None means the run's.
+
+    `clock` is a command that sets the stream's time: its number, and the instant.
+    """
 
     lateness: Duration | None = None
     timing: StreamTiming | None = None

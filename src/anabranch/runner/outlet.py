@@ -1,9 +1,9 @@
-"""Outlet: what a cell said in a batch goes to the sinks, the dead letters and whoever watches the run.
+"""The outlet: passes the rows of a batch to the sinks, the dead letters and the observers of the run.
 
 It is the same whether Spark carries the batches or this process does.
 
-Invariant: a batch that is told again is told to the sinks under the same number; a failure is told once. What
-the progress says of a batch, the sinks have.
+Invariant: a batch that is run again reaches the sinks under the same number; a failure is reported once. The progress
+reports a batch only when the sinks have it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 
 @dataclass(slots=True)
 class RunProgress:
-    """How a run stands: the cell's last word, and the carrier's own figures of the last batch."""
+    """The progress of a run: the cell's last report, and the carrier's own figures of the last batch."""
 
     status: dict[str, Any] = field(default_factory=dict)
     batch: int = -1
@@ -34,7 +34,7 @@ class RunProgress:
 
 @dataclass(slots=True)
 class Observers:
-    """Whom a run tells what; each is called from the thread of the batch."""
+    """The callbacks of a run; each is called from the thread of the batch."""
 
     on_warning: Callable[[str, int, str], None] = lambda query, at, text: None
     on_failure: Callable[[QueryError], None] = lambda failure: None
@@ -43,13 +43,13 @@ class Observers:
 
 
 def skip_errors(progress: RunProgress) -> list[QueryError]:
-    """Of each query that has skipped rows, the error of the first of them."""
+    """Return, for each query that has skipped rows, the error of the first one."""
     said = [one["first_skipped"] for one in progress.status.get("queries", {}).values() if one.get("skipped")]
     return [checkpoint.unpack_error(one["diagnostics"], one["text"], one["file_name"]) for one in said]
 
 
 class Outlet:
-    """The outward side of one run."""
+    """The output side of one run."""
 
     def __init__(self, sinks: Sequence[Sink], letters: LetterFiles, observers: Observers | None) -> None:
         self._sinks = list(sinks)
@@ -57,11 +57,11 @@ class Outlet:
         self.observers = observers or Observers()
         self.progress = RunProgress()
         self.failures: list[QueryError] = []
-        self.over_at: int | None = None  # the batch after which there is nothing more to tell
+        self.over_at: int | None = None  # the batch after which there is no more output
 
     @contextmanager
     def opened(self, ledger: Ledger) -> Iterator[None]:
-        """The sinks, open; whatever happens inside, they are closed."""
+        """Open the sinks; they are closed however the block ends."""
         try:
             for sink in self._sinks:
                 sink.open(ledger)
@@ -73,8 +73,7 @@ class Outlet:
             self._letters.close()
 
     def take(self, rows: Sequence[CellRow], batch: int) -> None:
-        """The rows of a batch, in their order; but how the queries stand, and that one failed, is told after what they
-        answered."""
+        """Pass on the rows of a batch, in their order; positions and failures of queries come after their answers."""
         told = [_told(row) for row in rows if row.kind == "answer"]
         said = [row.detail() for row in rows if row.kind == "status"]
         for row in rows:

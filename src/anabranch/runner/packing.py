@@ -1,6 +1,6 @@
-"""Packing: a piece of a source becomes chunks and dead letters, wherever it is read.
+"""Packing: turns a piece of a source into chunks and dead letters, wherever it is read.
 
-Invariant: what a piece is packed into depends on the settings and the piece alone.
+Invariant: the chunks of a piece depend only on the settings and the piece.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LETTERS_PER_ROW = 1000
 
 
 def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[PackedRow]:
-    """A piece's events as chunks, and its malformed records as dead letters, in their order."""
+    """Yield a piece's events as chunks, and its malformed records as dead letters, in their order."""
     stream = next(one for one in settings.streams if one.name == piece.stream)
     decode = stream.decoding.decoder()
     writer = ChunkWriter()

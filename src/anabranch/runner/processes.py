@@ -1,6 +1,6 @@
-"""Child processes: found without knowing how they were started, and ended.
+"""Child processes: finds and ends them without knowing how they were started.
 
-Invariant: it loads nothing, and ends only processes that it is given, and their children.
+Invariant: it imports no heavy module, and ends only the given processes and their children.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def end_processes(numbers: Iterable[int]) -> None:
 
 
 def children_of(parent: int) -> list[int]:
-    """The processes that another one has started; none where the system does not show them."""
+    """Return the children of a process; none where the system does not show them."""
     found = []
     try:
         numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -25,7 +25,7 @@ class Receivers:
         self._troubles: dict[str, str] = {}
 
     def open(self, stream: str, address: str, records_are_events: bool) -> Source:
-        """The source of an address; what is pushed is read from its spool."""
+        """Return the source of an address; pushed records are read from its spool."""
         parsed = parse_address(address)
         if not parsed.is_pushed:
             follow = self._follow and parsed.is_files
@@ -35,7 +35,7 @@ class Receivers:
         spool = Spool(directory)
         self._receivers.append((stream, receiver, spool))
         if shortage := spool.shortage:
-            spool.accept_shortage()  # who starts the run again has been told
+            spool.accept_shortage()  # the user was told before the run was started again
             raise StreamError(f"stream {stream}: {shortage}")
         return SpoolSource(stream, directory, receiver.finite)
 
@@ -44,13 +44,13 @@ class Receivers:
             receiver.start(spool)
 
     def raise_error(self) -> None:
-        """Whatever ended a receiver ends the run."""
+        """Raise the error that ended a receiver, which ends the run."""
         for stream, receiver, _ in self._receivers:
             if receiver.error is not None:
                 raise StreamError(f"stream {stream}: {receiver.error}")
 
     def troubles(self) -> Iterator[str]:
-        """What keeps peers from answering and was not told before."""
+        """Yield new problems that keep peers from answering."""
         for stream, receiver, _ in self._receivers:
             trouble = receiver.trouble
             if trouble and trouble != self._troubles.get(stream):

@@ -1,8 +1,8 @@
-"""Static graphs whose files change while a run goes on.
+"""Static graphs whose files change during a run.
 
-The planner looks at the files at the beginning and then now and then. A graph that has changed is loaded, and a copy of
-it is put into the run's folder; the offset names the copy. So a batch that is run again sees the graph that it saw,
-whatever the file holds by then, and a cell that is built anew finds every graph as it was.
+The planner checks the files at the beginning and then at intervals. A graph that has changed is loaded, and a copy of
+it is put into the run's folder; the offset names the copy. So a batch that is run again sees the same graph, even if
+the file has changed since, and a cell that is built again finds every graph as it was.
 
 Invariant: an offset's graphs are complete on disk before the offset exists, and until a later one is committed.
 """
@@ -42,7 +42,7 @@ class Refresher:
         self._ahead: GraphCopies | None = None
 
     def ahead(self, noted: GraphCopies | None) -> GraphCopies:
-        """The graphs as they are now, or as they were noted when it is not yet time to look."""
+        """Return the present graphs, or the noted ones when it is too early to check again."""
         now = self._clock()
         known = noted or {}
         if noted is None or self._looked_at is None or (now - self._looked_at) * 1_000_000 >= self._settings.every:
@@ -52,7 +52,7 @@ class Refresher:
         return known
 
     def commit(self, noted: GraphCopies) -> None:
-        """Remove the copies that no batch will ask for: those before the committed offset's."""
+        """Remove the copies that no batch needs any more: those before the committed offset's."""
         if self._ahead is None:
             return  # which graphs the batch under way sees is not known yet
         kept = {*copies(noted).values(), *copies(self._ahead).values()}
@@ -103,7 +103,7 @@ def load_copy(path: str) -> AnyGraph:
 
 
 def copies(noted: GraphCopies) -> dict[str, str]:
-    """Where the graphs lie, by name."""
+    """Return the paths of the graphs, by name."""
     return {name: said["copy"] for name, said in noted.items()}
 
 
@@ -112,7 +112,7 @@ def refresh_settings(files: Sequence[GraphFile], every: int | None, folder: Path
 
 
 def _mark(file: GraphFile) -> str | None:
-    """What tells one content from another; None while the file cannot be reached."""
+    """Return a mark that differs when the content differs; None while the file cannot be reached."""
     try:
         return file.fingerprint()
     except (StreamError, OSError):

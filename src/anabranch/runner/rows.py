@@ -1,6 +1,6 @@
-"""The two tables of the pipeline: what the packers send to a cell, and what a cell tells.
+"""The two tables of the pipeline: rows from the packers to a cell, and rows from a cell.
 
-Invariant: the schemas are the same for every job, so that a restart with other queries finds the plan it left.
+Invariant: the schemas are the same for every job, so that a restart with other queries finds the same plan.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ToldKind = Literal["answer", "malformed", "late", "ahead", "warning", "failure",
 
 @dataclass(frozen=True, slots=True)
 class PackedRow:
-    """A row on its way to a cell: a chunk of events, one of links (see `linked`), dead letters of malformed records, or
-    the planner's word.
+    """A row sent to a cell: a chunk of events or of links (see `linked`), dead letters of malformed records, or control
+    data.
 
-    `place` is the piece's order within its split, `number` the row's within the piece; of dead letters `count` is how
-    many there are.
+    `place` is the piece's order within its split, `number` the row's within the piece; `count` is the number of dead
+    letters.
     """
 
     cell: str
@@ -48,7 +48,7 @@ class PackedRow:
 
 @dataclass(frozen=True, slots=True)
 class CellRow:
-    """A row that a cell tells. Of records set aside `query` is the stream and `rows` how many they are."""
+    """A row that a cell emits. For records set aside, `query` is the stream and `rows` their number."""
 
     kind: ToldKind
     query: str = ""
@@ -69,12 +69,12 @@ TOLD_COLUMNS = ("kind", "place", "query", "number", "at", "rows", "json", "csv",
 
 
 def told_values(row: CellRow, place: int) -> list[Any]:
-    """A row's values in the order of the columns; `place` is its place in the batch."""
+    """Return a row's values in the order of the columns; `place` is its place in the batch."""
     return [place if name == "place" else getattr(row, name) for name in TOLD_COLUMNS]
 
 
 def told_rows(table: pa.Table) -> list[CellRow]:
-    """The rows of a batch in their order."""
+    """Return the rows of a batch in their order."""
     columns = [table.column(name).to_pylist() for name in TOLD_COLUMNS]
     rows = sorted(zip(*columns, strict=True), key=lambda row: row[1])
     return [CellRow(kind, *rest) for kind, _place, *rest in rows]

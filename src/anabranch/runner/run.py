@@ -1,7 +1,7 @@
-"""One run of a job: its batches go to the sinks, and it ends as its input does, or when it is told to stop.
+"""One run of a job: passes its batches to the sinks, until its input ends or it is told to stop.
 
-A carrier is a subclass: `InProcessRun` takes the batches through this process, `SparkRun` through Spark. The sinks, the
-dead letters and the observers receive the same from both.
+A carrier is a subclass: `InProcessRun` processes the batches in this process, `SparkRun` on Spark. The sinks, the dead
+letters and the observers receive the same from both.
 
 Invariant: a batch is committed after every sink has it; whatever ends the run, its sinks are closed.
 """
@@ -56,7 +56,7 @@ class Run(ABC):
 
     @abstractmethod
     def _carry(self, should_stop: Callable[[], bool]) -> None:
-        """Take batches through the cell until the outlet is over, or until told to stop. The sinks are open."""
+        """Process batches until the outlet is over, or until told to stop. The sinks are open."""
 
     def _source_settings(self, tasks: int = 1, links: bool = False) -> SourceSettings:
         job, options = self._job, self._job.options
@@ -73,7 +73,7 @@ class Run(ABC):
 
 
 class MakeRun(Protocol):
-    """What makes the run of a job: a carrier, with its own settings filled in."""
+    """Makes the run of a job: a carrier, with its own settings filled in."""
 
     def __call__(
         self, job: Job, folder: RunFolder, sinks: Sequence[Sink], letters: LetterFiles, observers: Observers | None

@@ -1,6 +1,6 @@
-"""What a job's one source must know, wherever it is: where batches are planned, and where they are read.
+"""The settings of a job's one source, for the process that plans batches and for those that read them.
 
-Spark begins a Python process for each of the two, so this is kept apart from what reading needs.
+Spark starts a Python process for each of the two, so this file does not import what only reading needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ settings hold addresses with their passwords."""
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """What the source must know of a job."""
+    """The part of a job that the source needs."""
 
     streams: tuple[OpenedStream, ...]
     queries: str

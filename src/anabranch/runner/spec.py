@@ -1,4 +1,4 @@
-"""A run as it was asked for: its queries, streams, static graphs and options, before anything is opened.
+"""The specification of a run: its queries, streams, static graphs and options, before anything is opened.
 
 Invariant: a query that the engine would refuse is refused by `check`, before a folder, a source or a sink is touched.
 """
@@ -35,8 +35,11 @@ class RunSpec:
         graph_paths: Sequence[tuple[str | None, str]] = (),
         graphs: Mapping[str, AnyGraph] | None = None,
     ) -> RunSpec:
-        """The run of scripts over streams, given as names and addresses. Static graphs are given as files, by name or
-        without, or as they are; those that queries name by FROM are loaded from where the name leads."""
+        """Build the run of scripts over streams, given as names and addresses.
+
+        Static graphs are given as files, by name or without, or as objects; those that queries name by FROM are loaded
+        from that name.
+        """
         given = graphs or {}
         files = tuple(file for file in graph_files(graph_paths, scripts) if file.name not in given)
         return cls(
@@ -49,7 +52,7 @@ class RunSpec:
 
     @property
     def lacks_stream(self) -> bool:
-        """Whether a query reads a stream and none was given."""
+        """Return whether a query reads a stream and none was given."""
         return not self.streams and any(windows(one.registration.plan) for one in self.queries)
 
     def check(self) -> None:

@@ -1,1 +1,1 @@
-"""Where answers go: files, tables, Kafka, webhooks."""
+"""Sinks of answers: files, tables, Kafka, webhooks."""

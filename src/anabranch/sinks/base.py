@@ -1,8 +1,8 @@
 """A sink takes the answers of one batch after the other.
 
 A batch that was written but not committed comes again after a crash, with the same number and the same answers; a sink
-makes of it the same output once: files and tables go back to where the batch before ended, the rest sends keys by which
-a receiver can tell what it has already.
+produces its output only once: files and tables go back to where the batch before ended, other sinks send keys by which
+a receiver can recognise what it has already.
 
 Invariant: `write` of the same batch, any number of times, cut off anywhere, leaves what one undisturbed write leaves.
 """
@@ -19,10 +19,10 @@ AnswerForm = Literal["json", "csv", "typed"]
 
 @dataclass(frozen=True, slots=True)
 class RenderedAnswer:
-    """One answer as it comes out of the engine's worker, rendered there in the forms that the sinks asked for.
+    """One answer as it comes out of the engine's worker, rendered there in the forms that the sinks need.
 
-    `number` counts the answers of a query from zero: (query, number) names an answer for ever. `rows` is how many rows
-    it has. `json` is one line per row as `--output json` prints it; `csv` the same for CSV, without a header; `typed`
+    `number` counts the answers of a query from zero: (query, number) names an answer for ever. `rows` is the number of
+    its rows. `json` is one line per row as `--output json` prints it; `csv` the same for CSV, without a header; `typed`
     is `formats.answers.to_typed` of the answer.
     """
 
@@ -36,7 +36,7 @@ class RenderedAnswer:
 
 
 class Ledger(Protocol):
-    """What a sink remembers between runs: small JSON values that are safe on disk when `put` returns."""
+    """The memory of a sink between runs: small JSON values that are safe on disk when `put` returns."""
 
     def get(self, key: str) -> object: ...
 
@@ -47,11 +47,11 @@ class Sink(ABC):
     forms: tuple[AnswerForm, ...] = ("json",)
 
     def open(self, ledger: Ledger) -> None:  # noqa: B027  a sink need not remember anything
-        """Called once before the first write of a run."""
+        """Open the sink, once before the first write of a run."""
 
     @abstractmethod
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         """Write the answers of a batch, in their order. Batches come in order; the last one may come again."""
 
     def close(self) -> None:  # noqa: B027  nor hold anything open
-        """The run is over, in whatever way."""
+        """Close the sink at the end of the run, however it ended."""

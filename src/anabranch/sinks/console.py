@@ -1,10 +1,10 @@
 """Answers as lines on stdout.
 
 A batch that was printed and not committed comes again. Into a regular file (`>> out.ndjson`) it is printed once: before
-it is printed the ledger notes which file stdout is, its length, and the length that it will have; the same batch into
-the same file first cuts it back, unless something else was written behind it. What went into a pipe or to a terminal
-cannot be taken back: a batch that the ledger notes as done is not printed again, one that was only begun is, so that
-its lines come at least once.
+printing, the ledger notes which file stdout is, its length, and the length that it will have; the same batch into the
+same file first cuts it back, unless something else was written behind it. Lines in a pipe or on a terminal cannot be
+taken back: a batch that the ledger notes as done is not printed again, one that was only begun is, so that its lines
+come at least once.
 
 Invariant: no line is missing; into a file that nothing else writes to, none stands twice.
 """
@@ -49,7 +49,7 @@ class Console(Sink):
 
     @property
     def _descriptor(self) -> int | None:
-        """Where lines go; None where a program has put an object without a file in stdout's place."""
+        """Return the descriptor of the output; None where stdout was replaced by an object without a file."""
         if self._given is not None:
             return self._given
         try:
@@ -60,7 +60,7 @@ class Console(Sink):
     def open(self, ledger: Ledger) -> None:
         self._ledger = ledger
         if self._given is None:
-            sys.stdout.flush()  # what Python still holds comes before the answers
+            sys.stdout.flush()  # text in Python's buffer comes before the answers
         if self._header and not self._has_header():
             self._print(_HEADER, 0, [self._header])
 
@@ -73,7 +73,7 @@ class Console(Sink):
             self._print(_BATCH, batch, chunks)
 
     def _has_header(self) -> bool:
-        """Whether stdout is the file that a run before began with its header."""
+        """Return whether stdout is the file that an earlier run began with its header."""
         if self._descriptor is None:
             return False
         here = os.fstat(self._descriptor)
@@ -99,7 +99,7 @@ class Console(Sink):
         self._put(key, note._replace(done=True))
 
     def _start(self, descriptor: int, here: os.stat_result, key: str, batch: int) -> int:
-        """Where the lines go in a regular file: its end, after what a cut-off print of the same batch has left."""
+        """Return where the lines begin in a regular file: its end, after removing a cut-off print of the same batch."""
         last = self._last(key)
         torn = last is not None and last.batch == batch and not last.done
         if last is not None and torn and _same_file(last, here) and last.start <= here.st_size <= last.end:

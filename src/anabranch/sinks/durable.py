@@ -1,7 +1,7 @@
-"""Writing so that it stays written: whole blocks, replaced files, and refusals instead of tracebacks.
+"""Durable writing: whole blocks, replaced files, and refusals instead of tracebacks.
 
-Invariant: a file that `replacing` makes is seen whole or not at all, whenever the machine stops; what stopped half-way
-is a hidden file that `sweep` knows.
+Invariant: a file that `replacing` makes is seen whole or not at all, whenever the machine stops; an unfinished file is
+a hidden file that `sweep` removes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file to write that takes its place, durably, when the block ends well; else nothing has happened."""
+    """Open a file for writing that replaces its target, durably, when the block ends well; else nothing changes."""
     hidden = path.with_name(f".{path.name}.tmp")
     try:
         with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -75,16 +75,16 @@ def sync_folder(path: Path) -> None:
 
 
 def sweep(folder: Path, names: str = "") -> None:
-    """Remove what a crash left of `replacing` files whose names begin so."""
+    """Remove the remains of `replacing` files, whose names begin so, after a crash."""
     for left in folder.glob(f".{names}*.tmp"):
         left.unlink(missing_ok=True)
 
 
 @contextmanager
 def refusing(doing: str) -> Iterator[None]:
-    """What the operating system refuses becomes a refusal that says what was being done.
+    """Turn errors of the operating system into refusals that name the operation.
 
-    A reader that has left its end of a pipe is no failure: that the caller must be able to tell.
+    A reader that has closed its end of a pipe is no failure: the caller must be able to tell it apart.
     """
     try:
         yield

@@ -1,9 +1,9 @@
 """Answers as lines of text: one growing file, or a folder with one file a batch.
 
-How the growing file knows where it was: before a batch is appended, the ledger notes (batch, start, end): the file's
-length now and the length that it will have. The same batch again cuts the file back to `start`; a later batch means
-that the one before was written to its `end`, so any other length was somebody else's doing and is refused. Opening is
-batch -1, whose bytes are the CSV header.
+The growing file finds its position by the ledger. Before a batch is appended, the ledger notes (batch, start, end): the
+file's length now and the length that it will have. The same batch again cuts the file back to `start`; a later batch
+means that the one before was written to its `end`, so with any other length the file was changed from outside and is
+refused. Opening is batch -1, whose bytes are the CSV header.
 
 Invariant: after `write` of a batch the file is what it was after the batch before, plus the batch's lines, on disk.
 """
@@ -29,7 +29,7 @@ _AGAIN = "begin with a new checkpoint to compute the whole output again"
 
 
 class _Note(NamedTuple):
-    """What the ledger knows of the file: the last batch, and the file's length before and after it."""
+    """The ledger's note about the file: the last batch, and the file's length before and after it."""
 
     batch: int
     start: int
@@ -118,7 +118,7 @@ class LinesFile(Sink):
         self._put(_OPENING, size, [] if size else [self._header])
 
     def _start(self, batch: int) -> int:
-        """The length that the file had before the batch, whatever a write that was cut off has left behind it."""
+        """Return the file's length before the batch, without the remains of a write that was cut off."""
         here = os.fstat(self._file)
         size = here.st_size
         if not self.path.exists() or not os.path.samestat(here, self.path.stat()):

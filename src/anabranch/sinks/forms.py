@@ -1,8 +1,8 @@
-"""How answers look as text: JSON lines, CSV, the result formats of SPARQL, the graph formats of RDF.
+"""The text forms of answers: JSON lines, CSV, the result formats of SPARQL, the graph formats of RDF.
 
 JSON and CSV are rendered in the worker that has the answer; the formats of RDF are made here, from the typed answer.
 
-Invariant: a form says which rendering of an answer it needs, and a name of a file says its form.
+Invariant: a form names the rendering of an answer that it needs, and a file's name tells its form.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUFFIX_OF = {form: suffix for suffix, form in SUFFIXES.items()} | {"sparql-csv"
 
 
 def needed(form: LineForm) -> AnswerForm:
-    """The rendering of an answer that the form is made from."""
+    """Return the rendering of an answer that the form is made from."""
     return "typed" if isinstance(form, RdfForm) else form
 
 
@@ -50,7 +50,7 @@ def suffix_of(form: LineForm) -> str:
 
 
 def lines_of(answers: Iterable[RenderedAnswer], form: LineForm) -> list[bytes]:
-    """The texts of the answers that have any."""
+    """Return the texts of the answers that have any."""
     return [text for told in answers if (text := _text(told, form))]
 
 

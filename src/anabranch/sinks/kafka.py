@@ -3,8 +3,8 @@
 The key is `query/instant/number/row`, the value the row as JSON, the headers are query, at and batch. All answers of a
 query go to one partition, so they are read in their order.
 
-Before a batch is sent, the ends of the topic's partitions go into the ledger. When the batch comes again, what was
-written behind those ends is read first, and only the rows that are missing are sent.
+Before a batch is sent, the ends of the topic's partitions go into the ledger. When the batch comes again, the messages
+behind those ends are read first, and only the rows that are missing are sent.
 
 Invariant: when `write` returns, every row of the batch is in the topic, acknowledged by all in-sync replicas; a batch
 that comes again adds no row twice.
@@ -40,7 +40,7 @@ class KafkaSink(Sink):
             self.topic = client.topic_of(bootstrap, topic, options or {}, {})
         except StreamError as error:
             raise EngineError(str(error)) from None
-        # Nobody's open transaction may hide what an earlier attempt has written.
+        # No open transaction may hide what an earlier attempt has written.
         self._seen_by_all = replace(
             self.topic, settings=(*self.topic.settings, ("isolation.level", "read_uncommitted")), group="anabranch-sink"
         )
@@ -118,7 +118,7 @@ class KafkaSink(Sink):
         return producer
 
     def _sent(self, batch: int) -> set[bytes]:
-        """The keys that an earlier attempt at this batch has written; notes where a first attempt begins."""
+        """Return the keys that an earlier attempt at this batch has written; a first attempt notes where it begins."""
         if self._ledger is None:
             return set()
         name = f"kafka {self.topic}"
@@ -170,7 +170,7 @@ class KafkaSink(Sink):
             self._failures.append(f"row {(message.key() or b'').decode()} was not taken: {error.str()}")
 
     def _drop(self) -> None:
-        """Let the producer go with all that it still holds: the batch will come again."""
+        """Drop the producer with all messages that it still holds: the batch will come again."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = None

@@ -1,4 +1,4 @@
-"""What sinks remember between runs: one JSON file a key, or memory where a run has no checkpoint.
+"""The memory of sinks between runs: one JSON file a key, or memory where a run has no checkpoint.
 
 Invariant: `get` gives the value of the last `put` that returned, or of one that was cut off, never a mixture.
 """

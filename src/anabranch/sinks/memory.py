@@ -1,6 +1,6 @@
-"""Answers kept in memory, for notebooks and tests: ask for them while the run goes on.
+"""Answers kept in memory, for notebooks and tests; they can be read while the run goes on.
 
-Invariant: what is kept of a query is the last `limit` of its answers, whatever batches they came in and however often.
+Invariant: the kept answers of a query are its last `limit` ones, whatever batches they came in and however often.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class MemoryTable(Sink):
             return list(self._kept)
 
     def answers(self, query: str) -> list[NumberedAnswer]:
-        """The answers as they were told, in order, corrections included."""
+        """Return the answers as they were emitted, in order, corrections included."""
         return self._read(query)[1]
 
     def table(self, query: str) -> Table:
-        """Every row that was told, with its instant, operator, correction and window before the query's columns."""
+        """Return every emitted row, with its instant, operator, correction and window before the query's columns."""
         columns, kept = self._read(query)
         rows = [
             (Instant(one.at), one.op, one.correction, Instant(one.win_start), Instant(one.win_end), *row)
@@ -80,7 +80,7 @@ class MemoryTable(Sink):
         return Table([*_TOLD, *beside(columns, _TOLD)], rows)
 
     def current(self, query: str) -> Table:
-        """The rows that still hold: told, less what was retracted, with what was corrected, by instant."""
+        """Return the rows that still hold, by instant: emitted rows less retracted ones plus corrected ones."""
         columns, kept = self._read(query)
         instants: dict[int, list[tuple[AnswerParts, tuple[Value, ...]]]] = {}
         for _, one in kept:
@@ -121,7 +121,7 @@ class MemoryTable(Sink):
 def _less(
     rows: list[tuple[AnswerParts, tuple[Value, ...]]], retracted: Sequence[tuple[Value, ...]]
 ) -> list[tuple[AnswerParts, tuple[Value, ...]]]:
-    """The rows without one for each that was retracted; one that is no longer kept takes nothing away."""
+    """Return the rows less one for each retracted row; a retracted row that is no longer kept removes nothing."""
     taken: dict[Hashable, int] = {}
     for row in retracted:
         taken[_key(row)] = taken.get(_key(row), 0) + 1

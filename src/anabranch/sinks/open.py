@@ -39,7 +39,7 @@ _PLACING = ("append", "overwrite")
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A text taken apart, and what the run tells of its queries."""
+    """The parts of a sink's text, and the run's information about its queries."""
 
     text: str
     place: str
@@ -66,7 +66,7 @@ class _Asked:
         raise EngineError(f"`{self.text}`: `{name}` is yes or no, and not `{value}`\nhint: write {name}=1")
 
     def placing(self) -> dict[str, bool]:
-        """What becomes of output that is there already."""
+        """Return how existing output is treated."""
         flags = {name: self.flag(name) for name in _PLACING}
         if all(flags.values()):
             raise EngineError(f"`{self.text}`: append and overwrite exclude each other\nhint: choose one of the two")
@@ -93,8 +93,11 @@ def open_sink(
     corrections: bool = False,
     prefixes: Mapping[str, str] | None = None,
 ) -> Sink:
-    """The sink of a text. `queries` are the names of those that will be told, with their columns; `corrections` says
-    whether answers may be taken back, which gives CSV a column more; `prefixes` shorten IRIs where a form can."""
+    """Open the sink of a text.
+
+    `queries` are the names of the queries that the sink receives, with their columns; `corrections` says whether
+    answers may be retracted, which gives CSV one more column; `prefixes` shorten IRIs where a form can.
+    """
     known = prefixes or {}
     match = _SCHEME.fullmatch(text)
     if match is None or len(match["scheme"]) == 1:  # a letter alone is a drive
@@ -135,7 +138,7 @@ def _split(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _path(asked: _Asked) -> Sink:
-    """A path says its form by its suffix, a folder is of JSON lines."""
+    """Return the sink of a path: its suffix tells its form, a folder holds JSON lines."""
     place = asked.place
     if place == "-" or (_is_folder(place) and not place.rstrip("/").lower().endswith(".parquet")):
         return _lines(asked, "json")

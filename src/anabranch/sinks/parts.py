@@ -50,7 +50,7 @@ class PartFiles:
         self._first = first
 
     def _begin(self) -> int:
-        """The number of the first part; the folder is there afterwards."""
+        """Return the number of the first part; the folder exists afterwards."""
         if not self.path.is_dir():
             self.path.mkdir(parents=True)
             sync_folder(self.path.parent)
@@ -80,7 +80,7 @@ class PartFiles:
             file.unlink()
         for folder in self._folders():
             if folder != self.path:
-                with suppress(OSError):  # hidden files of somebody else keep it
+                with suppress(OSError):  # another program's hidden files keep it
                     folder.rmdir()
 
     def _folders(self) -> list[Path]:
@@ -88,7 +88,7 @@ class PartFiles:
 
     @contextmanager
     def part(self, batch: int, within: str = "") -> Iterator[BinaryIO]:
-        """The file of a batch, perhaps in a folder below; it is there when the block has ended, whole."""
+        """Open the file of a batch, perhaps in a subfolder; it appears whole when the block has ended."""
         path = self._path(batch, within)
         with refusing(f"write {path}"):
             if not path.parent.is_dir():

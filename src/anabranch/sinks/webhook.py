@@ -1,8 +1,8 @@
-"""Answers as HTTP requests: one POST an answer, one after the other, until the receiver has said yes.
+"""Answers as HTTP requests: one POST an answer, one after the other, until the receiver has acknowledged it.
 
-The receiver can tell what it has already by the header `Idempotency-Key: query/number`. What it has acknowledged of a
-batch is noted in the ledger, so that a batch that comes again begins behind it; only an answer whose acknowledgement
-was lost on the way comes twice, with the same key.
+The receiver can recognise an answer that it has already by the header `Idempotency-Key: query/number`. The acknowledged
+answers of a batch are noted in the ledger, so that a batch that comes again begins behind them; only an answer whose
+acknowledgement was lost on the way comes twice, with the same key.
 
 Invariant: an answer is posted only after the one before it was acknowledged; none is left out.
 """
@@ -52,8 +52,11 @@ class _Reply:
 
 
 class Webhook(Sink):
-    """POST to `url`. `timeout` is how many seconds one answer may take, retries included; `token` names the environment
-    variable that holds a bearer token. `now` and `pause` are the clock of the retries, in seconds."""
+    """A sink that posts to `url`.
+
+    `timeout` is how many seconds one answer may take, retries included; `token` names the environment variable that
+    holds a bearer token. `now` and `pause` are the clock of the retries, in seconds.
+    """
 
     forms = ("typed",)
 
@@ -141,7 +144,7 @@ class Webhook(Sink):
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _refuse(self, reply: _Reply) -> None:
-        """End with what cannot get better by waiting."""
+        """Raise for a response that waiting cannot improve."""
         if 300 <= reply.status < 400:
             where = f": it points to {reply.location}" if reply.location else ""
             raise EngineError(
@@ -171,7 +174,10 @@ class Webhook(Sink):
             return _Reply(response.status, response.reason, text, location, retry_after)
 
     def _text(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
-        """What comes behind the status. The status is the word: long, slow or torn text only costs the connection."""
+        """Return the text behind the status.
+
+        Only the status counts: long, slow or torn text only costs the connection.
+        """
         text = b""
         try:
             while len(text) < _MOST_READ and self._now() < deadline:
@@ -238,7 +244,7 @@ def _secret(name: str) -> str:
 
 
 def _seconds(retry_after: str) -> float:
-    """What Retry-After asks for: seconds, or a date. What it does not say well is not waited for."""
+    """Return the seconds of Retry-After, given as seconds or a date; a malformed value is ignored."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

@@ -1,1 +1,1 @@
-"""Where streams come from: files, Kafka, push sources behind a spool, generators. One address, one source."""
+"""Sources of streams: files, Kafka, push sources behind a spool, generators. One address, one source."""

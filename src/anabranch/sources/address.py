@@ -1,4 +1,4 @@
-"""Where a stream comes from, as one text: a path, `-`, or an address such as `kafka://host:9092/bikes?from=latest`.
+"""The address of a stream, as one text: a path, `-`, or an address such as `kafka://host:9092/bikes?from=latest`.
 
     events.ndjson  data/*.parquet  C:\\data  file:///data  s3://bucket/data    files
     gen:bikes?seed=7&rate=1000                                                 a generator
@@ -9,11 +9,10 @@
     mqtt://[user:password@]host[:port]/topic/with/slashes?qos=1  mqtts://      an MQTT broker
     socket://host:port  -                                                      lines of a TCP connection, of stdin
 
-What an option means is its source's business, and so is refusing one that does not exist; `refuse_unknown` is their
-common way to say it.
+Each source interprets its own options and refuses unknown ones, with the common function `refuse_unknown`.
 
-Invariant: parsing touches no file and no network, and `text` is what the user wrote, with the default broker where none
-is named.
+Invariant: parsing touches no file and no network, and `text` is the user's text, with the default broker where none is
+named.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The address without its password, for messages."""
+        """Return the address without its password, for messages."""
         return without_password(self.text)
 
     @property
@@ -86,7 +85,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """The parts of an address; a scheme that does not exist is refused with those that do."""
+    """Parse an address; an unknown scheme is refused with a list of the known ones."""
     if not text:
         raise StreamError("an address is empty\nhint: give a file, a directory, or an address such as gen:bikes")
     if "\0" in text:
@@ -117,7 +116,7 @@ def parse_address(text: str) -> Address:
 
 
 def refuse_unknown(shown: str, options: Mapping[str, str], known: Mapping[str, str]) -> None:
-    """Refuse an option that is not among the known ones, which are given with what they mean."""
+    """Refuse an option that is not known; `known` maps the known ones to their meaning."""
     for name in options:
         if name not in known:
             near = closest(name, known, limit=1)
@@ -127,7 +126,7 @@ def refuse_unknown(shown: str, options: Mapping[str, str], known: Mapping[str, s
 
 
 def refuse_beyond(address: Address, reach: Reach) -> None:
-    """Refuse an address that leads beyond what may be reached, whether or not there is something."""
+    """Refuse an address outside of what may be reached, whether or not something exists there."""
     for value in address.options.values():
         refuse_secrets(value, reach)
     if "app-id" in address.options:

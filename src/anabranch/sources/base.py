@@ -1,7 +1,7 @@
-"""A source: where one stream's records come from, in pieces that a worker can read on its own.
+"""A source: the origin of one stream's records, in pieces that a worker can read independently.
 
-The one who plans (a driver) asks `ahead` how far one may go from an offset; `pieces` cuts what lies between two offsets
-into parts that tasks read side by side. Offsets are JSON and are all that a restart needs.
+The planner (on the driver) calls `ahead` to learn how far a batch may go from an offset; `pieces` cuts the range
+between two offsets into parts that tasks read in parallel. Offsets are JSON and are all that a restart needs.
 
 Invariant: the pieces between two offsets give the same records whenever and wherever they are read; records of one
 split come in the split's order, and every record belongs to exactly one pair of neighbouring offsets.
@@ -33,7 +33,7 @@ ONLY_SPLIT = ""
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much one batch may read of one stream."""
+    """The limits of one batch for one stream."""
 
     records: int | None = None
     size: int = 64 << 20  # bytes
@@ -41,7 +41,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one task reads. Pieces of a split stand in the order of `order`; `where` is the source's own business."""
+    """The part of a stream that one task reads.
+
+    Pieces of a split are sorted by `order`; only the source reads `where`.
+    """
 
     stream: str
     split: str
@@ -51,7 +54,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How much of a source was read at an offset, in bytes or records; a total of None means that nobody knows."""
+    """How much of a source was read at an offset, in bytes or records; a total of None is unknown."""
 
     done: int = 0
     total: int | None = None
@@ -69,31 +72,35 @@ class Source(ABC):
 
     @abstractmethod
     def begin(self) -> Offset:
-        """Where a first run begins."""
+        """Return the offset at which a first run begins."""
 
     @abstractmethod
     def ahead(self, start: Offset, limit: Limit) -> Offset:
-        """How far one batch may go from `start`: `start` itself when nothing has come. Called by the planner only."""
+        """Return how far one batch may go from `start`; `start` itself when nothing has come. Called by the planner
+        only.
+        """
 
     @abstractmethod
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
-        """What lies between two offsets, whose `end` came from `ahead`."""
+        """Return the pieces between two offsets, whose `end` came from `ahead`."""
 
     @abstractmethod
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
-        """The events of a piece, in order; a record that cannot be read comes out as a MalformedRecord in its place."""
+        """Yield the events of a piece, in order; an unreadable record becomes a MalformedRecord in its place."""
 
     def read_packed(
         self, piece: Piece, decode: Decode, links: LinkStream | None = None
     ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
-        """The same, where runs of events may come as chunks (formats.chunks) that were never events; of a stream that
-        is asked for `links` alone, as chunks of those that are needed."""
+        """Yield the same, where runs of events may come as chunks (formats.chunks) without being decoded to events.
+
+        For a stream of which queries need only `links`, the chunks hold only the needed rows.
+        """
         return self.read(piece, decode)
 
     def read_all(
         self, decode: Decode, on_progress: Callable[[Backlog], None] = lambda backlog: None
     ) -> Iterator[Event | MalformedRecord]:
-        """All events of a source that ends, in order, read in this process; then the source is closed."""
+        """Yield all events of a finite source, in order, read in this process; then close the source."""
         offset = self.begin()
         try:
             while not self.ended(offset):
@@ -106,32 +113,35 @@ class Source(ABC):
             self.close()
 
     def ended(self, offset: Offset) -> bool:
-        """Whether nothing lies behind the offset and nothing will."""
+        """Return whether nothing lies behind the offset and nothing will."""
         return False
 
     def splits(self, offset: Offset) -> list[str]:
-        """The splits that exist at an offset. Each has its own order and its own watermark."""
+        """Return the splits that exist at an offset. Each has its own order and its own watermark."""
         return [ONLY_SPLIT]
 
     def commit(self, offset: Offset) -> None:  # noqa: B027  most sources need not know
-        """Everything before the offset has been answered and will not be asked for again."""
+        """Note that everything before the offset has been answered and will not be read again."""
 
     def backlog(self, offset: Offset) -> Backlog:
         return Backlog()
 
     def waiting(self, offset: Offset) -> Backlog | None:
-        """Of a live source, what has been read of all that has come so far; None where that is not known. It may be
-        asked from any thread."""
+        """Return how much of all that has come so far was read from a live source; None if unknown. Any thread may call
+        it.
+        """
         return None
 
     def close(self) -> None:  # noqa: B027  most sources hold nothing open
-        """Let go of what `ahead` opened."""
+        """Close what `ahead` opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsEvent:
-    """The decoder of a stream whose records are events already. Its name keeps blank nodes of two streams apart, and
-    `prefix` those of two inputs of one stream."""
+    """The decoder of a stream whose records are events already.
+
+    Its name keeps blank nodes of two streams apart, and `prefix` those of two inputs of one stream.
+    """
 
     stream: str = ""
     prefix: str = ""
@@ -145,7 +155,7 @@ as_event = AsEvent()
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a stream's records are read, as data that travels: its LOAD STREAM, or none for events."""
+    """The way a stream's records are decoded, as data that can be sent: its LOAD STREAM, or none for events."""
 
     stream: str
     ingestion: Ingestion | None = None
@@ -161,7 +171,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class OpenedStream:
-    """A stream as a run reads it: its source, how its records are read, and the address that the user gave."""
+    """A stream as a run reads it: its source, its decoding, and the address that the user gave."""
 
     source: Source
     decoding: Decoding

@@ -1,4 +1,4 @@
-"""Several inputs of one stream, one after the other, as if they were one.
+"""Several inputs of one stream, read one after the other as if they were one.
 
 Invariant: an input is begun when the one before it has ended, so the records are those of the inputs in their order.
 """
@@ -82,7 +82,7 @@ class ChainSource(Source):
 
 
 def _in_link(decode: Decode, index: int) -> Decode:
-    """The decoder for the records of one link: their sequences begin with its number, but for the first link's."""
+    """Return the decoder for one input's records: their sequences begin with its number, except for the first input."""
     if index == 0:
         return decode
     if isinstance(decode, AsEvent):
@@ -91,6 +91,6 @@ def _in_link(decode: Decode, index: int) -> Decode:
 
 
 def _inner(piece: Piece) -> Piece:
-    """The piece as its link knows it; one that is not of the first link says so, for names that tell inputs apart."""
+    """Return the piece as its input knows it. `where` holds the number of the input, except for the first one."""
     index, where = piece.where["link"], piece.where["where"]
     return replace(piece, where={**where, "link": index} if index else where)

@@ -1,4 +1,4 @@
-"""Files of RDF: how a name and its first bytes tell what a file holds, and what is read of it.
+"""Files of RDF: recognised by their name and first bytes, and read as events.
 
     .nt  .tsv          time, tab, triple: lines that can be cut, and packed without one event in between
     .csv               columns s, p, o, at: read whole, and packed by columns
@@ -33,7 +33,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def rdf_kind(file: BinaryIO, name: str) -> RdfKind | None:
-    """What a file of events holds, if it is RDF; refuses graphs that have no times."""
+    """Return the RDF format of a file of events, if it has one; refuse graphs that have no times."""
     bare = name.removesuffix(".gz")
     if bare.endswith((".tsv", ".nt")):
         return "timed-gzip" if unpacked(file) is not file else "timed"
@@ -115,7 +115,7 @@ def _part(file: BinaryIO, where: Mapping[str, Any]) -> bytes:
 
 
 def _base(where: Mapping[str, Any]) -> str:
-    """What relative IRIs of a document begin with: its own address."""
+    """Return the base of a document's relative IRIs: its own address."""
     if "://" in where["base"]:
         return quote(str(where["shown"]), safe=":/")
     return f"file://{quote(where['path'])}"

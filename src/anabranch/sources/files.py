@@ -1,14 +1,14 @@
-"""Files as a stream: one file, the files of a directory, those of a pattern, each read once (`following` watches them).
+"""Files as a stream: one file, the files of a directory or of a pattern, each read once (`following` watches them).
 
-An offset says which file is being read and how far, and lists the files of the batch that led to it with their cuts, so
-that the batch can be read again, byte for byte, whatever has come meanwhile:
+An offset names the file that is being read and its position, and lists the files of its batch with their cuts, so that
+the batch can be read again, byte for byte, even if files have come meanwhile:
 
     {"number": 1, "name": "b.ndjson", "at": 4096, "line": 30, "done": false, "bytes": 9096,
      "files": [{"name": "a.ndjson", "kind": "lines", "prefix": "a.ndjson", "cuts": [[0, 0], [5000, 41]]},
                {"name": "b.ndjson", "kind": "lines", "prefix": "b.ndjson", "cuts": [[0, 0], [4096, 30]]}]}
 
-Invariant: a file that was begun is finished before the next one is begun, and none is read twice. A file that cannot
-be read ends the run with its name.
+Invariant: a file that was begun is finished before the next one is begun, and none is read twice. A file that cannot be
+read ends the run with its name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SUFFIXES = (".ndjson", ".jsonl", ".json", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Files(Source):
-    """What sources of files have in common: which files hold events, and how a piece of one is read."""
+    """The common part of file sources: which files hold events, and how a piece of one is read."""
 
     stream: str
     path: str
@@ -81,7 +81,7 @@ class Files(Source):
         return (*_SUFFIXES, *RDF_SUFFIXES) if self.records_are_events else (*_SUFFIXES, ".csv")
 
     def kind_of(self, content: BinaryIO, name: str, shown: str) -> FileKind:
-        """How a file is read, by its name and its first bytes; one that holds no events is refused."""
+        """Return how a file is read, by its name and its first bytes; a file without events is refused."""
         if name.endswith(".parquet"):
             return "parquet"
         with naming(shown):
@@ -117,7 +117,7 @@ class Files(Source):
     def _from_file(
         self, where: Mapping[str, Any], read: Callable[[BinaryIO], Iterator[Read]]
     ) -> Iterator[Read | MalformedRecord]:
-        """What is read from the file of a piece; malformed records of one of several files say which."""
+        """Yield the content of a piece's file; malformed records of one of several files name the file."""
         shown = where["shown"]
         with opened(where["base"], where["path"], shown, self.reach) as file, naming(shown):
             for record in read(file):
@@ -198,7 +198,7 @@ class FileSource(Files):
         raise StreamError(f"{self.path} holds no events\nhint: {hint}")
 
     def _waiting(self, place: FoundPath, found: list[FileEntry], start: Offset) -> Iterator[FileEntry]:
-        """The files that come next: the one that was begun, then those that were not."""
+        """Yield the files that come next: the one that was begun, then the new ones."""
         if not start["done"]:
             begun = next((file for file in found if file.name == start["name"]), None)
             if begun is None:
@@ -207,7 +207,7 @@ class FileSource(Files):
         yield from (file for file in found if file.name > start["name"])
 
     def _take(self, place: FoundPath, file: FileEntry, batch: _Batch, *, prefixed: bool) -> bool:
-        """Add what fits of a file to the batch; False when nothing more fits, and no other file before its rest."""
+        """Add the part of a file that fits to the batch; return False when the batch is full."""
         shown = place.shown(file.name)
         with opened(place.base, place.path(file.name), shown, self.reach) as content:
             kind = batch.begun(file.name) or self.kind_of(content, file.name, shown)
@@ -221,7 +221,7 @@ class FileSource(Files):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of a file goes into a batch: the cuts, what they count against the limits, and the file's bytes."""
+    """The part of a file that goes into a batch: its cuts, its costs against the limits, and the file's bytes."""
 
     cuts: list[Cut]
     done: bool
@@ -249,7 +249,10 @@ class Room:
 
 
 def share_of(content: BinaryIO, kind: FileKind, size: int, start: Cut, room: Room, *, growing: bool = False) -> Share:
-    """What of a file fits into a batch, from a cut on. The last line of a `growing` file may be half a line yet."""
+    """Return the part of a file that fits into a batch, from a cut on.
+
+    The last line of a `growing` file may still be incomplete.
+    """
     match kind:
         case "lines" | "timed":
             if size < start.at:
@@ -267,7 +270,7 @@ def share_of(content: BinaryIO, kind: FileKind, size: int, start: Cut, room: Roo
             read = size * stop // groups - size * start.at // groups if groups else size
             return Share(cuts, stop == groups, cost // _COLUMNS, cuts[-1].line - start.line, read)
         case _:
-            # How many records it has is known when it has been read: it is the last one of a batch that counts them.
+            # The number of its records is known only when it has been read: it ends a batch with a limit of records.
             return Share([start, Cut(1, 0)], True, size, room.records or 0, size)
 
 
@@ -305,7 +308,7 @@ class _Batch:
 
 @contextmanager
 def naming(shown: str) -> Iterator[None]:
-    """A failure while a file is read begins with the file's name."""
+    """Prefix errors while a file is read with the file's name."""
     try:
         yield
     except FileSystemError:

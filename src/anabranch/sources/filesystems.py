@@ -1,4 +1,4 @@
-"""What lies behind a path: a file, the files of a directory or of a pattern, on this machine or in a remote store.
+"""File systems: resolve a path to a file, or to the files of a directory or of a pattern, locally or in a remote store.
 
 Everything goes through pyarrow's file systems, so that `s3://`, `gs://`, `hdfs://` and `abfs://` are read as local
 paths are. A directory is not searched below its own files; a pattern goes as deep as its slashes.
@@ -30,11 +30,11 @@ _WILD, _REMOTE_WILD = re.compile(r"[*?[]"), re.compile(r"[*[]")  # `?` begins th
 
 
 class FileSystemError(StreamError):
-    """A file system that does not do what it is asked, whatever the file holds: it may do so the next time."""
+    """A failure of the file system, independent of the file's content: a later attempt may succeed."""
 
 
 class FileGoneError(FileSystemError):
-    """A file that was there when it was looked for, and is not when it is opened."""
+    """A file that existed when it was listed, and does not when it is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,9 @@ class FoundPath:
         return not _REMOTE.match(self.base)
 
     def path(self, name: str) -> str:
-        """Where a file is in its file system. Absolute: a worker may stand in another directory than the planner."""
+        """Return the absolute path of a file in its file system: a worker may have another working directory than the
+        planner.
+        """
         return _joined(self.root, name)
 
     def shown(self, name: str) -> str:
@@ -82,8 +84,10 @@ class FoundPath:
 
 
 def locate(path: str, reach: Reach = ANYWHERE, *, gone: bool = False) -> FoundPath:
-    """What a path is; one that leads nowhere is refused, with what it may have meant, or is that of a file that has
-    `gone`."""
+    """Resolve a path.
+
+    A path that leads nowhere is refused with suggestions, or is that of a file that has `gone`.
+    """
     refuse_outside(path, reach)
     base, parts = _before_wildcards(path)
     with _explained(path):
@@ -117,8 +121,10 @@ def refuse_outside(path: str, reach: Reach) -> None:
 
 
 def entries(place: FoundPath, suffixes: Sequence[str], *, identified: bool = False) -> list[FileEntry]:
-    """The files behind a place, by name. A directory gives those that have one of the suffixes, perhaps with .gz.
-    `identified` entries have what tells one file from another, and include pipes and devices."""
+    """Return the files of a place, by name. A directory gives those with one of the suffixes, perhaps with .gz.
+
+    `identified` entries hold inode and times, and include pipes and devices.
+    """
     with _explained(place.text):
         system, _ = _open(place.base)
         match place.kind:
@@ -144,7 +150,7 @@ def entries(place: FoundPath, suffixes: Sequence[str], *, identified: bool = Fal
 
 
 def entry_at(path: str, name: str) -> FileEntry | None:
-    """What is at a path of this machine, as the file of a name; None when there is nothing."""
+    """Return the entry at a local path, under a name; None when there is nothing."""
     try:
         said = os.stat(path)
     except OSError:
@@ -182,7 +188,7 @@ def opened(base: str, path: str, shown: str, reach: Reach = ANYWHERE) -> Iterato
         with file:
             yield cast(BinaryIO, file)
     except OSError as error:
-        # What the content is to blame for has no number of the system; a store's answer has none either.
+        # An error caused by the content has no errno; a remote store's answer has none either.
         own = error.errno or _REMOTE.match(base)
         raise (FileSystemError if own else StreamError)(f"{shown}: {_reason(error)}") from None
 

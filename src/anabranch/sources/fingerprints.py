@@ -1,7 +1,7 @@
-"""Fingerprints of files: by their first and last bytes a file is known again under another name, and one that was
-rewritten under the same name is told from one that has grown.
+"""Fingerprints of files by their first and last bytes: they recognise a renamed file, and tell a file that was
+rewritten under the same name from one that has grown.
 
-Invariant: a file that only grew has the fingerprint that it had, at the place where it had it.
+Invariant: a file that only grew keeps its fingerprint for the same number of bytes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def begin_alike(one: str, other: str) -> bool:
 
 
 def fingerprint_at(place: FoundPath, entry: FileEntry, size: int) -> str | None:
-    """The fingerprint of the first bytes of a file that was looked at; None when it is shorter than that."""
+    """Return the fingerprint of the first bytes of a listed file; None when the file is shorter."""
     return None if entry.size < size else _remembered(place, entry, size)
 
 
 @lru_cache(maxsize=4096)
 def _remembered(place: FoundPath, entry: FileEntry, size: int) -> str | None:
-    # A file that is touched again and again is read once for each time: its entry says when it changed.
+    # A file that changes again and again is read once for each change: its entry says when it changed.
     try:
         path = place.path(entry.name)
         with opened(place.base, path, path, place.reach) as content:

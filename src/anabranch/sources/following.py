@@ -1,16 +1,16 @@
-"""Files that are followed: one file as it grows, a directory or a pattern as files come to it and grow.
+"""Followed files: one file as it grows, a directory or a pattern as files come to it and grow.
 
-An offset says of every file that is there how far it was read, and by what it is known again; and it lists what the
-batch that led to it reads, so that the batch can be read again whatever has happened to the files meanwhile:
+An offset holds, for every present file, how far it was read and how it is recognised; and it lists the files of the
+batch that led to it, so that the batch can be read again whatever has happened to the files meanwhile:
 
     {"followed": 1, "single": false, "batch": 2, "next": 1, "bytes": 5000,
      "known": {"a.ndjson": [0, "lines", 5000, 41, true, "51c9...", 1311768, [5000, 1714557600000, 1714557600000]]},
      "files": [{"name": "a.ndjson", "number": 0, "kind": "lines", "prefix": "a.ndjson", "cuts": [[0, 0], [5000, 41]],
                 "inode": 1311768, "size": 5000, "mark": "51c9..."}]}
 
-A file is known by its inode and by a fingerprint of what was read of it. So one that is renamed is read on under its
-new name, also one that no longer belongs to what is followed (a log that was rotated); one whose content is another is
-read from its beginning. A file that cannot be read is set aside: a note in `files` becomes its dead letter.
+A file is recognised by its inode and by a fingerprint of the part that was read. So a renamed file is read on under its
+new name, even when that name is not followed (a rotated log); a file whose content was replaced is read from its
+beginning. A file that cannot be read is set aside: a note in `files` becomes its dead letter.
 
 Invariant: every byte of a file is read once, or a dead letter says that it was not.
 """
@@ -70,8 +70,11 @@ _BLOCK = 1 << 20
 
 @dataclass(slots=True)
 class KnownFile:
-    """How far a file was read. `mark` is the fingerprint of what was read, `stamp` its entry's when it was looked at;
-    a `retired` one is read on under a name that is not followed; `gone` is the second since when it is missing."""
+    """How far a file was read.
+
+    `mark` is the fingerprint of the part that was read, `stamp` its entry's at the last look; a `retired` file is read
+    on under a name that is not followed; `gone` is the second since when it is missing.
+    """
 
     number: int
     kind: str
@@ -86,7 +89,7 @@ class KnownFile:
 
     @property
     def marked(self) -> int:
-        """How many bytes the fingerprint is of."""
+        """How many bytes the fingerprint covers."""
         return self.at if self.kind in CUT_BY_LINES else self.stamp[0]
 
     def packed(self) -> list[Any]:
@@ -95,7 +98,7 @@ class KnownFile:
 
 
 class FollowedFiles(Files):
-    """The records of files and of all that comes to them: new files in the order of their times."""
+    """The records of files and of all files that come later: new files in the order of their times."""
 
     __slots__ = ()
 
@@ -167,7 +170,7 @@ class FollowedFiles(Files):
     # --- what has become of files that were read ----------------------------------------------------------------------
 
     def _miss(self, name: str, batch: _FollowedBatch) -> None:
-        """A file is not there. It is no error; it is remembered for a while, should it come back."""
+        """Note that a file is missing. It is no error; the file is remembered for a while, in case it comes back."""
         known, now = batch.known[name], int(time.time())
         if not known.gone:
             if known.kind != _REFUSED and not known.retired and (batch.single or not known.done):
@@ -184,7 +187,7 @@ class FollowedFiles(Files):
                 batch.know(entry.name, replace(known, gone=0))
             return
         if known.kind == _REFUSED:
-            batch.forget(entry.name)  # it is looked at as a new one
+            batch.forget(entry.name)  # it is treated as a new file
             return
         mark = fingerprint_at(place, entry, known.marked)
         if known.kind in CUT_BY_LINES:
@@ -206,7 +209,7 @@ class FollowedFiles(Files):
             self._is_another(place, entry, known, batch)
 
     def _was_cut_off(self, place: FoundPath, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> bool:
-        """Whether a file has lost its end, and nothing else: then it is read on from its last whole line."""
+        """Return whether a file has only lost its end: then it is read on from its last whole line."""
         if not FEWEST <= entry.size < known.at or entry.inode != known.inode:
             return False
         mark = fingerprint_at(place, entry, entry.size)
@@ -221,7 +224,7 @@ class FollowedFiles(Files):
         return True
 
     def _is_another(self, place: FoundPath, entry: FileEntry, known: KnownFile, batch: _FollowedBatch) -> None:
-        """The name is that of another file, which is looked at as new. A copy may have the rest of the old one."""
+        """Handle a name that is now another file's: that file is new. A copy may have the rest of the old one."""
         copy = _copy_beside(place, entry.name, known, batch) if place.is_local else None
         batch.forget(entry.name)
         if copy is not None:
@@ -238,7 +241,7 @@ class FollowedFiles(Files):
             self._take(place, entry, known, content, batch)
 
     def _begin_file(self, place: FoundPath, entry: FileEntry, batch: _FollowedBatch) -> None:
-        """Look at a file that is new. One without a byte is one that somebody has just opened."""
+        """Begin a new file. An empty file may just have been opened by its writer."""
         shown = place.shown(entry.name)
         if not entry.is_file:
             batch.set_aside(entry, "is a pipe or a device, which cannot be read twice")
@@ -257,7 +260,7 @@ class FollowedFiles(Files):
     def _take(
         self, place: FoundPath, entry: FileEntry, known: KnownFile, content: BinaryIO, batch: _FollowedBatch
     ) -> None:
-        """Add what fits of a file to the batch."""
+        """Add the part of a file that fits to the batch."""
         kind: Any = known.kind
         growing = kind in CUT_BY_LINES and not self._ends(content, entry, known, batch)
         with naming(place.shown(entry.name)):
@@ -288,7 +291,7 @@ class FollowedFiles(Files):
 
     @contextmanager
     def _setting_aside(self, place: FoundPath, entry: FileEntry, batch: _FollowedBatch) -> Iterator[None]:
-        """A file that cannot be read is set aside once it is settled; until then it may be half written."""
+        """Set a file that cannot be read aside once it is settled; until then it may be half written."""
         try:
             yield
         except FileGoneError:
@@ -325,7 +328,7 @@ class _FollowedBatch:
         self.moved = True
 
     def retire(self, name: str, known: KnownFile) -> None:
-        """Know a file under a name that is not followed. Of several that were read, the newest may still grow."""
+        """Know a file under a name that is not followed. Of several such files, the newest may still grow."""
         self.know(name, replace(known, retired=True, gone=0))
         retired = [one for one, said in self.known.items() if said.retired]
         for one in sorted(retired, key=lambda one: self.known[one].number)[:-_MOST_RETIRED]:
@@ -333,7 +336,7 @@ class _FollowedBatch:
                 self.forget(one)
 
     def note(self, name: str, reason: str, size: int) -> None:
-        """A dead letter about a file."""
+        """Add a dead letter about a file."""
         reason = f"{name}: {reason}"
         self.files.append({"name": name, "kind": _NOTE, "reason": reason, "size": size, "cuts": [[0, 0], [1, 0]]})
         self.moved = True
@@ -358,12 +361,12 @@ class _FollowedBatch:
 
 
 def _entry_of(place: FoundPath, found: Mapping[str, FileEntry], name: str, known: KnownFile) -> FileEntry | None:
-    """What is there now of a file that was read."""
+    """Return the present entry of a file that was read."""
     return found.get(name) or (entry_at(place.path(name), name) if known.retired else None)
 
 
 def _trace_moves(place: FoundPath, found: Mapping[str, FileEntry], batch: _FollowedBatch) -> None:
-    """Find files that were read under the names that they have now."""
+    """Find the present names of files that were read."""
     by_inode = {entry.inode: entry for entry in found.values()}
     moves: dict[str, FileEntry] = {}
     for name, known in batch.known.items():
@@ -386,8 +389,11 @@ def _trace_moves(place: FoundPath, found: Mapping[str, FileEntry], batch: _Follo
 
 
 def _find_between(place: FoundPath, name: str, old: FileEntry, batch: _FollowedBatch) -> None:
-    """A log that was rotated more than once since it was looked at: find what lies between the file that was read and
-    the one that has its name now. These have its name with an ending, and are newer."""
+    """Find the files of a log that was rotated more than once since the last look.
+
+    They lie between the file that was read and the file that has its name now: their names are its name with an ending,
+    and they are newer.
+    """
     known = {one.inode for one in batch.known.values()}
     _, slash, short = name.rpartition("/")
     folder = name.removesuffix(short) if slash else ""
@@ -424,7 +430,7 @@ def _copy_beside(place: FoundPath, name: str, known: KnownFile, batch: _Followed
 
 
 def _between(start: Offset, end: Offset) -> list[dict[str, Any]]:
-    """What was read between two offsets with others in between, of the files that are still known."""
+    """Return the parts of still known files that were read between two offsets with others in between."""
     before = {packed[0]: KnownFile(*packed) for packed in start["known"].values()}
     files = []
     for name, packed in end["known"].items():
@@ -457,7 +463,7 @@ def _file(name: str, known: KnownFile, prefix: str, cuts: list[list[int]]) -> di
 
 
 def _set_aside(piece: Piece, reach: Reach, read: Callable[[Piece], Iterator[Read]]) -> Iterator[Read | MalformedRecord]:
-    """What a piece gives; a file that cannot be read gives, from there on, a record that says so."""
+    """Yield the content of a piece; a file that cannot be read yields, from there on, one malformed record."""
     where = piece.where
     if where["kind"] == _NOTE:
         yield _letter(where, where["reason"])
@@ -479,7 +485,7 @@ def _set_aside(piece: Piece, reach: Reach, read: Callable[[Piece], Iterator[Read
 
 
 def _path_now(where: Mapping[str, Any], reach: Reach) -> str | None:
-    """Where the file of a piece is: at its path or, renamed since it was planned, beside it."""
+    """Return the path of a piece's file: its own, or the one beside it to which it was renamed since it was planned."""
     path, base = where["path"], where["base"]
 
     def is_it(path: str) -> bool:
@@ -522,13 +528,15 @@ def _opening(place: FoundPath, name: str) -> tuple[str, str, str, Reach]:
 
 
 def _is_settled(entry: FileEntry, since: int = SETTLED) -> bool:
-    """Whether a file is no longer written to; one from the future says nothing about that."""
+    """Return whether a file is no longer written to; a time in the future proves nothing."""
     return not 0 <= time.time_ns() - entry.modified < since
 
 
 def _is_complete(content: BinaryIO, kind: FileKind, entry: FileEntry, *, events: bool) -> bool:
-    """Whether a new file can be read. One that shows by itself that it ends is refused when it does not; of others
-    one must wait and see."""
+    """Return whether a new file can be read.
+
+    A file whose format marks its end is refused when the end is missing; other files must be watched for a while.
+    """
     match kind:
         case "lines" | "timed":
             return True
@@ -548,7 +556,7 @@ def _is_complete(content: BinaryIO, kind: FileKind, entry: FileEntry, *, events:
 
 
 def _unpack(content: BinaryIO) -> None:
-    """Read through what is packed, which is refused when it has no end."""
+    """Read through compressed content, which is refused when it has no end."""
     with explained():
         file = unpacked(content)
         while file is not content and file.read(_BLOCK):
@@ -556,13 +564,13 @@ def _unpack(content: BinaryIO) -> None:
 
 
 def _last_line(content: BinaryIO, size: int) -> bytes:
-    """What stands behind the last newline, if that is not too long."""
+    """Return the text behind the last newline, if it is not too long."""
     tail = exactly(content, max(0, size - _BLOCK), min(size, _BLOCK))
     return tail[tail.rfind(b"\n") + 1 :].strip()
 
 
 def _is_json(line: bytes) -> bool:
-    """Whether a line is a JSON object: no part of one is."""
+    """Return whether a line is a complete JSON object."""
     try:
         return isinstance(json.loads(line), dict)
     except ValueError:
@@ -570,7 +578,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _whole_lines(content: BinaryIO, size: int) -> tuple[int, int]:
-    """How many of a file's first bytes are whole lines, and how many these are."""
+    """Return how many of a file's first bytes are whole lines, and the number of these lines."""
     at = end = lines = 0
     while at < size:
         block = exactly(content, at, min(_BLOCK, size - at))

@@ -1,4 +1,4 @@
-"""Streams that are made up as they are read: for trying a query, for demonstrations, for measuring.
+"""Generated streams: for trying a query, for demonstrations, for measuring.
 
     gen:bikes?seed=7&rate=1000     a thousand events a second, for ever
     gen:graph?count=1000000        a million events, as fast as they are read

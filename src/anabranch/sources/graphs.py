@@ -1,7 +1,7 @@
-"""Static RDF graphs from where they lie: a path, `file:`, `http:` or `https:`, plain or gzip.
+"""Static RDF graphs, loaded from a path, `file:`, `http:` or `https:`, plain or gzip.
 
-Invariant: a graph is read whole or refused; what is fetched stays within 20 seconds of silence and 256 MiB, and leads
-only to http and https.
+Invariant: a graph is read whole or refused; a download is limited to 20 seconds of silence and 256 MiB, and follows
+redirects only to http and https.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ class _Document(NamedTuple):
 
 
 def is_rdf(name: str) -> bool:
-    """Whether a name leads to an RDF graph: it is on the web, or ends like RDF. A JSON property graph does neither."""
+    """Return whether a name leads to an RDF graph: it is on the web, or has a suffix of RDF, unlike a JSON property
+    graph.
+    """
     return name.lower().startswith(_WEB) or extension_of(file_path(name)) in EXTENSIONS
 
 
 def load_graph(name: str, base_folder: str | Path = ".", fetch: bool = True, reach: Reach = ANYWHERE) -> TripleGraph:
-    """The graph behind a path (from `base_folder` on) or an IRI. Without `fetch` nothing is read from the web."""
+    """Load the graph behind a path (from `base_folder` on) or an IRI. Without `fetch` nothing is read from the web."""
     if name.lower().startswith(_WEB):
         reach.refuse_network(name)
         if not fetch:
@@ -121,7 +123,7 @@ def _too_large(name: str) -> StreamError:
 
 
 class _WebOnly(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to the web and nowhere else: a server must not send us to our own files."""
+    """Follows redirects only to the web: a server must not redirect us to our own files."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str

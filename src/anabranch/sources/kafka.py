@@ -31,17 +31,19 @@ _OPTIONS: Mapping[str, str] = {
     "group": "a consumer group whose offsets follow the run, for tools that show its lag",
 }
 _PIECE_RECORDS = 100_000
-_UNKNOWN_SIZE_RECORDS = 65_536  # per partition and batch, when nobody knows how large records are
+_UNKNOWN_SIZE_RECORDS = 65_536  # per partition and batch, when the size of records is unknown
 _SAMPLE_RECORDS = 500
-_SAMPLES_FROM = 1_000  # a smaller backlog fits whatever its records weigh
+_SAMPLES_FROM = 1_000  # a smaller backlog fits whatever the size of its records is
 _BATCHES_PER_SAMPLE = 64
-_LIST_EVERY = 5.0  # seconds between two looks for new partitions
+_LIST_EVERY = 5.0  # seconds between two checks for new partitions
 
 _log = logging.getLogger(__name__)
 
 
 class KafkaSource(Source):
-    """One topic. Travels as its settings; what the planner learns (partitions, sizes) stays with the planner."""
+    """One topic. Only its settings are sent to workers; what the planner learns (partitions, sizes) stays with the
+    planner.
+    """
 
     def __init__(
         self,
@@ -158,7 +160,7 @@ class KafkaSource(Source):
             self._committed = dict(reached)
 
     def backlog(self, offset: Offset) -> Backlog:
-        """Records behind and in sight, counted from the first that the topic still has; markers count as records."""
+        """Return the records read and known, counted from the first in the topic; markers count as records."""
         reached = _positions(offset, "partitions")
         if self._marks is None:
             try:
@@ -176,13 +178,15 @@ class KafkaSource(Source):
         client.forget(self.topic)
 
     def _look(self, known: Mapping[int, int] | None) -> tuple[dict[int, int], dict[int, int]]:
-        """The first offset and the end of each partition. A run with an end takes no new partitions: `known` is all."""
+        """Return the first offset and the end of each partition. A run with an end takes no new partitions beyond
+        `known`.
+        """
         if known is not None:
             self._partitions = list(known)
         elif self._listed_at is None or time.monotonic() - self._listed_at >= _LIST_EVERY:
             self._partitions = client.partitions(self.topic)
             self._listed_at = time.monotonic()
-        # First offsets are asked first, so that retention in between cannot put one behind its end.
+        # First offsets are requested first, so that retention in between cannot put one behind its end.
         lows = client.offsets(self.topic, self._partitions, "earliest")
         self._marks = lows, client.offsets(self.topic, self._partitions, "latest")
         return self._marks
@@ -208,7 +212,7 @@ class KafkaSource(Source):
         return min(total, max(1, int(limit.size / self._record_size)))
 
     def _sample(self, number: int, start: int, end: int) -> float | None:
-        """Bytes per record at the front of the backlog: brokers tell how many records there are, not how large."""
+        """Estimate the bytes per record at the front of the backlog: brokers report numbers of records, not sizes."""
         reading = client.records(self.topic, number, start, min(end, start + _SAMPLE_RECORDS))
         try:
             messages = next(reading, None)
@@ -259,7 +263,7 @@ def _as_json(positions: Mapping[int, int]) -> dict[str, int]:
 
 
 def _shares(backlog: Mapping[int, int], total: int) -> dict[int, int]:
-    """Give each partition the same, and what short ones leave over to the longer: none waits for another to be done."""
+    """Give each partition the same share, and the rest of short ones to the longer: no partition waits for another."""
     shares: dict[int, int] = {}
     waiting = sorted(backlog, key=lambda number: backlog[number])
     for index, number in enumerate(waiting):

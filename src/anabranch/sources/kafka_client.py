@@ -1,10 +1,10 @@
-"""What Kafka's source and sink share: settings, the clients of a process, a topic's offsets, ranges of its records.
+"""The common part of Kafka's source and sink: settings, clients of a process, a topic's offsets, ranges of its records.
 
-Clients are expensive to open (threads, connections, metadata) and survive neither a pickle nor a fork; so they stand in
-a cache of the process, and all that travels is a `Topic`.
+Clients are expensive to open (threads, connections, metadata) and survive neither a pickle nor a fork; so they are kept
+in a cache of the process, and only a `Topic` is sent to other processes.
 
-Invariant: `records` gives what lies between two offsets, whole and in order, or raises a StreamError; offsets without a
-record (transaction markers, aborted and compacted records) never hold it up.
+Invariant: `records` gives the records between two offsets, whole and in order, or raises a StreamError; offsets without
+a record (transaction markers, aborted and compacted records) never block it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Topic:
         return f"kafka://{self.bootstrap}/{self.name}"
 
     def client_settings(self) -> dict[str, Any]:
-        """What a client is made with, secrets that the address refers to included."""
+        """Return the settings of a client, including the secrets that the address refers to."""
         settings = {name: revealed(text, self.reach) if name in SECRET else text for name, text in self.settings}
         return {"bootstrap.servers": self.bootstrap, **_DEFAULTS, **settings}
 
@@ -152,7 +152,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def library(doing: str = "reading") -> Any:
-    """confluent_kafka, which is an extra."""
+    """Import confluent_kafka, which is an extra."""
     try:
         import confluent_kafka
     except ImportError:
@@ -164,7 +164,7 @@ def library(doing: str = "reading") -> Any:
 
 
 class Reader:
-    """A consumer and the last thing that went wrong with its connections."""
+    """A consumer and the last problem of its connections."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
@@ -187,7 +187,7 @@ class Reader:
 
 
 def opened(topic: Topic, kind: Callable[[dict[str, Any]], Answer], settings: dict[str, Any]) -> Answer:
-    """A client, or what librdkafka has against its settings."""
+    """Open a client; report librdkafka's objections to its settings."""
     try:
         return kind(settings)
     except (library().KafkaException, ValueError, TypeError) as error:
@@ -199,7 +199,7 @@ _admins: dict[tuple[int, Topic], AdminClient] = {}
 
 
 def _take(topic: Topic) -> Reader:
-    """A reader that nobody uses: readings that take turns in one process must not share a consumer."""
+    """Return a reader that is not in use: readings that take turns in one process must not share a consumer."""
     idle = _readers.get((os.getpid(), topic))
     try:
         reader = idle.pop() if idle else Reader(topic)
@@ -232,7 +232,7 @@ def _admin(topic: Topic) -> AdminClient:
 
 
 def forget(topic: Topic) -> None:
-    """Close what this process keeps open for a topic; what is needed again is opened again."""
+    """Close what this process keeps open for a topic; it is opened again on the next use."""
     _admins.pop((os.getpid(), topic), None)
     for reader in _readers.pop((os.getpid(), topic), ()):
         reader.consumer.close()
@@ -260,8 +260,11 @@ def partitions(topic: Topic) -> list[int]:
 
 
 def offsets(topic: Topic, numbers: Iterable[int], which: Literal["earliest", "latest"] | int) -> dict[int, int]:
-    """An offset of each partition: its first, its end (without open transactions), or that of the first record since an
-    instant in epoch milliseconds, -1 when there is none."""
+    """Return an offset of each partition.
+
+    It is the first one, the end (without open transactions), or that of the first record since an instant in epoch
+    milliseconds, -1 when there is none.
+    """
     kafka = library()
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
@@ -293,7 +296,7 @@ def offsets(topic: Topic, numbers: Iterable[int], which: Literal["earliest", "la
 
 
 def commit(topic: Topic, reached: Mapping[int, int]) -> None:
-    """Tell the group's offsets to the brokers, for tools that show its lag."""
+    """Commit the group's offsets to the brokers, for tools that show its lag."""
     kafka = library()
     places = [kafka.TopicPartition(topic.name, number, offset) for number, offset in reached.items()]
     request = [kafka.ConsumerGroupTopicPartitions(topic.group, places)]
@@ -311,7 +314,7 @@ def commit(topic: Topic, reached: Mapping[int, int]) -> None:
 def patiently(
     topic: Topic, ask: Callable[[float], Answer], problem: Callable[[], KafkaError | None] = lambda: None
 ) -> Answer:
-    """The answer to a request, asked again until the topic's deadline."""
+    """Return the answer to a request, which is repeated until the topic's deadline."""
     kafka = library()
     deadline = time.monotonic() + topic.timeout
     while True:
@@ -369,7 +372,7 @@ def records(topic: Topic, partition: int, start: int, end: int) -> Iterator[list
 
 
 def _heed(reader: Reader, message: Message, partition: int, start: int, end: int) -> int:
-    """How far a message that is no record says that the range is read; 0 for a passing trouble."""
+    """Return how far the range is read according to a message that is no record; 0 for a temporary problem."""
     error = message.error()
     if error is None:
         return 0

@@ -1,6 +1,6 @@
-"""Lines of files: where a file may be cut, and what its lines say. Shared by every source that keeps NDJSON.
+"""Lines of files: where a file may be cut, and how its lines are decoded. Shared by every source that keeps NDJSON.
 
-Plain NDJSON is cut at line ends without looking into the lines; what cannot be cut (gzip, CSV, a JSON list) is read
+Plain NDJSON is cut at line ends without parsing the lines; files that cannot be cut (gzip, CSV, a JSON list) are read
 whole.
 
 Invariant: a cut depends on the bytes before it and on the limits alone, and a record's number is its line (or its place
@@ -146,7 +146,7 @@ def read_range(
 
 
 def whole_kind(file: BinaryIO, name: str) -> WholeFormat | None:
-    """How a file that cannot be cut is read, told by its first bytes and its name; None for plain lines."""
+    """Return how a file that cannot be cut is read, by its first bytes and its name; None for plain lines."""
     if name.endswith((".csv", ".csv.gz")):
         return "csv"
     file.seek(0)
@@ -177,7 +177,7 @@ def read_whole(file: BinaryIO, kind: WholeFormat, decode: Decode, sequence_of: S
 
 
 def decoded(records: Iterable[tuple[int, Any]], decode: Decode, sequence_of: SequenceOf = str) -> LineRecords:
-    """What numbered records are read as; one that is refused comes out in its place."""
+    """Yield the decoded values of numbered records; a refused record comes in its place."""
     for number, record in records:
         try:
             event = decode(record, sequence_of(number))

@@ -1,9 +1,9 @@
-"""Tables of triples as workers pack them: texts by a compiled table, and of streams of links only the links needed.
+"""Tables of triples as workers pack them: texts by a compiled table, and streams of links reduced to the needed links.
 
-Of a stream that is asked for links alone (`planner.link_streams`), the rows of a chunk are reduced to a spanning forest
-per slide and kind of links, and to the first and the last row in time, so that the stream's clock goes as with all of
-them. Rows that are late by what came before them in their own chunk are left as they are, and so is a chunk with few
-rows or with little to spare.
+For a stream of which queries need only links (`planner.link_streams`), the rows of a chunk are reduced to a spanning
+forest per slide and kind of links, and to the first and the last row in time, so that the stream's clock moves as with
+all rows. Rows that are late by earlier rows of their own chunk are not reduced, and neither is a chunk with few rows or
+with little to spare.
 
 Law: chunks that are coded here hold the triples that formats read. All rows of a reduced chunk are in time, or late by
 what came before the chunk: its first time says which.
@@ -30,7 +30,7 @@ from anabranch.planner.link_streams import LinkStream
 
 _FIRST = 64  # texts that say whether the others are worth a try
 _FEWEST_ROWS = 4096
-_SPARED = 8  # one row of so many, or all stay
+_SPARED = 8  # a chunk is reduced only if at least one row of so many is dropped
 
 
 def shaping(links: LinkStream | None) -> Shaping:
@@ -110,7 +110,7 @@ def _buffers(chunk: Any) -> tuple[Any, Ids]:
 
 
 def reduced(links: LinkStream, columns: TripleColumns) -> TripleColumns | None:
-    """The rows that the links of a stream need; None when they are to stay all."""
+    """Return the rows that the links of a stream need; None when all rows must stay."""
     times = columns.times
     if len(times) < _FEWEST_ROWS or not _in_time(times, links.lateness):
         return None
@@ -132,7 +132,7 @@ def reduced(links: LinkStream, columns: TripleColumns) -> TripleColumns | None:
 
 
 def _in_time(times: Ids, lateness: int) -> bool:
-    """Whether no row is late by what came before it here."""
+    """Return whether no row is late by earlier rows of the chunk."""
     return bool((times >= np.maximum.accumulate(times) - lateness).all())
 
 

@@ -19,7 +19,7 @@ def open_source(
     records_are_events: bool = True,
     reach: Reach = ANYWHERE,
 ) -> Source:
-    """The source behind an address from which we fetch. What is pushed to us goes through a receiver and its spool."""
+    """Open the source of an address that we read from. Pushed records go through a receiver and its spool instead."""
     address = parse_address(address_text)
     refuse_beyond(address, reach)
     if follow and not address.is_files:

@@ -1,7 +1,7 @@
-"""Files and folders that are one user's own: what streams hold and how they are reached is nobody else's business.
+"""Private files and folders: other users of the machine can read neither streams nor their addresses.
 
-Invariant: what is made here can be read by its user alone from the first moment on; of a folder that was there before,
-so can all that is in it, unless it is somebody else's or was made for other things.
+Invariant: a file made here can be read by its user alone from the first moment on; the same holds for the content of an
+existing folder, unless it belongs to another user or was made for other things.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ _OTHERS = 0o077
 
 
 def private_folder(path: Path, *marks: str) -> None:
-    """Make a folder for one user, and those above it that are missing. One that is there is closed to others with all
-    that it holds, if it is empty or one of the `marks` in it says that it is ours."""
+    """Make a folder for one user, and its missing parents.
+
+    An existing folder is closed to others with its content, if it is empty or one of the `marks` in it says that it is
+    ours.
+    """
     for folder in (*reversed(path.parents), path):
         if not folder.exists():
             folder.mkdir(FOLDER, exist_ok=True)
@@ -31,15 +34,17 @@ def private_folder(path: Path, *marks: str) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file for one user, unless it is there; then it is closed to others. What SQLite puts beside a database has
-    the rights of the database."""
+    """Make a file for one user; an existing file is closed to others.
+
+    SQLite's files beside a database get its rights.
+    """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE))
     _close(path)
 
 
 @contextmanager
 def private_umask() -> Iterator[None]:
-    """Whatever is made inside, also by processes that are started there, is for one user."""
+    """Make all files private that are created inside, also by processes that are started there."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -48,7 +53,7 @@ def private_umask() -> Iterator[None]:
 
 
 def _close(path: Path) -> None:
-    with suppress(PermissionError, FileNotFoundError):  # somebody else's, or gone
+    with suppress(PermissionError, FileNotFoundError):  # another user's, or gone
         mode = path.lstat().st_mode
         if mode & _OTHERS and not stat.S_ISLNK(mode):
             path.chmod(stat.S_IMODE(mode) & ~_OTHERS)

@@ -1,9 +1,9 @@
-"""What may be reached: all that the user of this machine may, or what a server lets its clients name.
+"""The reach of addresses: everything that the user of this machine may read, or what a server lets its clients name.
 
 One function makes the path of a file from its name, decoded and without links, and the same path is checked and opened:
-a file is opened from its root on, folder by folder, so that a link that is put in its place meanwhile leads nowhere.
+a file is opened from its root on, folder by folder, so that a link that replaces it meanwhile leads nowhere.
 
-Invariant: with roots, no byte of a file outside of them is read, no such file's name is told, and no network is asked.
+Invariant: with roots, no byte of a file outside of them is read, no such file's name is shown, and no network is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from anabranch.errors import StreamError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a pipe in its place keeps nobody waiting
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a pipe in its place does not block
 
 
 class OutOfReach(StreamError):

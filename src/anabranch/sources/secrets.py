@@ -1,12 +1,13 @@
 """Secrets that an address refers to, instead of holding them:
 
-    mqtt://bob:${env:MQTT_PASSWORD}@host/topic      what a variable of the environment holds
-    kafka://host/topic?user=bob&password=${file:/run/secrets/kafka}      what a file holds, without its last line end
+    mqtt://bob:${env:MQTT_PASSWORD}@host/topic      the value of an environment variable
+    kafka://host/topic?user=bob&password=${file:/run/secrets/kafka}      the content of a file, without its last newline
 
-A reference stands in what is a secret or is sent as one: user, password, and what is asked of a web service (`query`,
-`subscribe`). It travels as it is written, through catalogues and checkpoints, and is looked up where a client is made.
+References are allowed in secrets and in values sent as such: user, password, and the request to a web service (`query`,
+`subscribe`). A reference is passed on unresolved, through catalogues and checkpoints, and resolved where a client is
+made.
 
-Invariant: what a reference stands for is in no address, no message and no file of ours.
+Invariant: the secret itself is in no address, no message and no file of ours.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def quoted_references(text: str) -> str:
 
 
 def revealed(text: str, reach: Reach = ANYWHERE, encode: Callable[[str], str] = str) -> str:
-    """The text with what its references stand for."""
+    """Return the text with its references resolved."""
     return REFERENCE.sub(lambda found: encode(_looked_up(found["kind"], found["name"], reach)), text)
 
 
@@ -45,7 +46,7 @@ def refuse_secrets(text: str, reach: Reach) -> None:
 
 
 def refuse_variable(name: str, reach: Reach) -> None:
-    """Refuse a variable that is not there for clients: they could have it sent to a server of their own."""
+    """Refuse a variable that clients may not use: they could have it sent to a server of their own."""
     if reach.variables is not None and name not in reach.variables and not name.startswith(OF_CLIENTS):
         raise OutOfReach(
             f"the variable {name} of this server is not there for addresses\n"

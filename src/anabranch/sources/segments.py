@@ -1,6 +1,6 @@
-"""How a spool lies on disk: its segments, its end, and the mark up to which readers may go.
+"""The layout of a spool on disk: its segments, its end, and the mark up to which readers may go.
 
-Invariant: the mark is replaced as a whole; whoever reads it while it is being written reads it again.
+Invariant: the mark is replaced as a whole; a reader that reads it while it is being written reads it again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def last_position(directory: Path) -> Position:
 
 
 def is_finished(directory: Path) -> bool:
-    """Whether the writer has said that nothing more will come."""
+    """Return whether the writer has declared the end."""
     return (directory / "end").exists()
 
 
@@ -62,14 +62,14 @@ def mark_bytes(position: Position, lines: int) -> bytes:
 
 
 def durable_position(directory: Path) -> Position:
-    """How far a reader may go."""
+    """Return the position up to which a reader may go."""
     if is_finished(directory):  # all was synced before, and the mark may be older than a crash of the machine
         return last_position(directory)
     return promise(directory)[0]
 
 
 def promise(directory: Path) -> tuple[Position, int]:
-    """How far records were acknowledged, as the mark says, and how many lines that are in its segment."""
+    """Return how far records were acknowledged, by the mark, and how many lines of its segment that are."""
     for _ in range(3):  # read while it was being written its sum is wrong; the next reading finds it whole
         with suppress(FileNotFoundError, struct.error):
             data = mark_path(directory).read_bytes()

@@ -1,4 +1,4 @@
-"""The spool: what push sources send is on disk before it is acknowledged, and is read from there like a file.
+"""The spool: records of push sources are on disk before they are acknowledged, and are read from there like a file.
 
 A directory of segments `00000000.ndjson`, `00000001.ndjson`, ... of at most 16 MiB, one record a line; next to them
 `durable` (how far readers may go), `sizes.json` (of the segments before the last one), `cursor.json` (what a receiver
@@ -6,11 +6,11 @@ needs to go on after a restart), `end` (nothing more will come), `short` (what w
 at a time).
 
 Appending is: write the lines, sync them, replace the cursor, move the durable mark, return. A crash before the mark
-moved leaves lines that no reader has seen: a torn one is cut off on reopening, and so are those that came without
-their cursor, because the cursor will bring them again. Less than the mark promises is damage from outside: it is told
-until somebody accepts it, and what comes then begins a segment of its own, behind all that readers have seen.
+moved leaves lines that no reader has seen: a torn one is cut off on reopening, and so are lines without their cursor,
+because the cursor will bring them again. Fewer lines than the mark promises are damage from outside: it is reported
+until the user accepts it; records that come then begin a new segment, behind all that readers have seen.
 
-Invariant: what a reader may see is synced, ends with a whole line and is never taken back.
+Invariant: lines that a reader may see are synced, end with a whole line and are never taken back.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Spool:
 
     @property
     def position(self) -> Position:
-        """The end of what is durable."""
+        """The end of the durable records."""
         return self._position
 
     @property
@@ -103,18 +103,18 @@ class Spool:
         return is_finished(self.directory)
 
     def accept_shortage(self) -> None:
-        """Go on without what is missing."""
+        """Go on without the missing records."""
         self.shortage = ""
         (self.directory / "short").unlink(missing_ok=True)
 
     @property
     def cursor(self) -> Any:
-        """What the receiver kept here (JSON), or None."""
+        """The receiver's cursor (JSON), or None."""
         return self._cursor
 
     @cursor.setter
     def cursor(self, cursor: Any) -> None:
-        """Keep a cursor that says nothing about which records came."""
+        """Set a cursor that does not depend on which records came."""
         with self._writing, self._failing():
             self._write_cursor(cursor, None)
 
@@ -141,12 +141,12 @@ class Spool:
         return len(lines)
 
     def finish(self) -> None:
-        """Say that nothing more will come."""
+        """Declare that nothing more will come."""
         with self._writing, self._failing():
             self._replace("end", b"")
 
     def close(self) -> None:
-        """Let another writer in. What was appended stays."""
+        """Release the lock for another writer. Appended records stay."""
         with self._writing:
             self._closed = True
             while self._files:
@@ -154,7 +154,7 @@ class Spool:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """A failed write leaves on disk what nobody knows: the next one begins by cutting that off."""
+        """Note a failed write, whose bytes on disk are unknown: the next write cuts them off first."""
         if self._closed:
             raise StreamError(f"the spool {self.directory} is closed")
         acknowledged = self._cursor, self._pinned
@@ -205,7 +205,7 @@ class Spool:
             ) from None
 
     def _shortage(self, pinned: Position | None) -> tuple[Position, str] | None:
-        """How far records were acknowledged, and what is missing of them, if anything is."""
+        """Return how far records were acknowledged, and a description of missing ones, if any are."""
         (promised, lines), last = promise(self.directory), last_position(self.directory)
         if pinned is not None and pinned > promised:
             promised, lines = pinned, 0
@@ -220,7 +220,7 @@ class Spool:
         return None
 
     def _behind(self, promised: Position, shortage: str) -> Position:
-        """Begin a segment behind all that was acknowledged, with a note of what is missing."""
+        """Begin a segment behind all acknowledged records, with a note of what is missing."""
         self._replace("short", shortage.encode())
         self._replace("sizes.json", b"{}")
         for segment in (promised.segment, promised.segment + 1):
@@ -241,7 +241,7 @@ class Spool:
             return {}
 
     def _recovered(self, pinned: Position | None) -> Position:
-        """Cut off what no reader can have seen and what will come again; sync the rest."""
+        """Cut off the lines that no reader can have seen and that will come again; sync the rest."""
         last = last_position(self.directory)
         if pinned is not None and pinned < last:
             for segment in segments(self.directory):
@@ -404,7 +404,7 @@ class SpoolSource(Source):
         return Backlog(done, sum(sizes.values()) + end.at)
 
     def waiting(self, offset: Offset) -> Backlog | None:
-        return SpoolSource.backlog(self, offset)  # what a receiver fills has no end, but it has a length
+        return SpoolSource.backlog(self, offset)  # a spool that is being filled has no end, but it has a length
 
     def _size(self, segment: int) -> int:
         with self._open(segment) as file:

@@ -1,9 +1,9 @@
-"""Static knowledge of a run: which graph comes from where, loaded, and looked at for changes.
+"""Static knowledge of a run: where each graph comes from, its loading, and checks for changes.
 
-A graph is given by the user (`--graph NAME=FILE`), or named by a query (FROM <brokers.ttl>, FROM <http://...>) and
-then loaded from where its name leads: a path from the query's own folder on, or the web.
+A graph is given by the user (`--graph NAME=FILE`), or named by a query (FROM <brokers.ttl>, FROM <http://...>) and then
+loaded from that name: a path from the query's own folder on, or the web.
 
-Invariant: what is loaded is whole; a file that cannot be read after a change leaves the graph that was there.
+Invariant: a graph is loaded whole; if a changed file cannot be read, the previous graph stays.
 """
 
 from __future__ import annotations
@@ -54,8 +54,11 @@ class GraphFile:
 def graph_files(
     given: Iterable[tuple[str | None, str]], scripts: Sequence[Script], reach: Reach = ANYWHERE
 ) -> list[GraphFile]:
-    """The static graphs of a run: those given by name (an RDF file without one is the default graph) and those that
-    queries name and no user gave, which lie within `reach`."""
+    """Return the static graphs of a run.
+
+    They are those given by name (an RDF file without one is the default graph) and those that queries name and no user
+    gave, which lie within `reach`.
+    """
     asked = {
         one.name: script
         for script in scripts

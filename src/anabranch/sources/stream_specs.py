@@ -1,4 +1,4 @@
-"""What the queries of a text read: the streams that a user names, and those that LOAD STREAM makes of records.
+"""The streams that the queries of a text read: those that a user names, and those that LOAD STREAM makes of records.
 
 Invariant: every stream has its addresses and one way to read its records before any of them is opened.
 """
@@ -68,8 +68,10 @@ def streams_read(scripts: Sequence[Script]) -> list[str]:
 
 
 def resolved_names(given: Iterable[str], asked: Iterable[str]) -> dict[str, str]:
-    """What short names stand for: a given name that no query knows is the last part of an IRI that one does, or the
-    only IRI there is when it is the only name."""
+    """Resolve short stream names.
+
+    A given name that no query knows is the last part of an IRI that one does, or the only IRI when it is the only name.
+    """
     names, known = list(given), list(asked)
     iris = [iri for iri in known if not iri.isidentifier() and iri not in names]
     found = {name: name for name in names}

@@ -1,1 +1,1 @@
-"""Spark carries it: the only room that knows pyspark."""
+"""The Spark carrier: the only room that imports pyspark."""

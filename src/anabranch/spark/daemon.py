@@ -1,10 +1,10 @@
-"""The parent of Spark's Python workers, with what its workers need loaded before it forks.
+"""The parent of Spark's Python workers: loads the modules that workers need before it forks.
 
-Spark starts one for each kind of worker and names the kind as its argument; only those that run tasks need kernels, and
-of these the readers only few.
+Spark starts one for each kind of worker and names the kind as its argument; only workers that run tasks need kernels,
+and the readers among them only few.
 
-Spark's daemon lets each worker collect garbage after every task. What was loaded before is no garbage, and to look at
-it all would take longer than many a task: it is put aside first.
+Spark's daemon lets each worker collect garbage after every task. Modules loaded before are no garbage, and scanning
+them would take longer than many tasks: they are excluded first (`gc.freeze`).
 
 Invariant: it adds imports and loaded kernels to Spark's own daemon, and nothing else.
 """
@@ -28,7 +28,7 @@ _EVALUATES = (*_READS, "anabranch.runner.cell", "anabranch.spark.processor")
 
 
 def load(kind: str, is_reader: bool) -> None:
-    """What workers of this kind need."""
+    """Load the modules that workers of this kind need."""
     runs_tasks = kind == "pyspark.worker"
     wanted = (_READS if is_reader else _EVALUATES) if runs_tasks else _PLANS.get(kind, ())
     for module in wanted:

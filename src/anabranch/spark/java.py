@@ -1,6 +1,6 @@
-"""Java: Spark needs it, and a missing or old one is said in one sentence.
+"""Java: checks the version that Spark needs, and reports a missing or old one in one sentence.
 
-Invariant: looking never takes longer than one start of `java -version`.
+Invariant: the check never takes longer than one start of `java -version`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 class JavaError(EngineError):
-    """Spark cannot start, for want of Java."""
+    """Spark cannot start, because Java is missing or too old."""
 
 
 def require_java() -> int:
-    """The version of the Java that Spark will start; a JavaError says what to install."""
+    """Return the version of the Java that Spark will start; a JavaError says what to install."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:

@@ -61,7 +61,7 @@ class SparkCellState:
 
 
 class _Bytes:
-    """Bytes of any length by key, on a map state of limited values. The first part knows how many there are."""
+    """Bytes of any length by key, on a map state of limited values. The first part holds the number of parts."""
 
     def __init__(self, state: Any) -> None:
         self._state = state
@@ -92,14 +92,16 @@ class _Bytes:
 
     def remove(self, key: Any) -> None:
         part = 0
-        while part == 0 or self._state.containsKey((key, part)):  # to ask is cheaper than to have the first part sent
+        while part == 0 or self._state.containsKey((key, part)):  # cheaper than fetching the first part
             self._state.removeKey((key, part))
             part += 1
 
 
 class CellProcessor(StatefulProcessor):
-    """Runs a cell on each batch of packed rows. `job_file` was sent to the workers and has this `digest`; `run` names
-    the cells' caches."""
+    """Runs a cell on each batch of packed rows.
+
+    `job_file` was sent to the workers and has this `digest`; `run` names the cells' caches.
+    """
 
     def __init__(self, job_file: str, digest: str, run: str) -> None:
         self._job_file = job_file
@@ -110,7 +112,7 @@ class CellProcessor(StatefulProcessor):
         self._state = SparkCellState(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        # Spark makes a processor on the driver too, to ask for its state variables: only a worker needs the engine.
+        # Spark makes a processor on the driver too, to read its state variables: only a worker needs the engine.
         from anabranch.runner.cell import Cell
         from anabranch.runner.job import load_job
 

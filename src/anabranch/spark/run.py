@@ -1,12 +1,12 @@
-"""One run of a job on Spark: the query is started, its batches go to the sinks, and it ends as its input does.
+"""One run of a job on Spark: starts the query and passes its batches to the sinks, until its input ends.
 
     source of all streams -> chunks -> groupBy(cell).transformWithState -> rows of a batch -> sinks
 
-A worker that dies is Spark's business: its task is tried again. A batch that fails for other reasons, such as a
-planner that was killed, is started again from the checkpoint a few times, with pauses.
+Spark itself retries the task of a worker that dies. A batch that fails for other reasons, such as a planner that was
+killed, is started again from the checkpoint a few times, with pauses.
 
-Invariant: a batch is committed after every sink has it; an error of ours comes out as it is, one of Spark's with the
-place of its log.
+Invariant: a batch is committed after every sink has it; Anabranch's own errors are raised unchanged, Spark's errors
+with the path of its log.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Failed:
 
 
 class SparkRun(Run):
-    """A run that Spark carries: in a session of its own with these `settings`, or in one that is `running` already."""
+    """A run on Spark: in a session of its own with these `settings`, or in one that is `running` already."""
 
     engine = "spark"
 
@@ -81,7 +81,7 @@ class SparkRun(Run):
         self._error: BaseException | None = None
 
     def _carry(self, should_stop: Callable[[], bool]) -> None:
-        # The sinks are open by now: what one refuses is said before Spark takes its seconds to start.
+        # The sinks are open by now: their refusals are reported before Spark takes its seconds to start.
         if self._running is not None:
             self._supervise(self._running, should_stop)
             return
@@ -94,8 +94,10 @@ class SparkRun(Run):
 
     @contextmanager
     def _mourning(self, running: RunningSpark, should_stop: Callable[[], bool]) -> Iterator[None]:
-        """A Java process that dies takes every call to it along; that is told once. One that was ended because the run
-        is to stop is not missed."""
+        """Replace the errors of calls to a dead Java process by one report of its death.
+
+        There is no report when the process was ended because the run is to stop.
+        """
         try:
             yield
         except (Py4JError, PySparkException, OSError, EOFError) as error:
@@ -142,7 +144,7 @@ class SparkRun(Run):
     # --- the query ------------------------------------------------------------------------------------------------
 
     def _send_job(self, running: RunningSpark) -> tuple[str, str]:
-        """The name of the job's file, and its digest."""
+        """Send the job's file to the workers; return its name and its digest."""
         # Executors that come later ask for every file that the session was given: it outlives this run.
         path = running.scratch / f"job-{time.time_ns()}.bin"
         digest = save_job(self._job, path)

@@ -1,6 +1,6 @@
-"""The Spark session: settings that make it quiet, quick to start, and clean behind itself.
+"""The Spark session: settings that make it quiet, quick to start, and clean at its end.
 
-Invariant: everything that Spark writes besides checkpoints lies in the run's own folder for it, and its talk in a log.
+Invariant: everything that Spark writes besides checkpoints lies in the run's scratch folder, its output in a log.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """`conf` are Spark properties of the user's own; they win over ours."""
+    """The settings of a Spark session. `conf` are the user's own Spark properties; they win over ours."""
 
     master: str = "local[*]"
     cells: int = 1
@@ -63,7 +63,7 @@ class SparkSettings:
 
 
 def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
-    """The Spark properties of a run whose scratch folder is given."""
+    """Return the Spark properties of a run with this scratch folder."""
     java = [
         f"-Djava.io.tmpdir={scratch}",
         f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}",
@@ -106,7 +106,7 @@ def properties(settings: SparkSettings, scratch: Path) -> dict[str, str]:
 
 
 def _with_retries(master: str) -> str:
-    """`local[2]` as `local[2,8]`: a task whose worker was killed is tried again."""
+    """Return `local[2]` as `local[2,8]`: a task whose worker was killed is tried again."""
     if master == "local":
         master = "local[1]"
     if master.startswith("local[") and "," not in master:
@@ -116,7 +116,7 @@ def _with_retries(master: str) -> str:
 
 @dataclass(slots=True)
 class RunningSpark:
-    """`scratch` is there for as long as the session is; `log` has what the Java process says."""
+    """A running session. `scratch` exists as long as the session does; `log` has the output of the Java process."""
 
     session: SparkSession
     jvm_pid: int | None
@@ -126,7 +126,7 @@ class RunningSpark:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the Java process has ended, or does so in a moment: its connections break first."""
+        """Whether the Java process has ended, or is about to: its connections break first."""
         if self.process is not None:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_DYING)
@@ -137,7 +137,7 @@ class RunningSpark:
         return self.process is not None and self.process.poll() is not None
 
     def death(self) -> EngineError:
-        """What is said of a Java process that has ended."""
+        """Return the error for a Java process that has ended."""
         return _death(None if self.process is None else self.process.poll(), self.log)
 
 
@@ -151,13 +151,13 @@ def _death(code: int | None, log: Path) -> EngineError:
 
 
 def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
-    """A session of our own JVM. Its output goes to the log."""
+    """Start a session with its own JVM, whose output goes to the log."""
     require_java()
     (scratch / "log4j2.properties").write_text(_LOG4J)
     conf = SparkConf(loadDefaults=False).setAll(list(properties(settings, scratch).items()))
     if SparkContext._active_spark_context is not None:
         raise EngineError("a Spark session is running in this process already; stop it first")
-    # Spark asks the environment, not its properties, which Python its workers are.
+    # Spark reads the Python of its workers from the environment, not from its properties.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     environment = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
@@ -174,7 +174,7 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
         _say_nothing(context)
         _beside(lambda: context.parallelize([0], 1).count())  # starts the cell's workers
         session = SparkSession(context)
-    except BaseException as error:  # also one who was interrupted leaves no process behind
+    except BaseException as error:  # also an interrupt leaves no process behind
         death = _death_at_start(error, getattr(gateway, "proc", None), log)
         end_processes(set(children_of(os.getpid())) - before)
         _forget_gateway()
@@ -188,7 +188,7 @@ def start(settings: SparkSettings, scratch: Path, log: Path) -> RunningSpark:
 
 
 def _death_at_start(error: BaseException, process: subprocess.Popen[bytes] | None, log: Path) -> EngineError | None:
-    """What is said when the Java process has ended while Spark was starting; None when it has not."""
+    """Return the error for a Java process that ended while Spark was starting; None when it has not ended."""
     if isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED":
         return _death(None, log)
     if process is None or not isinstance(error, Exception):
@@ -199,8 +199,7 @@ def _death_at_start(error: BaseException, process: subprocess.Popen[bytes] | Non
 
 
 def _hush_py4j() -> None:
-    """What goes wrong on the way to Java is told by who asked, not by the library in between, which tells it to its own
-    logger and to that of everybody."""
+    """Silence py4j's logging: callers report their own errors, and py4j would log them a second time."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_is_not_of_py4j)
 
@@ -210,35 +209,38 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _say_nothing(context: SparkContext) -> None:
-    """The server of accumulators, which nobody uses, would print a traceback when its connection ends."""
+    """Silence the unused accumulator server, which would print a traceback when its connection ends."""
     with suppress(AttributeError):
         server: Any = context._accumulatorServer
         server.handle_error = lambda request, client: None
 
 
 def _forget_gateway() -> None:
-    """Let a next session have a Java process of its own."""
+    """Forget the Java gateway, so that the next session starts its own Java process."""
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkContext._active_spark_context = None
-    # Of a Java process that died, Spark would hand this one to every batch of the next.
+    # Spark would give the session of a dead Java process to every batch of the next one.
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
 
 
 def _beside(job: Callable[[], object]) -> None:
-    """Run a job for nothing, while the first query is being planned."""
+    """Run a job as a warm-up, while the first query is being planned."""
 
     def run() -> None:
-        with suppress(Exception):  # the session may be stopped meanwhile, and then nothing is missed
+        with suppress(Exception):  # the session may be stopped meanwhile
             job()
 
     threading.Thread(target=run, name="warm-up", daemon=True).start()
 
 
 def _know_no_other_sources(context: SparkContext) -> None:
-    """Before the first Python source is registered, Spark has a Python process look for others among all installed
-    packages, which takes seconds. There are none; where Spark does not let us say so, it looks."""
+    """Tell Spark that no other Python sources are installed.
+
+    Before the first Python source is registered, Spark searches all installed packages for others in a Python process,
+    which takes seconds. Where Spark does not let us skip it, it searches.
+    """
     with suppress(Exception):
         jvm: Any = context._jvm
         manager = getattr(getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$"), "MODULE$")
@@ -250,8 +252,10 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _home(scratch: Path) -> Path:
-    """Spark's home without its archives of Python code: workers then load the same code from where it is installed,
-    compiled, which takes half the time."""
+    """Make a Spark home of links, without Spark's archives of Python code.
+
+    Workers then load the same code, compiled, from where it is installed, which takes half the time.
+    """
     home = scratch / "home"
     shutil.rmtree(home, ignore_errors=True)  # of a start that failed
     home.mkdir()
@@ -289,7 +293,7 @@ def stop(running: RunningSpark) -> None:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Spark would answer Ctrl-C by throwing away the batch that is under way; who started us decides."""
+    """Restore our handler of Ctrl-C at the end: Spark sets its own, which would drop the running batch."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -302,7 +306,7 @@ def _own_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Environment variables for the processes that are started inside."""
+    """Set environment variables for the processes that are started inside the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,7 +1,7 @@
 """All streams of a job as one Spark source: the planner on the driver, decoding and packing in the workers.
 
-One source for all streams keeps the plan the same whatever the streams are, and lets a finite input say in its last
-batch that it has ended. A worker reads a piece, decodes it and sends chunks, not events, into the shuffle.
+One source for all streams keeps the plan the same for all sets of streams, and lets a finite input mark its last batch
+as the end. A worker reads a piece, decodes it and sends chunks, not events, into the shuffle.
 
 Invariant: read(partition) depends on the partition alone.
 """
@@ -97,7 +97,7 @@ class StreamsReader(DataSourceStreamReader):
 
 
 def grouped(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
-    """The pieces in their order, side by side in at most so many groups of about the same number."""
+    """Return the pieces in their order, in at most so many groups of about the same number."""
     count = min(len(pieces), most)
     bounds = [len(pieces) * number // count for number in range(count + 1)] if count else []
     return [list(pieces[first:stop]) for first, stop in pairwise(bounds)]

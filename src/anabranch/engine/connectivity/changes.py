@@ -1,19 +1,19 @@
-"""What became of components from one window to the next: who merged, who split, who came and went.
+"""Changes of components from one window to the next: which merged, split, appeared and vanished.
 
-Two windows are compared by their labels: of every vertex with an edge the root of its component. A component that was
-and one that is are linked when they share a vertex.
+Two windows are compared by their labels: for every vertex with an edge, the root of its component. An old component (of
+the earlier window) and a new one (of the later window) are linked when they share a vertex.
 
-    merge      a component that is linked to several that were
-    split      a component that was, linked to several that are
-    appear     one that is, none of whose vertices had an edge before
-    vanish     one that was, none of whose vertices has an edge now
-    grow, shrink, exchange      one that was and one that is, linked to each other alone, of which the second is larger,
+    merge      a new component that is linked to several old ones
+    split      an old component that is linked to several new ones
+    appear     a new component none of whose vertices had an edge before
+    vanish     an old component none of whose vertices has an edge now
+    grow, shrink, exchange      an old and a new component, linked to each other alone, of which the new one is larger,
                                 smaller, or as large with other members
 
-A component that splits while a part of it merges with another is told twice, once as a split, once as part of a merge.
+A component that splits while a part of it merges with another is reported twice, as a split and as part of a merge.
 
 State: the labels of one window, three words per vertex. Work per comparison: O(n log n) for n vertices, by arrays,
-where all that is sorted is one number per vertex; in Python only what is told.
+which sort only one number per vertex; Python objects are made only for reported changes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NamesOf = Callable[[Ids], list[VertexId]]
 
 @dataclass(frozen=True, slots=True)
 class WindowComponent:
-    """A component: the name of the vertex that stands for it, and how many vertices it has."""
+    """A component: the name of the vertex that represents it, and its number of vertices."""
 
     name: VertexId
     size: int
@@ -45,7 +45,7 @@ class WindowComponent:
 
 @dataclass(frozen=True, slots=True)
 class ComponentChange:
-    """What became of some components: those that were, and those that are instead. Largest first."""
+    """One change of components: the old ones, and the new ones in their place. Largest first."""
 
     kind: ChangeKind
     before: tuple[WindowComponent, ...]
@@ -68,7 +68,7 @@ class WindowComponents:
         return len(self.sizes)
 
     def __iter__(self) -> Iterator[WindowComponent]:
-        """The components with their names, largest first."""
+        """Yield the components with their names, largest first."""
         for name, size in zip(self._names_of(self._roots), self.sizes.tolist(), strict=True):
             yield WindowComponent(name, size)
 
@@ -96,14 +96,17 @@ class WindowComponents:
         return self.percentile(99)
 
     def percentile(self, share: int) -> int:
-        """The least of the sizes that so many of 100 components do not exceed; 0 where there is none."""
+        """Return the smallest size that at least `share` % of the components do not exceed; 0 without components."""
         return int(self.sizes[len(self) - max(1, -(-share * len(self) // 100))]) if len(self) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Of the vertices with an edge in a window their ids, the numbers that an index gave them, rising, and the place of
-    their component among all, of which there are the roots' ids and the sizes."""
+    """Component labels of the vertices with an edge in a window.
+
+    Per vertex: its id, the number that an index gave it (ascending), and the place of its component. Per component: the
+    id of its root, and its size.
+    """
 
     vertices: Ids
     numbers: Ids
@@ -113,7 +116,7 @@ class Labels:
 
     @classmethod
     def of(cls, vertices: Ids, numbers: Ids, roots: Ids, ids: Ids) -> Labels:
-        """`roots` are numbers as well, and `ids` are those of all numbers."""
+        """Build labels; `roots` are vertex numbers too, and `ids` maps every number to its id."""
         is_root = np.zeros(len(ids), np.bool_)
         is_root[roots] = True
         places = (np.cumsum(is_root) - 1)[roots]
@@ -133,7 +136,7 @@ class ComponentChanges:
 
     def __init__(self, before: Labels, after: Labels, names_of: NamesOf) -> None:
         self._before, self._after, self._names_of = before, after, names_of
-        # Links rise by the component that was; the order `_by_after` makes them rise by the one that is.
+        # Links are sorted by the old component; the order `_by_after` sorts them by the new one.
         self._from, self._into, shared = _links(before, after)
         self._by_after = np.argsort(self._into, kind="stable")
         ways_on = np.bincount(self._from, minlength=len(before.roots))
@@ -141,7 +144,7 @@ class ComponentChanges:
         alone = (ways_on[self._from] == 1) & (ways_in[self._into] == 1)
         were, are = before.sizes[self._from], after.sizes[self._into]
         kept = alone & ((were != shared) | (are != shared))
-        # Places among those that are, of appear and merge; among those that were, of vanish and split; else of links.
+        # Appear and merge: places of new components; vanish and split: of old components; else places of links.
         self._changed: dict[ChangeKind, Ids] = {
             "merge": np.flatnonzero(ways_in > 1),
             "split": np.flatnonzero(ways_on > 1),
@@ -157,7 +160,7 @@ class ComponentChanges:
         return self.of(*CHANGE_KINDS)
 
     def of(self, *kinds: ChangeKind) -> Iterator[ComponentChange]:
-        """The changes of some kinds, kind by kind, and of each the largest first."""
+        """Yield the changes of some kinds, kind by kind, the largest first in each."""
         for kind in kinds:
             found = self._changed[kind]
             match kind:
@@ -181,7 +184,7 @@ class ComponentChanges:
         return [(one,) for one in self._components(labels, places)]
 
     def _groups(self, labels: Labels, members: Ids, groups: Ids, wanted: Ids) -> list[tuple[WindowComponent, ...]]:
-        """Of each wanted group its members, largest first; `groups` of the members rise."""
+        """Return the members of each wanted group, largest first; `groups` of the members are ascending."""
         starts = np.searchsorted(groups, wanted)
         counts = np.searchsorted(groups, wanted, "right") - starts
         ends = np.cumsum(counts)
@@ -195,7 +198,7 @@ class ComponentChanges:
 
 
 def _links(before: Labels, after: Labels) -> tuple[Ids, Ids, Ids]:
-    """Components that share vertices: the places of both, and how many vertices they share."""
+    """Return the pairs of components that share vertices: the places of both, and how many vertices they share."""
     were, are = _common(before, after)
     width = max(len(after.roots), 1)
     links, shared = np.unique(before.places[were] * width + after.places[are], return_counts=True)
@@ -204,10 +207,10 @@ def _links(before: Labels, after: Labels) -> tuple[Ids, Ids, Ids]:
 
 
 def _common(before: Labels, after: Labels) -> tuple[Ids, Ids]:
-    """Where the vertices stand that both have."""
+    """Return the places, on both sides, of the vertices that both have."""
     if not len(before.numbers) or not len(after.numbers):
         return before.numbers[:0], after.numbers[:0]
-    # Nearly all have kept their number.
+    # Nearly all vertices have kept their number.
     place_of = np.full(max(before.numbers[-1], after.numbers[-1]) + 1, -1, np.int64)
     place_of[before.numbers] = np.arange(len(before.numbers))
     found = place_of[after.numbers]

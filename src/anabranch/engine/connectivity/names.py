@@ -1,11 +1,11 @@
-"""Vertices as their owner names them, texts or integers, and the numbers by which an index knows them.
+"""Vertex names, texts or integers, and the numbers that an index uses for them.
 
-The number of an integer is the integer, and that of a text which spells one is the same: `17` and 17 are one vertex.
-Any other text has a number made of its digest, from 2**62 on, where no integer of up to 18 digits is. So a vertex has
-the same number in every run, and what a component is called does not depend on what came before.
+The number of an integer is the integer itself, and a text that spells an integer has the same number: `17` and 17 are
+one vertex. Any other text has a number made of its digest, from 2**62 on, above all integers of up to 18 digits. So a
+vertex has the same number in every run, and the name of a component does not depend on earlier input.
 
-State: per text that spells no integer two entries, from text to number and back; integers cost nothing. Work: of a
-chunk in Python only its distinct texts that spell no integer; the rest by arrays.
+State: two entries per text that spells no integer, from text to number and back; integers cost nothing. Work: in Python
+only the distinct texts of a chunk that spell no integer; the rest by arrays.
 
 Law: two names have the same number exactly when they spell the same text, as long as both are kept.
 """
@@ -40,14 +40,14 @@ class VertexNames:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._texts: dict[int, str] = {}
-        self.are_texts = False  # whether a text has come: names are told as texts from then on
+        self.are_texts = False  # whether a text has come: from then on names are returned as texts
 
     def __len__(self) -> int:
         """How many texts are kept."""
         return len(self._numbers)
 
     def numbers_of(self, names: VertexIds) -> Ids:
-        """The numbers of many names."""
+        """Return the numbers of many names."""
         match names:
             case np.ndarray() if names.dtype.kind in "iu":
                 return self._of_integers(names)
@@ -61,7 +61,7 @@ class VertexNames:
                 return np.array([self.number_of(name) for name in names], np.int64)
 
     def number_of(self, name: VertexId) -> int:
-        """The number of one name."""
+        """Return the number of one name."""
         match name:
             case bool():
                 pass
@@ -96,7 +96,7 @@ class VertexNames:
         return found
 
     def _of_texts(self, texts: pa.Array) -> Ids:
-        """Of distinct texts."""
+        """Return the numbers of distinct texts."""
         self.are_texts = True
         spells_integer = truths(pc.match_substring_regex(texts, f"^{_INTEGER}$"))
         found = np.empty(len(texts), np.int64)
@@ -118,7 +118,7 @@ class VertexNames:
         return number
 
     def names_of(self, ids: Ids) -> list[VertexId]:
-        """The names of numbers."""
+        """Return the names of numbers."""
         return [self._name(number) for number in ids.tolist()]
 
     def _name(self, number: int) -> VertexId:

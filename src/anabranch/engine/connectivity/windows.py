@@ -1,8 +1,8 @@
-"""Which windows hold an edge: trailing windows (w - a, w] at the instants start + k * slide, by time or by count.
+"""The windows that hold an edge: trailing windows (w - a, w] at the instants start + k * slide, by time or by count.
 
 Window k holds an edge of time t from the first k whose instant is not before t until the first k that opens at t or
-later. The second number never falls as time rises, and says all that an index of connectivity needs to know about an
-edge: it is the edge's tick, and window k is what is at least as young as tick k + 1. So an index sees numbers of
+later. The second number never falls as time rises, and is all that an index of connectivity needs to know about an
+edge: it is the edge's tick, and window k holds the edges with a tick of at least k + 1. So an index sees numbers of
 windows and no instants, whatever the widths are, months included, and a tick lives for as many slides as the window
 has.
 
@@ -65,16 +65,16 @@ def extent(value: ExtentLike, what: str) -> Extent:
 
 class WindowSequence(Protocol):
     def closing(self, times: Ids) -> Ids:
-        """Of each time the first window whose instant is not before it."""
+        """Return, for each time, the first window whose instant is not before it."""
 
     def leaving(self, times: Ids) -> Ids:
-        """Of each time the first window that opens at it or later."""
+        """Return, for each time, the first window that opens at it or later."""
 
     def at(self, number: int) -> int:
-        """The instant of a window."""
+        """Return the instant of a window."""
 
     def opens_at(self, number: int) -> int:
-        """Where it opens: this time itself is outside."""
+        """Return the time at which a window opens; this time itself is outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class WindowShape:
 
     @property
     def widest(self) -> int:
-        """In how many windows an edge can be, at most."""
+        """The largest number of windows that an edge can be in."""
         match self.width, self.slide:
             case int() as width, int() as slide:
                 return -(-width // slide)
@@ -125,8 +125,11 @@ class WindowShape:
         raise AssertionError
 
     def windows(self, first: int, starting_at: int | None) -> WindowSequence:
-        """The windows from an instant on: without one, from the first multiple of the slide since the epoch that is not
-        before the first edge."""
+        """Return the windows from an instant on.
+
+        Without an instant, they begin at the first multiple of the slide since the epoch that is not before the first
+        edge.
+        """
         match self.width, self.slide:
             case int() as width, int() as slide:
                 return FixedWindows(slide, width, slide)
@@ -141,7 +144,7 @@ class WindowShape:
 
 @dataclass(frozen=True, slots=True)
 class FixedWindows:
-    """A width and a slide that are always as long."""
+    """Windows whose width and slide have a fixed length."""
 
     start: int
     width: int
@@ -162,7 +165,7 @@ class FixedWindows:
 
 
 class CalendarWindows:
-    """Months are as long as they are. A step per window that times lie in, not per time."""
+    """Windows whose width or slide is in months, which differ in length. Work: a step per window, not per time."""
 
     __slots__ = ("_instants", "_width")
 
@@ -177,7 +180,7 @@ class CalendarWindows:
         return self._first_not_before(times, self.opens_at)
 
     def _first_not_before(self, times: Ids, instant_of: Callable[[int], int]) -> Ids:
-        """Of each time the first window of which the instant, which rises from one to the next, is not before it."""
+        """Return, for each time, the first window whose instant is not before it; instants rise with the window."""
         found, order = np.empty(len(times), np.int64), np.argsort(times, kind="stable")
         rising, done, number = times[order], 0, 0
         while done < len(rising):

@@ -1,5 +1,5 @@
-"""Connectivity in sliding windows as a workload of its own: edges in, and per instant which pairs are connected, what
-components there are, and what became of those that were.
+"""Connectivity in sliding windows as a separate workload: edges in; per instant, the connected pairs, the components
+and their changes out.
 
     workload = ConnectivityWorkload("PT1H", "PT3M", pairs=[("a", "b")])
     for answer in workload.push(sources, targets, times):
@@ -8,16 +8,16 @@ components there are, and what became of those that were.
         ...
 
 Windows are trailing: at instant w of the width a, the edges of (w - a, w]. An instant is answered when an edge comes
-whose time is past it, or the input has ended; the last one is the first at or behind the last edge. An edge whose time
-lies before that of earlier ones is taken in as long as a window still to come holds it, else it is late. Instants with
-an empty window are answered once: the next one that is answered has edges.
+whose time is past it, or the input has ended; the last instant is the first at or behind the last edge. An edge whose
+time lies before that of earlier ones is taken in as long as a window still to come holds it, else it is late. Of
+consecutive instants with an empty window only the first is answered.
 
-Law: at every instant the answer is what a search over the edges of its window would say, of those that had come when
-the instant was answered. It hangs on the order of the edges, not on how they are cut into pushes.
+Law: at every instant the answer is that of a search over the edges of its window that had come when the instant was
+answered. It depends on the order of the edges, not on how they are cut into pushes.
 
 State: that of the index (`delta.connectivity`), the texts of vertices that a window reaches, one count per slide of the
-window. Work per slide: that of the index for its edges and for the pairs; O(vertices in the window) for components,
-O(n log n) for changes, where they are asked for.
+window. Work per slide: that of the index for its edges and for the pairs; O(vertices in the window) for components, O(n
+log n) for changes, where they are asked for.
 """
 
 from __future__ import annotations
@@ -49,12 +49,11 @@ EdgeTimes: TypeAlias = npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray | Iter
 
 _FARTHEST = 1 << 61  # microseconds; widths are added to times
 _BEGINNING = -(1 << 62)
-_TEXTS_KEPT = 4096  # of which nobody thinks
+_TEXTS_KEPT = 4096  # below so many texts none is forgotten
 
 
 class ConnectivityAnswer:
-    """What holds at an instant. Components and changes are found when they are asked for, and must be before the next
-    answer is taken."""
+    """The answer at an instant. Components and changes are computed on demand, before the next answer is taken."""
 
     __slots__ = ("_moment", "_workload", "at", "connected", "edges", "opens_at")
 
@@ -76,14 +75,17 @@ class ConnectivityAnswer:
         return self._workload._components(self._moment)
 
     def changes(self) -> ComponentChanges:
-        """What became of the components of the window for which this was last asked; at first all appear."""
+        """Return the changes of the components since the last call; at first all components appear."""
         return self._workload._changes(self._moment)
 
 
 class ConnectivityWorkload:
-    """Windows and slides are durations (ISO 8601 text, `timedelta`), or numbers of edges (integers, or text such as
+    """The workload.
+
+    Windows and slides are durations (ISO 8601 text, `timedelta`), or numbers of edges (integers, or text such as
     `1000e`). `starting_at` is the first instant, in microseconds, as ISO 8601 text or a datetime; by default the first
-    multiple of the slide since the epoch that is not before the first edge. `chunk` is BIC's, in slides."""
+    multiple of the slide since the epoch that is not before the first edge. `chunk` is BIC's, in slides.
+    """
 
     def __init__(
         self,
@@ -104,21 +106,21 @@ class ConnectivityWorkload:
         self.pairs: tuple[tuple[VertexId, VertexId], ...] = tuple((left, right) for left, right in pairs)
         self._left = self._asked([left for left, _ in self.pairs])
         self._right = self._asked([right for _, right in self.pairs])
-        self._names.are_texts = False  # as the edges are, so names are told
+        self._names.are_texts = False  # the edges decide whether names are returned as texts
         self._windows: WindowSequence | None = None
         self._next = 0  # the window that is answered next
         self._opens = 0  # the tick at which the window of the last answer opens
-        self._latest = _BEGINNING  # of all times
-        self._gone_by = 0  # the first window without any of the edges so far
-        self._told_empty = False  # the last answer, and nothing has come since
+        self._latest = _BEGINNING  # the latest time of all edges
+        self._gone_by = 0  # the first window that no edge so far reaches
+        self._told_empty = False  # the last answer was empty, and nothing has come since
         self._counts: dict[int, int] = {}  # edges by the window that they leave at
         self._living = 0  # edges in the window
         self._moment = 0  # answers and insertions so far
-        self._labels: Labels | None = None  # of this moment, once somebody asked
+        self._labels: Labels | None = None  # of this moment, computed on demand
         self._changed: ComponentChanges | None = None  # the same
         self._before = Labels.none()
         self._texts_left = 0
-        self._jobs: deque[Iterator[ConnectivityAnswer]] = deque()  # answers that nobody has taken yet
+        self._jobs: deque[Iterator[ConnectivityAnswer]] = deque()  # answers that were not taken yet
         self._finished = False
         self.edges = 0
         """How many edges have come, late ones included."""
@@ -137,23 +139,24 @@ class ConnectivityWorkload:
     def push(
         self, sources: VertexIds, targets: VertexIds, times: EdgeTimes | None = None
     ) -> Iterator[ConnectivityAnswer]:
-        """Take edges in, and give the answers of the instants that they bring to an end. Ids are texts or integers,
-        times UTC microseconds; windows of edges need no times.
+        """Take in edges, and yield the answers of the instants that they complete.
 
-        The edges are taken in as the answers are taken. What is not taken of one push comes first in the next."""
+        Ids are texts or integers, times UTC microseconds; windows of edges need no times. The edges are taken in while
+        the answers are consumed. Answers of one push that were not consumed come first in the next.
+        """
         if self._finished:
             raise EngineError("the workload is finished: no edges can come any more")
         return self._after_others(self._pushed(sources, targets, times))
 
     def finish(self) -> Iterator[ConnectivityAnswer]:
-        """No more edges come: the answers up to the first instant that is not before the last edge."""
+        """End the input: yield the answers up to the first instant that is not before the last edge."""
         if not self._finished:
             self._finished = True
             return self._after_others(self._last_answers())
         return self._after_others(iter(()))
 
     def _after_others(self, answers: Iterator[ConnectivityAnswer]) -> Iterator[ConnectivityAnswer]:
-        """These answers, behind those that nobody has taken yet."""
+        """Yield answers behind those that were not consumed yet."""
         self._jobs.append(answers)
 
         def all_until_these() -> Iterator[ConnectivityAnswer]:
@@ -192,7 +195,7 @@ class ConnectivityWorkload:
         latest = np.maximum.accumulate(np.maximum(at, self._latest))
         self._latest = int(latest[-1])
         leaving = windows.leaving(at)
-        # The window that is next when an edge has come; those before are answered without it.
+        # The window that is next when an edge has come; earlier windows are answered without it.
         current = windows.closing(latest)
         missed = leaving <= current
         if missed.any():
@@ -222,7 +225,7 @@ class ConnectivityWorkload:
         self._gone_by = max(self._gone_by, int(windows[-1]))
 
     def _forget_texts(self) -> None:
-        """Texts of vertices that no window reaches go, whenever there are twice as many as were left."""
+        """Forget the texts of vertices that no window reaches, whenever there are twice as many as were left."""
         if len(self._names) < max(2 * self._texts_left, _TEXTS_KEPT):
             return
         self._windowed.sweep()
@@ -233,7 +236,7 @@ class ConnectivityWorkload:
     # --- answers ---
 
     def _answers(self, windows: WindowSequence, until: int) -> Iterator[ConnectivityAnswer]:
-        """The answers of the windows before this one."""
+        """Yield the answers of the windows before this one."""
         while self._next < until:
             if self._told_empty:
                 self._next = until
@@ -287,7 +290,7 @@ class ConnectivityWorkload:
 
     @property
     def counts_edges(self) -> bool:
-        """Whether windows are so many edges, and need no times."""
+        """Whether windows are measured in edges, and need no times."""
         return self._shape.counts
 
     @property
@@ -297,11 +300,11 @@ class ConnectivityWorkload:
 
     @property
     def texts_kept(self) -> int:
-        """The names of how many vertices are in memory; integers are their own."""
+        """The number of vertices whose names are in memory; integers need no memory."""
         return len(self._names)
 
     def size(self) -> Size:
-        """How many vertices the index knows, and the bytes of its arrays."""
+        """Return how many vertices the index knows, and the bytes of its arrays."""
         return self._windowed.size()
 
 

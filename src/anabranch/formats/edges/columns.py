@@ -1,6 +1,6 @@
-"""Which columns of a table are the ends of edges and their times: by their names, or as the user says.
+"""The columns of a table that hold the ends of edges and their times: found by their names, or given by the user.
 
-Invariant: a table whose columns are not found is refused with the columns that there are.
+Invariant: a table whose columns are not found is refused with a list of its columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EdgeColumns:
 
 @dataclass(frozen=True, slots=True)
 class EdgeLayout:
-    """How the lines of a CSV file are read: told by its first line, which is the header or an edge."""
+    """The layout of a CSV file's lines, found from its first line, which is the header or an edge."""
 
     delimiter: str
     width: int

@@ -308,7 +308,7 @@ class _Rows:
 
 
 def _blocks(file: BinaryIO, live: bool) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, many at a time, with the number of the first. Of a live file what is there."""
+    """Whole lines, many at a time, with the number of the first. Of a live file, the available lines."""
     read = getattr(file, "read1", file.read) if live else file.read
     line, begun = 1, []
     while data := read(_BLOCK):

@@ -1,10 +1,10 @@
-"""Columns of times, as people write them, to UTC microseconds.
+"""Columns of times in common notations, converted to UTC microseconds.
 
 ISO 8601 texts (without an offset they are UTC), timestamps and dates, and numbers of seconds, milliseconds,
-microseconds or nanoseconds since 1970. Which of these numbers are is told, or seen by the size of the first one:
-1082040961 are seconds, 1082040961000 are milliseconds. It is the same for all that come after it.
+microseconds or nanoseconds since 1970. The unit of numbers is given, or found from the size of the first one:
+1082040961 are seconds, 1082040961000 are milliseconds. It is the same for all later numbers.
 
-Work: by arrays; text by text only what has a rare form or is no time.
+Work: by arrays; text by text only for rare forms and for texts that are no time.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class TimeReader:
         self.unit = unit
 
     def is_time(self, text: str) -> bool:
-        """Whether a text is a time; the unit stays open."""
+        """Return whether a text is a time; the unit is not fixed by it."""
         return bool(TimeReader(self.unit).read(texts([text]))[1][0])
 
     def read(self, column: pa.Array) -> tuple[Micros, Good]:
-        """The microseconds, and which of them are some."""
+        """Return the microseconds, and a mask of the valid ones."""
         kind = column.type
         if pa.types.is_dictionary(kind):
             return self.read(column.dictionary_decode())

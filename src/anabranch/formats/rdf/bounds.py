@@ -1,11 +1,11 @@
 """Bounds on RDF documents: a small text must not become a large graph, nor take the parser down.
 
 pyoxigraph replaces every XML entity, searches all open elements for a namespace, follows the terms of a JSON-LD context
-by recursion, and writes a prefix out in each IRI. Each of these lets some kilobytes ask for gigabytes, for minutes, or
-for more stack than there is.
+by recursion, and writes a prefix out in each IRI. By each of these, a few kilobytes can cost gigabytes, minutes, or
+more stack than there is.
 
-Invariant: what passes `refuse_growth` is parsed in time and space that follow its length, but for prefixes; what comes
-out of the parser is counted by a `TextBudget`, which ends it.
+Invariant: a document that passes `refuse_growth` is parsed in time and space that follow its length, except for
+prefixes; the parser's output is counted by a `TextBudget`, which ends the parsing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Triples out: the answers of CONSTRUCT and DESCRIBE as N-Triples, N-Quads, Turtle, RDF/XML and JSON-LD.
+"""Graph results: the answers of CONSTRUCT and DESCRIBE as N-Triples, N-Quads, Turtle, RDF/XML and JSON-LD.
 
-Invariant: what is written, a standard parser reads as the same triples, blank nodes under names that hold for the whole
+Invariant: a standard parser reads the output as the same triples, blank nodes under names that hold for the whole
 output.
 """
 

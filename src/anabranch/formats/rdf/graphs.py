@@ -18,7 +18,7 @@ from anabranch.model.terms import Triple
 _BY_EXTENSION = {
     "ttl": ox.RdfFormat.TURTLE,
     "turtle": ox.RdfFormat.TURTLE,
-    # What people keep in .n3 files is Turtle; rules and variables have no meaning here.
+    # .n3 files usually hold Turtle; rules and variables have no meaning here.
     "n3": ox.RdfFormat.TURTLE,
     "nt": ox.RdfFormat.N_TRIPLES,
     "ntriples": ox.RdfFormat.N_TRIPLES,
@@ -41,7 +41,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def format_of(name: str, content_type: str | None = None) -> ox.RdfFormat | None:
-    """The syntax of a document, by what its server says and by its name; None when neither tells."""
+    """Return the syntax of a document, by its content type and by its name; None when neither tells."""
     media_type = (content_type or "").partition(";")[0].strip().lower()
     by_name = _BY_EXTENSION.get(extension_of(name))
     if media_type in ("text/n3", "text/rdf+n3"):
@@ -61,8 +61,11 @@ def extension_of(name: str) -> str:
 def read_triples(
     data: bytes, name: str, *, content_type: str | None = None, base: str | None = None, document: str = ""
 ) -> list[Triple]:
-    """The triples of a document. `name` (a path or an address) tells its syntax unless `content_type` does; `base` is
-    what relative IRIs begin with; `document` is part of the names of its blank nodes."""
+    """Return the triples of a document.
+
+    `name` (a path or an address) tells its syntax unless `content_type` does; `base` is the base of relative IRIs;
+    `document` is part of the names of its blank nodes.
+    """
     form = format_of(name, content_type)
     if form is None:
         given = f" of the type {content_type}" if content_type else ""
@@ -85,7 +88,7 @@ def read_triples(
 
 
 def _hint(data: bytes, form: ox.RdfFormat) -> str:
-    """What the document may be instead."""
+    """Return a hint of what the document may be instead."""
     start = data.removeprefix(_BOM).lstrip()[:200].lower()
     if form != ox.RdfFormat.RDF_XML and start.startswith((b"<?xml", b"<rdf:rdf")):
         return "\nhint: it looks like RDF/XML; name it .rdf"

@@ -29,7 +29,7 @@ from anabranch.model.event import Event
 from anabranch.model.instants import format_instant
 from anabranch.model.terms import Term, Triple
 
-# What stands between the brackets is checked once a term, not once a line.
+# The text between the brackets is checked once a term, not once a line.
 _IRI = r"<[^>]*+>"
 _BLANK = r"_:[A-Za-z0-9_](?:[\w.\-]*[\w\-])?"
 _LITERAL = rf'"[^"\\]*+"(?:\^\^{_IRI}|@[A-Za-z0-9\-]++)?'
@@ -67,7 +67,7 @@ def timed_triple(line: str, document: str) -> Event | None:
 
 
 def _timed_slowly(line: str, document: str) -> Event | None:
-    """The line by pyoxigraph, which knows escapes and quads, and says what is wrong."""
+    """Parse the line by pyoxigraph, which knows escapes and quads, and reports what is wrong."""
     bare = line.strip()
     if not bare or bare.startswith("#"):
         return None
@@ -106,7 +106,7 @@ def read_lines(data: bytes, document: str, first_line: int = 1) -> Iterator[Even
 
 
 def pack_lines(data: bytes, document: str, first_line: int = 1) -> Iterator[bytes | MalformedRecord]:
-    """The same, as chunks."""
+    """Yield the same, as chunks."""
     lines: Sequence[str | bytes]
     try:
         lines = data.decode().split("\n")
@@ -120,7 +120,7 @@ def pack_lines(data: bytes, document: str, first_line: int = 1) -> Iterator[byte
 
 
 class _Codes(dict[str, int]):
-    """Codes by the texts of terms; a text that is new is parsed once."""
+    """Codes by the texts of terms; a new text is parsed once."""
 
     def __init__(self, terms: TermCodes, parse: Callable[[str], Term]) -> None:
         super().__init__()

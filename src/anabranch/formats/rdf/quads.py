@@ -1,9 +1,9 @@
-"""What RDF parsers give as quads, taken apart into events: named graphs, each with the time of its name.
+"""Quads from RDF parsers, split into events: named graphs, each with the time of its name.
 
-The time of a graph is what the default graph says about the graph's name: prov:generatedAtTime, else the one property
-whose value is a time (xsd:dateTime, xsd:dateTimeStamp, xsd:long). A graph that says its own time is believed too.
+The time of a graph is stated by the default graph about the graph's name: prov:generatedAtTime, else the one property
+whose value is a time (xsd:dateTime, xsd:dateTimeStamp, xsd:long). A time inside the graph itself is accepted too.
 
-Invariant: graphs come in the order of the document; what the default graph says beside the times is no event.
+Invariant: graphs come in the order of the document; other statements of the default graph are no event.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def parse_quads(data: bytes | str, form: ox.RdfFormat, document: str, base: str 
 
 
 def graph_time(name: Term, about: Iterable[Triple], within: Iterable[Triple] = ()) -> int:
-    """The time of a named graph, from what the default graph says `about` it or the graph itself."""
+    """Return the time of a named graph, from the default graph's statements `about` it or from the graph itself."""
     own = [triple for triple in about if triple.subject == name]
     for said in (own, [triple for triple in within if triple.subject == name]):
         for triple in said:

@@ -36,7 +36,7 @@ _BODIES = {"graph": "JSON-LD", "turtle": "Turtle", "triples": "triples"}
 
 
 def holds_rdf(data: Mapping[str, Any]) -> bool:
-    """Whether an object is meant as RDF and not as nodes and relationships."""
+    """Return whether an object is meant as RDF and not as nodes and relationships."""
     if "nodes" in data or "relationships" in data or "edges" in data:
         return False
     if any(keyword in data for keyword in _KEYWORDS) or "triples" in data:
@@ -89,7 +89,7 @@ def _cell(item: Any, document: str, is_object: bool) -> Term:
 
 
 def triple_of(subject: Term, predicate: Term, object_: Term) -> Triple:
-    """The triple, if each term may stand in its place."""
+    """Return the triple, if each term may stand in its place."""
     if isinstance(subject, Literal):
         raise MalformedEventError(f"the subject {term_text(subject)} is a literal; it is an IRI or a blank node")
     if not isinstance(predicate, Iri):
@@ -111,7 +111,7 @@ def _json_ld(data: Mapping[str, Any], document: str) -> Event:
 
 
 def _terms_of(context: Any) -> frozenset[str]:
-    """The names that a context gives a meaning."""
+    """Return the names to which a context gives a meaning."""
     match context:
         case Mapping():
             return frozenset(key for key, value in context.items() if value is not None)
@@ -121,7 +121,7 @@ def _terms_of(context: Any) -> frozenset[str]:
 
 
 def _time(data: Mapping[str, Any], graphs: TriplesByGraph) -> int:
-    """The time that the object says inside of its JSON-LD."""
+    """Return the time that the object states inside of its JSON-LD."""
     about = tuple(graphs[None])
     names = [name for name in graphs if name is not None]
     if len(names) == 1:
@@ -165,7 +165,9 @@ def _parsed(text: str, form: ox.RdfFormat, document: str, place: str) -> Triples
 
 
 def _united(graphs: TriplesByGraph) -> tuple[Triple, ...]:
-    """The triples of the named graphs; without any, those of the default graph, which else is about the graphs."""
+    """Return the triples of the named graphs; without any, those of the default graph, which otherwise describes the
+    graphs.
+    """
     if len(graphs) == 1:
         return tuple(graphs[None])
     return tuple(dict.fromkeys(triple for _, triples in named(graphs) for triple in triples))

@@ -6,8 +6,8 @@
     turtle       triples, with prefixes          rdfxml       one document an answer
     jsonld       one document a line
 
-The documents of several answers follow each other. Those of SPARQL name their answer by a `link` in the head, those of
-graphs by the graph or a comment where the syntax has one: urn:anabranch:QUERY:INSTANT. Values that are no RDF terms are
+The documents of several answers follow each other. SPARQL results name their answer by a `link` in the head, graphs
+by the graph or a comment where the syntax has one: urn:anabranch:QUERY:INSTANT. Values that are no RDF terms are
 written as the literals that stand for them, elements of property graphs as their IRIs.
 
 Invariant: what is written here, a standard parser reads; a row becomes one solution, and null is an unbound variable.
@@ -87,7 +87,7 @@ def check_form(form: str, columns: Sequence[str]) -> None:
 
 
 def answer_name(parts: AnswerParts) -> str:
-    """The IRI of an answer; one that takes back or repeats another says so. A plain query's answer has none."""
+    """Return the IRI of an answer, marked if it is a correction. A plain query's answer has none."""
     if not parts.query:
         return ""
     name = f"urn:anabranch:{quote(parts.query, safe='')}:{format_instant(parts.at)}"
@@ -107,7 +107,7 @@ def term_of(value: Any) -> Term | None:
 
 
 def _boolean(parts: AnswerParts) -> bool | None:
-    """What an ASK says; None for rows."""
+    """Return the result of an ASK; None for rows."""
     if parts.columns != ("ask",) or len(parts.rows) != 1:
         return None
     value = parts.rows[0][0]

@@ -79,7 +79,7 @@ class TripleColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReducedChunk:
-    """A chunk of some of the rows that it stands for, and how many these are."""
+    """A chunk of some rows, and the number of rows that it stands for."""
 
     data: bytes
     rows: int
@@ -87,16 +87,18 @@ class ReducedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """How rows are packed faster, by those who know more than formats do. `code` gives columns of texts, some of them
-    with dictionaries of their own, as places in terms, None where it leaves them to us; `reduce` gives the rows that
-    are needed, None where all are."""
+    """Faster ways to pack rows, given by a caller that knows more than formats do.
+
+    `code` returns columns of texts, some of them with dictionaries of their own, as places in terms, None where it
+    cannot; `reduce` returns the rows that are needed, None where all are.
+    """
 
     code: Callable[[Sequence[Any]], tuple[TermColumns, list[Codes]] | None]
     reduce: Callable[[TripleColumns], TripleColumns | None] | None = None
 
 
 def header_of(names: Sequence[str]) -> TableHeader | None:
-    """Which columns hold the triples and their times; None when the table does not have all four."""
+    """Return the columns that hold the triples and their times; None when the table does not have all four."""
     folded = {name.strip().lower(): name for name in reversed(names)}
     found = [next((folded[one] for one in aliases if one in folded), None) for aliases in _ALIASES.values()]
     return None if None in found else TableHeader(*(name for name in found if name is not None))
@@ -163,7 +165,7 @@ class _Csv:
                 yield MalformedRecord(error.reason, number, self._raw(row))
 
     def _raw(self, row: Sequence[str]) -> str:
-        """The row as it is set aside: by the names of its columns, with what is too much behind them."""
+        """Return the row as it is set aside: by the names of its columns, with surplus values behind them."""
         named: dict[str | None, Any] = dict(zip_longest(self._names, row[: len(self._names)]))
         if len(row) > len(self._names):
             named[None] = list(row[len(self._names) :])
@@ -184,7 +186,7 @@ def write_csv(events: Iterable[Event], file: BinaryIO) -> int:
 
 
 class _Utf8:
-    """What csv.writer wants of a file, over a binary one that is not ours to close."""
+    """The interface that csv.writer needs of a file, over a binary file that the caller closes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -197,7 +199,7 @@ class _Utf8:
 
 
 def repeating(parquet: Any, header: TableHeader, row_groups: Sequence[int]) -> list[str]:
-    """The columns of texts that a file holds as codes: of these the dictionaries alone need be looked at."""
+    """Return the columns of texts that a file holds as codes: only their dictionaries need to be parsed."""
     metadata = parquet.metadata
     there = [metadata.row_group(group) for group in row_groups if group < metadata.num_row_groups]
     texts = [name for name in header[:_AT] if is_text(parquet.schema_arrow.field(name).type)]
@@ -210,7 +212,7 @@ def _chunk_of(row_group: Any, name: str) -> Any:
 
 
 def _is_codes(column: Any) -> bool:
-    """Not for sure: a writer gives up a dictionary that grows too long, and what follows are texts."""
+    """Return whether a column is probably held as codes: a writer gives up a dictionary that grows too long."""
     size: int = column.total_uncompressed_size
     return bool(column.has_dictionary_page) and size <= _MOST_DICTIONARY + 3 * column.num_values
 
@@ -369,7 +371,7 @@ def _micros(column: Any) -> Any:
 
 
 def _columns(batch: Any, header: TableHeader, document: str, shaping: Shaping | None = None) -> TripleColumns:
-    """The rows by columns. Each distinct cell is looked at once. Raises MalformedEventError when a row is malformed."""
+    """Return the rows by columns. Each distinct cell is parsed once. Raises MalformedEventError for a malformed row."""
     times = _all_times(batch.column(header.at))
     given = [batch.column(name) for name in header[:_AT]]
     columns = [column if shaping is not None and _has_codes(column) else _decoded(column) for column in given]
@@ -484,6 +486,6 @@ def _of_texts(distinct: Any) -> Any:
             return numbers(distinct.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
         if pc.all(pc.match_substring_regex(distinct, _MILLIS)).as_py():
             return _of_millis(distinct.cast(pa.int64()))
-    except pa.ArrowInvalid:  # such as 30 February: whoever reads it alone says what is wrong
+    except pa.ArrowInvalid:  # such as 30 February: the reader of single texts reports what is wrong
         return None
     return None

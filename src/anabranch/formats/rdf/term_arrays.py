@@ -1,7 +1,7 @@
-"""Terms of a whole column of texts at once: what is plain is parsed by Arrow, the rest text by text.
+"""Terms of a whole column of texts at once: plain texts are parsed by Arrow, the rest text by text.
 
-Plain are IRIs of ASCII with an authority, in brackets or bare, and literals without escapes: those of one ending (a
-datatype, a language, or nothing) are told from the first of them. A text costs about a tenth of what Python takes.
+Plain are IRIs of ASCII with an authority, in brackets or bare, and literals without escapes: literals of one ending (a
+datatype, a language, or nothing) are recognised from the first of them. A text costs about a tenth of Python's time.
 
 Law: `terms_of_cells(texts)` are the terms that `parse_cell` reads in the object's column, one by one.
 """
@@ -55,7 +55,7 @@ class _Left:
         self.places = places
 
     def take(self, mask: Any) -> tuple[Any, RowPlaces]:
-        """Those where the mask is true; the others are left."""
+        """Return the texts where the mask is true; the others are left."""
         taken = truths(mask)
         found = self.texts.filter(mask), self.places[taken]
         self.texts, self.places = self.texts.filter(pc.invert(mask)), self.places[~taken]

@@ -1,10 +1,10 @@
 """RDF terms as text (N-Triples) and as pyoxigraph has them.
 
-Most terms are plain enough for one regular expression, which costs a tenth of a parser; what it does not recognise
-(escapes, unusual IRIs) goes to pyoxigraph, which also says what is wrong with a text.
+Most terms are plain enough for one regular expression, which costs a tenth of a parser; other texts (escapes, unusual
+IRIs) go to pyoxigraph, which also reports what is wrong with a text.
 
 Invariant: `parse_term(term_text(term), d)` is the term again, a blank node under the label that it has outside of its
-document. Whatever is read is legal RDF: what the regular expressions let pass, pyoxigraph would.
+document. Every parsed term is legal RDF: texts that the regular expressions accept, pyoxigraph accepts too.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _parsed_slowly(text: str, document: str) -> Term:
 
 
 def syntax_reason(error: SyntaxError) -> tuple[str, int | None, int | None]:
-    """What pyoxigraph says is wrong, without its place; and the line and the column, where it knows them."""
+    """Return pyoxigraph's reason without its place; and the line and the column, where it knows them."""
     message, *rest = error.args
     place: Any = rest[0] if rest else (None,) * 6
     reason = _PLACE.sub("", str(message))

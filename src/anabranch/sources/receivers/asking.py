@@ -1,9 +1,9 @@
-"""Asking an HTTP server: httpx reads addresses and answers, httpcore below it speaks over connections of a dialer.
+"""HTTP requests: httpx parses addresses and answers, httpcore below it uses connections of a dialer.
 
-There is no client of httpx: it would log every address with the secrets in it. Failures of a connection stay the
-OSErrors that they are. A start without HTTP does not load this module.
+No client of httpx is used: it would log every address with the secrets in it. Failures of a connection stay OSErrors. A
+start without HTTP does not load this module.
 
-Invariant: what the address says in confidence (user, password) goes to its own server only, and into no message.
+Invariant: the secrets of an address (user, password) go to its own server only, and into no message.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ def ask(
     confidential: Mapping[str, str] | None = None,
     within: float = ANSWER_WITHIN,
 ) -> Iterator[httpx.Response]:
-    """The answer to GET, after redirects; it begins `within` so many seconds, and its body may then fall silent for so
-    many, or for ever. `confidential` headers go to the server of the address only.
+    """Open the answer to GET, after redirects.
+
+    It begins `within` so many seconds, and its body may then be silent for `silence` seconds, or for ever.
+    `confidential` headers go to the server of the address only.
 
     Raises OSError when there is no answer, or only a part of one, and Refused when there never will be one.
     """
@@ -71,7 +73,7 @@ def _exchange(
             httpcore.ConnectionPool(trusted, network_backend=_Dialled(dialer)) as pool,
             pool.stream("GET", address, headers=sent, extensions={"timeout": patience}) as answer,
         ):
-            patience["read"] = silence  # what stands here is how long a body may be silent
+            patience["read"] = silence  # how long the body may be silent
             problem = "the answer was cut short"
             parts = answer.iter_stream()
             yield httpx.Response(answer.status, headers=answer.headers, content=parts, extensions=answer.extensions)

@@ -1,10 +1,10 @@
-"""A receiver: the thread that takes what a push source sends and puts it into a spool.
+"""A receiver: the thread that writes the records of a push source into a spool.
 
 It starts and stops once. A connection that breaks is made again after a pause that doubles from 0.2 s to 30 s and falls
-back when records come. A peer that refuses from the beginning (a wrong path, a wrong password) ends the receiver: no
-patience helps there. One that refuses later is asked again, because it was right before.
+back when records come. A peer that refuses from the beginning (a wrong path, a wrong password) ends the receiver:
+retries would not help. A peer that refuses later is asked again, because it accepted us before.
 
-Invariant: a source hears that a record was taken only after the spool has it.
+Invariant: a record is acknowledged to its source only after the spool has it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from anabranch.sources.spool import Spool
 
 OnState: TypeAlias = Callable[[str], None]
 STOP_WITHIN = 2.0  # seconds
-POLL_STOP = 0.2  # how often a waiting thread looks whether it shall stop
+POLL_STOP = 0.2  # seconds between two checks whether to stop
 
 
 class PeerRefusal(StreamError):
-    """The peer answers and does not want us."""
+    """The peer answers, and refuses us."""
 
 
 class Backoff:
@@ -54,7 +54,7 @@ class Backoff:
 
 
 class Receiver(ABC):
-    """One push source. `on_state` is told in words what happens; it is called from the receiver's thread."""
+    """One push source. `on_state` receives a description of each event; it is called from the receiver's thread."""
 
     finite = False
 
@@ -63,12 +63,12 @@ class Receiver(ABC):
         self.error: StreamError | None = None
         self.received = 0
         self.state = "not started"
-        self.trouble = ""  # what keeps the peer from answering, until it does
+        self.trouble = ""  # the problem that keeps the peer from answering, until it does
         self._on_state = on_state
         self._stopping = threading.Event()
         self._dialer = Dialer(self._stopping)
         self._backoff = Backoff(seed)
-        self._welcome = False  # whether the peer has ever been content with us
+        self._welcome = False  # whether the peer has ever accepted us
         self._thread: threading.Thread | None = None
         self._spool: Spool | None = None
 
@@ -89,7 +89,7 @@ class Receiver(ABC):
         self.join(STOP_WITHIN)
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the receiver has ended; gives whether it has."""
+        """Wait until the receiver has ended; return whether it has."""
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return thread is None
@@ -105,7 +105,7 @@ class Receiver(ABC):
         """Receive until the input ends or the receiver shall stop."""
 
     def _prepare(self) -> None:
-        """What can be refused before the thread begins."""
+        """Check what can be refused before the thread begins."""
         self.state = "starting"
 
     @property
@@ -122,7 +122,7 @@ class Receiver(ABC):
             self._tell("the input has ended" if self.spool.finished else "stopped")
         except StreamError as error:
             self.error = error
-        except Exception as error:  # a thread that dies in silence would look like a quiet stream
+        except Exception as error:  # a thread that dies silently would look like a quiet stream
             self.error = StreamError(f"{self.name}: {type(error).__name__}: {error}")
             self.error.__cause__ = error
         finally:
@@ -136,11 +136,11 @@ class Receiver(ABC):
             self._on_state(state)
 
     def _take(self, records: Iterable[bytes], cursor: Any = None) -> None:
-        """Into the spool; when it returns, the source may be told so."""
+        """Append to the spool; when it returns, the records may be acknowledged."""
         self.received += self.spool.append(records, cursor)
 
     def _accepted(self, state: str) -> None:
-        """The peer is content with us."""
+        """Note that the peer has accepted us."""
         self._welcome = True
         self.trouble = ""
         self._tell(state)
@@ -151,7 +151,7 @@ class Receiver(ABC):
         self._tell(f"{self.trouble}; trying again in {pause:.1f} s")
 
     def _pause(self, seconds: float) -> bool:
-        """Wait; gives whether the receiver shall go on."""
+        """Wait; return whether the receiver shall go on."""
         return not self._stopping.wait(seconds)
 
     def _keep_connected(self, once: Callable[[], bool], least_pause: Callable[[], float] = lambda: 0.0) -> None:

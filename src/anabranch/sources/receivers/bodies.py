@@ -49,11 +49,11 @@ def _as_utf8(body: bytes, charset: str | None) -> bytes:
     try:
         return body.decode(charset).encode()
     except (LookupError, UnicodeError):
-        return body  # what is not readable is refused record by record
+        return body  # unreadable text is refused record by record
 
 
 def body_records(body: bytes, items: str | None, name: str) -> list[bytes]:
-    """The records of a body. `items` is where its list is, as a path of fields."""
+    """Return the records of a body. `items` is the path of fields to its list."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def _listed(data: Any, items: str, name: str) -> list[Any]:
 
 
 def at_path(data: Any, path: str) -> Any:
-    """What lies at a path of fields such as `data.items`; a field whose name holds dots is found too."""
+    """Return the value at a path of fields such as `data.items`; a field whose name holds dots is found too."""
     if isinstance(data, dict):
         if path in data:
             return data[path]

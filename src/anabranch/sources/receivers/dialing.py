@@ -24,7 +24,7 @@ class Dialer:
     def __init__(self, stopping: threading.Event) -> None:
         self._stopping = stopping
         self._guard = threading.Lock()
-        # A second handle of the connection's socket: shutting it down wakes whoever reads, also inside TLS.
+        # A second handle of the connection's socket: shutting it down wakes a blocked reader, also inside TLS.
         self._handle: socket.socket | None = None
 
     def dial(self, host: str, port: int, tls_name: str | None = None) -> socket.socket:

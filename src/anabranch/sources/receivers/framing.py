@@ -80,7 +80,7 @@ class Unpacker:
         self._inside = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes unpack to, in parts of bounded size."""
+        """Yield the unpacked bytes, in parts of bounded size."""
         if self._plain is None:
             self._head += data
             if len(self._head) < len(_GZIP_MAGIC) and _GZIP_MAGIC.startswith(self._head):
@@ -93,7 +93,7 @@ class Unpacker:
             yield from self._unpacked(data)
 
     def end(self) -> bytes:
-        """What was held back at the end of the input; refuses gzip that is cut short."""
+        """Return the bytes held back at the end of the input; refuse gzip that is cut short."""
         if self._inside:
             raise StreamError(f"{self._name}: the gzip data ends too early\nhint: was the file cut while copied?")
         return self._head

@@ -1,6 +1,6 @@
-"""What is said about HTTP addresses and answers without asking anybody.
+"""Checks of HTTP addresses and answers that need no connection.
 
-Invariant: what the address says in confidence (user, password, query) is in no message.
+Invariant: the secrets of an address (user, password, query) are in no message.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Polling a service that finds items, as eBay's Finding API does: the loader of the LUPOS paper.
+"""Polling a service that finds items, such as eBay's Finding API: the loader of the LUPOS paper.
 
     https+items://host/path?keywords=camera,road bike&every=PT1M
 
-Every so often each question is asked, page by page: keywords, and item numbers, of which the address of an item's page
-is another way to say one. Items become RDF by a JSON-LD context (`listings`). An item that is as it was is not told
-again; one that changed is told anew, whole (Groppe et al., Using a Streaming SPARQL Evaluator for Monitoring eBay
-Auctions, 2011, sections 4.1 and 4.2).
+At each interval every question is asked, page by page: keywords, and item numbers, which may be given by the address of
+an item's page. Items become RDF by a JSON-LD context (`listings`). An unchanged item is not emitted again; a changed
+one is emitted again as a whole (Groppe et al., Using a Streaming SPARQL Evaluator for Monitoring eBay Auctions, 2011,
+sections 4.1 and 4.2).
 
-A question that fails goes behind the others, and is asked again while its round lasts, from the page on that failed.
-The others are asked no more often for it.
+A question that fails goes behind the others, and is asked again while its round lasts, from the failed page on. The
+others are not asked more often because of it.
 
-Memory and records of an answer enter the spool in one step, so that a restart tells nothing twice. What is no JSON is
-a record too: its reader sets it aside and counts it.
+Memory and records of an answer enter the spool in one step, so that a restart emits nothing twice. An answer that is no
+JSON is a record too: its reader sets it aside and counts it.
 
 Invariant: the application's id comes from the environment and goes to the service alone: into no message, no cursor.
 """
@@ -52,7 +52,7 @@ _NUMBER = re.compile(r"[0-9]{3,}")
 
 @dataclass(frozen=True, slots=True)
 class AppId:
-    """Who asks, as the service knows it: a secret, sent as a header or as a parameter."""
+    """The application's id at the service: a secret, sent as a header or as a parameter."""
 
     value: str = field(repr=False)
     header: str | None = APP_ID_HEADER
@@ -78,7 +78,7 @@ class AppId:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is asked in each round: several keywords, several items; with neither, the address alone."""
+    """The questions of each round: several keywords, several items; with neither, the address alone."""
 
     keywords: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class _Asking:
 
 @dataclass(slots=True)
 class _Round:
-    """The questions that are still to be asked before the next round begins, and what came of the others."""
+    """The questions that are still to be asked before the next round begins, and the results of the others."""
 
     ends: float
     left: list[_Asking]
@@ -173,9 +173,9 @@ class ItemsReceiver(HttpPollReceiver):
         return False
 
     def _ask_round(self) -> float:
-        """Ask what is left of the round; gives how long there is nothing to ask.
+        """Ask the remaining questions of the round; return how long there is nothing to ask.
 
-        Raises what kept the service from answering any question at all.
+        Raises the error that kept the service from answering any question at all.
         """
         now = self._round
         while now.left and not self._stopping.is_set():
@@ -185,7 +185,7 @@ class ItemsReceiver(HttpPollReceiver):
             except PeerRefusal as error:
                 now.refusal = now.refusal or error
             except OSError as error:
-                if self._stopping.is_set():  # it was us who broke the connection
+                if self._stopping.is_set():  # we broke the connection ourselves
                     break
                 now.left.append(asking)
                 self._order.remove(asking.parameters)
@@ -209,7 +209,7 @@ class ItemsReceiver(HttpPollReceiver):
         return pause
 
     def _ask_pages(self, asking: _Asking) -> None:
-        """Ask the pages of a question that are left, and tell what they bring."""
+        """Ask the remaining pages of a question, and emit their items."""
         now, pages = self._round, asking.page
         while asking.page <= min(pages, self._questions.pages) and not self._stopping.is_set():
             body = self._answer({**asking.parameters, **self._page(asking.page)})
@@ -269,7 +269,7 @@ class ItemsReceiver(HttpPollReceiver):
             raise TimeoutError(f"timed out: no whole answer within {self._timeout:g} s")
 
     def _told_of(self, item: Any) -> tuple[Any, bytes, bytes]:
-        """An item's key, its content, and the record that tells of it; what is no item is a record that is none."""
+        """Return an item's key, its content, and its record; anything that is no item becomes a malformed record."""
         if not isinstance(item, Mapping):
             text = json.dumps(item).encode()
             return None, text, text

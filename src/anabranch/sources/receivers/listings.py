@@ -1,4 +1,4 @@
-"""From an answer of findItemsByKeywords to JSON-LD: the items of a page, unwrapped, under a context.
+"""Conversion of findItemsByKeywords answers to JSON-LD: the items of a page, unwrapped, under a context.
 
 The service wraps every value into a list of one, and amounts into objects:
 
@@ -8,10 +8,10 @@ The service wraps every value into a list of one, and amounts into objects:
 
     {"itemId": "110", "title": "Wii", "sellingStatus": {"currentPrice": "10.5", "currentPrice@currencyId": "EUR"}}
 
-What the names mean says a JSON-LD context, which pyoxigraph reads: `@nest` takes the fields of an object for the item's
-own, the name whose meaning is `@id` tells items apart, and a name whose meaning is null is left out.
+A JSON-LD context, which pyoxigraph reads, gives the names their meaning: `@nest` treats the fields of an object as the
+item's own, the name whose meaning is `@id` identifies items, and a name whose meaning is null is left out.
 
-Invariant: an item is the same as before exactly when all is that its context gives a meaning.
+Invariant: an item is unchanged exactly when all fields are to which its context gives a meaning.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _root(data: Any) -> Any:
-    """What stands below the name of the operation."""
+    """Return the value below the name of the operation."""
     if isinstance(data, Mapping) and len(data) == 1:
         name, inner = next(iter(data.items()))
         return inner if name.endswith("Response") and isinstance(inner, Mapping) else data
@@ -148,11 +148,11 @@ class JsonLdContext:
         return {name: self._kept(value) for name, value in item.items() if name not in self._left_out}
 
     def key(self, item: Mapping[str, Any]) -> Any:
-        """What tells an item apart; None where it does not say."""
+        """Return the key that identifies an item; None where it has none."""
         return next((item[name] for name in self._ids if item.get(name) not in (None, "", [])), None)
 
     def record(self, at: str, item: Mapping[str, Any]) -> bytes:
-        """The record that tells of an item."""
+        """Return the record of an item."""
         record = {"at": at, "graph": {"@context": self.data, **item}}
         return json.dumps(record, separators=(",", ":")).encode()
 
@@ -190,7 +190,7 @@ class JsonLdContext:
 
 
 class ListedItems:
-    """What was last told of each item: hashes of their keys and contents, of the last so many, oldest first."""
+    """The last emitted content of each item: hashes of keys and contents, of the last so many, oldest first."""
 
     def __init__(self, pairs: bytes = b"", most: int = 100_000) -> None:
         size = 2 * _HASH_SIZE
@@ -199,7 +199,7 @@ class ListedItems:
         self._most = most
 
     def changes(self, key: Any, content: bytes) -> bool:
-        """Whether this is news of an item. From now on it is not."""
+        """Return whether an item is new or changed, and remember it."""
         digest = blake2b(content, digest_size=_HASH_SIZE).digest()
         of = digest if key is None else blake2b(json.dumps(key).encode(), digest_size=_HASH_SIZE).digest()
         before = self._told.pop(of, None)

@@ -1,9 +1,9 @@
 """MQTT: every message of a topic is a record, or several lines of records.
 
-The session is persistent: its client id comes from the spool, so the broker keeps what is published while we are away.
-A message is acknowledged after the spool has it. Should we die in between, the broker sends it again: QoS 1 is "at
-least once", so a record may stand twice in the spool but is never missing. QoS 2 is not offered: its handshake takes a
-message over before it could be on disk.
+The session is persistent: its client id comes from the spool, so the broker keeps messages that are published while we
+are away. A message is acknowledged after the spool has it. If we die in between, the broker sends it again: QoS 1 is
+"at least once", so a record may stand twice in the spool but is never missing. QoS 2 is not offered: its handshake
+takes a message over before it could be on disk.
 
 Invariant: every acknowledged message is in the spool.
 """

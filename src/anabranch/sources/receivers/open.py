@@ -1,6 +1,6 @@
-"""From an address to its receiver, and what each kind lets one say about it.
+"""Opens the receiver of an address; each kind has its own options.
 
-Invariant: an option that does nothing is refused, with those that do something.
+Invariant: an option that does nothing is refused, with a list of those that do something.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _MQTT = {
 
 
 class ReceiverAddress(Protocol):
-    """What is needed of an address: `anabranch.sources.address.Address` has it."""
+    """The parts of an address that a receiver needs: `anabranch.sources.address.Address` has them."""
 
     @property
     def scheme(self) -> str: ...
@@ -103,7 +103,7 @@ class _Revealed:
         self.text = address.text
         options = dict(address.options)
         for name in _SECRETS & options.keys():
-            # What is asked stands in an address again.
+            # The request becomes part of an address again.
             encode = partial(quote, safe="") if name == "query" else str
             options[name] = revealed(options[name], reach, encode)
         self.options: Mapping[str, str] = options
@@ -116,8 +116,10 @@ def open_receiver(
     stdin: BinaryIO | None = None,
     reach: Reach = ANYWHERE,
 ) -> Receiver:
-    """The receiver for an address, not started yet, with the secrets that the address refers to. `stdin` is what `-`
-    reads, standard input unless given."""
+    """Return the receiver for an address, not started yet, with its secrets resolved.
+
+    `stdin` is the file that `-` reads, standard input unless given.
+    """
     address = _Revealed(address, reach)
     match address.scheme:
         case "-":

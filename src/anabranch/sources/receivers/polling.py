@@ -1,6 +1,6 @@
-"""HTTP polling: an address is asked again and again, and what was not there before is a record.
+"""HTTP polling: an address is requested again and again, and each new item of an answer is a record.
 
-What was seen is remembered by a hash of 8 bytes, the last 100,000 of them, in the spool's cursor together with the
+Known items are remembered by a hash of 8 bytes, the last 100,000 of them, in the spool's cursor together with the
 validators of the last answer (ETag, Last-Modified): a restart brings no record twice.
 
 Invariant: memory, validators and records enter the spool in one step.
@@ -39,7 +39,7 @@ class RecentRecords:
         self._most = most
 
     def unseen(self, records: Iterable[bytes], key: str | None) -> list[bytes]:
-        """Those of an answer's records that were not there before; they are now."""
+        """Return the records of an answer that are new, and remember them."""
         found: dict[bytes, bytes] = {}
         hashes = []
         for record in records:
@@ -47,7 +47,7 @@ class RecentRecords:
             hashes.append(digest)
             if digest not in self._hashes:
                 found.setdefault(digest, record)
-        for digest in hashes:  # what is still there is the last to be forgotten
+        for digest in hashes:  # records that are still there are forgotten last
             self._hashes.pop(digest, None)
             self._hashes[digest] = None
         excess = len(self._hashes) - max(self._most, len(set(hashes)))
@@ -152,13 +152,13 @@ class HttpPollReceiver(Receiver):
 
 
 def _validators(response: httpx.Response) -> dict[str, str]:
-    """The headers that ask whether this answer still holds."""
+    """Return the headers that ask whether this answer still holds."""
     pairs = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
     return {asked: response.headers[told] for asked, told in pairs if response.headers.get(told)}
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """How many seconds a server wants to be left alone, an hour at most."""
+    """Return how many seconds a server asks us to wait, an hour at most."""
     text = response.headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         seconds = float(text[:9])

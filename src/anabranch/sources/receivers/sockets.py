@@ -1,7 +1,7 @@
 """Lines over TCP: from a server that we connect to, or from any number of clients that connect to us.
 
-TCP has no acknowledgement that a program could give: what the spool has is safe, what was under way when a process
-died may be lost. A peer is slowed down, never dropped, when the disk is slower than the network.
+TCP has no acknowledgement that a program could give: lines in the spool are safe, lines in transit when a process died
+may be lost. A peer is slowed down, never dropped, when the disk is slower than the network.
 
 Invariant: a line enters the spool whole; of a connection that breaks, the unfinished last line is left out.
 """
@@ -56,7 +56,7 @@ class SocketReceiver(Receiver):
 
 
 class ListeningReceiver(Receiver):
-    """Listens, and takes lines from all who connect. Port 0 is any free one; `port` says which."""
+    """Listens, and takes lines from all clients that connect. Port 0 is any free one; `port` says which."""
 
     def __init__(self, host: str, port: int, on_state: OnState | None = None, seed: int = 0) -> None:
         super().__init__(f"socket://{_shown(host, port)}", on_state, seed)
@@ -91,7 +91,9 @@ class ListeningReceiver(Receiver):
                         key.fileobj.close()
 
     def _round(self, selector: selectors.BaseSelector, server: socket.socket) -> None:
-        """What all clients have sent by now goes into the spool together: one sync, however many they are."""
+        """Append the lines that all clients have sent by now to the spool together: one sync, however many clients
+        there are.
+        """
         records: list[bytes] = []
         for key, _ in selector.select(POLL_STOP):
             client = key.fileobj

@@ -1,7 +1,7 @@
 """Standard input: lines as they come, plain or gzip.
 
-Whatever is there is taken together, up to a bound, so that a person who types sees each line at once and a pipe that
-is always full costs few syncs.
+All available lines are taken together, up to a bound, so that a typed line is seen at once and a pipe that is always
+full costs few syncs.
 
 Invariant: the spool is finished only when the input was read to its end.
 """

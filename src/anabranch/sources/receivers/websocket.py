@@ -1,7 +1,7 @@
 """WebSocket: every message is a record, or several lines of records.
 
-The protocol has no acknowledgement and no memory: what a server sends while nobody is connected is lost, unless its
-`subscribe` message asks for the past.
+The protocol has no acknowledgement and no memory: messages that a server sends while no client is connected are lost,
+unless its `subscribe` message asks for the past.
 
 Invariant: a connection that ends, for whatever reason, is made again until the receiver is stopped.
 """
@@ -72,7 +72,7 @@ class WebSocketReceiver(Receiver):
         return False
 
     def _waiting(self, connection: Any) -> list[bytes]:
-        """What has come by now, after waiting a little for the first message."""
+        """Return the messages that have come by now, after a short wait for the first one."""
         records: list[bytes] = []
         size, wait = 0, POLL_STOP
         while size < _GROUP:
