@@ -1,10 +1,10 @@
 """Regular expressions of XPath, for Python's `re`.
 
-What XPath does not have (look-around, inline flags, named groups, possessive quantifiers) is refused, so that a pattern
-means the same here as elsewhere. Taken from other engines: `\\b` and `\\B`; `\\w` and `\\s` are those of Unicode's
-words and white space.
+Features that XPath lacks (look-around, inline flags, named groups, possessive quantifiers) are refused, so that a
+pattern means the same here as elsewhere. Taken from other engines: `\\b` and `\\B`; `\\w` and `\\s` are those of
+Unicode's words and white space.
 
-Invariant: a pattern is translated once, and one that is not understood has no matches and no failures: it is null.
+Invariant: a pattern is translated once, and an invalid one has no matches and raises no error: its result is null.
 """
 
 from __future__ import annotations
