@@ -149,8 +149,7 @@ class _Links:
                 return self.visit(plan.inputs[0]) if plan.inputs else {}
 
     def _parts(self, pattern: o.Operator, variables: Sequence[Sequence[str]]) -> dict[str, frozenset[Base]]:
-        """Visit a pattern of paths or triples: those that share a variable are related; those without variables only
-        filter."""
+        """Visit a pattern: paths or triples that share a variable are related; those without variables only filter."""
         self._patterns += 1
         made: dict[str, frozenset[Base]] = {}
         seen: frozenset[Base] = frozenset()

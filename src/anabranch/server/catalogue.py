@@ -59,7 +59,7 @@ class StoredTiming:
     idle_timeout: str | None = None
     idle: str | None = None
     ahead: str | None = None
-    clock: tuple[int, int] | None = None  # where somebody has said that it stands: which word, and the instant
+    clock: tuple[int, int] | None = None  # the clock as last set by a client: number of the change, instant
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StoredTiming:

@@ -12,11 +12,11 @@ A `.case` file has a story in `#` lines and sections:
     --- warnings         a line per warning: instant, text
     --- error            the diagnostics, as people see them
 
-A case runs as: one event per push, all at once, and restarted after every event; all three must agree to the
-letter, with the expectation and with the oracle. `python -m anabranch.testing.cases --rewrite FILE` writes the
-expectation anew, from the oracle only.
+A case runs as: one event per push, all at once, and restarted after every event; all three must give exactly
+the answers of the expectation and of the oracle. `python -m anabranch.testing.cases --rewrite FILE` replaces the
+expectation by the answers of the oracle.
 
-Invariant: an expectation never comes from the engine that it judges.
+Invariant: an expectation never comes from the engine that it tests.
 """
 
 from __future__ import annotations
