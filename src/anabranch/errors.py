@@ -1,7 +1,7 @@
-"""Diagnostics as data, the error tree, and how an error looks to a person.
+"""Diagnostics as data, the error tree, and the text rendering of errors.
 
-Invariant: every refusal of a query is a `Diagnostic`; the CLI draws it, REST sends it, tests compare it,
-and none of them has to parse a message.
+Invariant: every refusal of a query is a `Diagnostic`; the CLI draws it, REST sends it, tests compare it, and none of
+them has to parse a message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing that is wrong: a stable code, the message in the user's words, the place, the next thing to try."""
+    """One error in a query: a stable code, the message in the user's words, the place, and a hint on how to fix it."""
 
     code: str
     message: str
@@ -35,7 +35,7 @@ class Diagnostic:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """The one-based line and column of an offset."""
+    """Return the one-based line and column of an offset."""
     offset = min(offset, len(text))
     line = text.count("\n", 0, offset) + 1
     return line, offset - (text.rfind("\n", 0, offset) + 1) + 1
@@ -60,11 +60,11 @@ def render(diagnostic: Diagnostic, text: str = "", file_name: str = "<query>") -
 
 
 class AnabranchError(Exception):
-    """The root of everything that Anabranch raises on purpose."""
+    """The base class of all errors that Anabranch raises on purpose."""
 
 
 class QueryError(AnabranchError):
-    """A query that is refused: one or more diagnostics, the text they point into, and the file's name."""
+    """A refused query: one or more diagnostics, the text that they point into, and the file's name."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic], text: str = "", file_name: str = "<query>") -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)[:MAX_DIAGNOSTICS]
@@ -88,11 +88,11 @@ class QueryNameError(QueryError):
 
 
 class QueryTypeError(QueryError):
-    """A value of a kind that cannot stand here."""
+    """A value of a type that is not allowed in this place."""
 
 
 class UnsupportedQueryError(QueryError):
-    """Legal, but not something this version runs."""
+    """A legal query that this version does not run."""
 
 
 class EvaluationError(QueryError):
@@ -114,7 +114,7 @@ class EvaluationError(QueryError):
         return self.diagnostics[0]
 
     def located(self, span: Span | None) -> EvaluationError:
-        """The same error at a place, unless it has one already."""
+        """Return the same error with a span, unless it has one already."""
         if span is None or self.diagnostic.span is not None:
             return self
         return self.with_diagnostic(replace(self.diagnostic, span=span))
@@ -130,20 +130,20 @@ class EvaluationError(QueryError):
 
 
 class LimitExceeded(EvaluationError):
-    """An evaluation as a whole that needs more steps, matches or memory than it may: no single row is to blame, so
-    none is skipped for it."""
+    """An evaluation that exceeds its limit of steps, matches or memory. It concerns no single row, so no row is skipped
+    for it."""
 
 
 class Cancelled(AnabranchError):
-    """An evaluation that was asked to stop. The engine in which it ran is of no use any more."""
+    """An evaluation that was cancelled. The engine in which it ran cannot be used any more."""
 
 
 class StreamError(AnabranchError):
-    """Something is wrong with what a stream brings."""
+    """An error in the records of a stream."""
 
 
 class MalformedEventError(StreamError):
-    """An event that cannot be read: goes to the dead-letter sink with its place and reason."""
+    """An event that cannot be decoded: it goes to the dead-letter sink with its place and reason."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         self.reason = reason
@@ -152,7 +152,7 @@ class MalformedEventError(StreamError):
 
 
 class EngineError(AnabranchError):
-    """The engine was asked for something that it cannot do: an unknown name, a checkpoint of another format."""
+    """A request that the engine cannot fulfil: an unknown name, a checkpoint of another format."""
 
 
 class InternalError(AnabranchError):
@@ -160,7 +160,7 @@ class InternalError(AnabranchError):
 
 
 def closest(name: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
-    """The candidates most like a mistyped name, best first."""
+    """Return the candidates most similar to a mistyped name, best first."""
     from difflib import get_close_matches
 
     folded: Mapping[str, str] = {candidate.lower(): candidate for candidate in candidates}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """The entry point of the `anabranch` command."""
+    """Run the `anabranch` command."""
     from anabranch.cli.signals import end_at_once
 
     end_at_once()

@@ -1,4 +1,4 @@
-"""The commands, put together.
+"""The app of all commands.
 
 Invariant: building the app loads no engine and no grammar; a command loads what it needs when it runs.
 """

@@ -8,7 +8,7 @@
     @takes(GreetArguments)
     def greet(arguments: GreetArguments) -> None: ...
 
-Invariant: the command line is what the fields say, in their order; nothing is declared twice.
+Invariant: the fields define the command line, in their order; nothing is declared twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A run of the command line: its answers on stdout or in sinks, and what a person sees while it goes.
+"""A run of the command line: its answers on stdout or in sinks, and its progress on the terminal.
 
-Invariant: whatever ends the run, its folder is left so that the same command goes on.
+Invariant: however the run ends, its folder allows the same command to continue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRun:
-    """The exit code so far, what was done, and whether a query failed."""
+    """The state of a run: its exit code so far, its summary, and whether a query failed."""
 
     code: int = OK
     summary: Summary = field(default_factory=Summary)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """A diagnostic with its file and how grave it is."""
+    """A diagnostic with its file and its severity."""
 
     file: str
     text: str
@@ -57,7 +57,7 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """A file with its queries, of which some are registrations, and what there is to say about them."""
+    """A file with its queries, of which some are registrations, and the findings about them."""
 
     file: str
     text: str
@@ -98,7 +98,8 @@ def check(
 
 
 def _unread(checked: CheckedFile, announced: Mapping[str, str]) -> list[LintFinding]:
-    """What a file's queries read that no query can make; by stream, the query that announces it."""
+    """Return an error for each stream that a file's queries read and no query can make; `announced` maps streams to the
+    queries that announce them."""
     from anabranch.engine.chains import unreadable
 
     problems = [problem for one in checked.registrations if announced for problem in unreadable(one, announced)]

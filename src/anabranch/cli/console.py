@@ -1,7 +1,7 @@
-"""The two consoles of a command, and colour as the user wants it.
+"""The two consoles of a command, with or without colour.
 
-Invariant: answers go to stdout and everything else to stderr, so that a pipe carries answers only. What a stream holds
-does not steer the terminal.
+Invariant: answers go to stdout and everything else to stderr, so that a pipe carries answers only. The content of a
+stream cannot send control sequences to the terminal.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ PLAIN_WIDTH = 100  # of text that is not wrapped by a terminal
 
 
 def printable(text: str) -> str:
-    """A text that others wrote, without characters that steer a terminal: a picture of each stands in its place."""
+    """Return an untrusted text in which every control character is replaced by a visible symbol."""
     return text if text.isprintable() else text.translate(_PICTURES)
 
 
 class PipedConsole(Console):
-    """A console that lets a closed pipe be told to its caller."""
+    """A console that raises BrokenPipeError to its caller when the pipe is closed."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -36,12 +36,13 @@ class Terminal:
     err: Console
 
     def note(self, text: str | Text, style: str = "") -> None:
-        """A line for the person at the terminal."""
+        """Print a line on stderr."""
         self.err.print(text, style=style, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def open_terminal(color: bool | None = None) -> Terminal:
-    """Consoles on stdout and stderr. `color` None means: when it is a terminal, and NO_COLOR is not set."""
+    """Open consoles on stdout and stderr. `color` None means colour if the output is a terminal and NO_COLOR is not
+    set."""
     return Terminal(_console(sys.stdout, color), _console(sys.stderr, color))
 
 

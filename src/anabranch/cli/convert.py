@@ -1,6 +1,6 @@
 """`anabranch convert`: a stream from one format into another.
 
-Invariant: the output is there whole or not at all; a record that cannot be read is counted and set aside.
+Invariant: the output is written completely or not at all; a malformed record is counted and set aside.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def convert(arguments: ConvertArguments) -> None:
 
 
 def _records(source: str, given: str | None, meter: Meter) -> Iterator[Event | MalformedEventError]:
-    """What the input holds; `given` is its format where it was said."""
+    """Read the records of the input; `given` is its format if the user named one."""
     from anabranch.formats.streams import read_events
     from anabranch.sources.lines import explained, unpacked
 
@@ -138,7 +138,7 @@ def _records(source: str, given: str | None, meter: Meter) -> Iterator[Event | M
 
 
 def _of_source(address: str, meter: Meter) -> Iterator[Event | MalformedRecord]:
-    """The records of an address, read as a run reads them."""
+    """Read the records of an address as a run reads them."""
     from anabranch.sources.base import Backlog, as_event
     from anabranch.sources.open import open_source
 
@@ -156,7 +156,7 @@ def _of_source(address: str, meter: Meter) -> Iterator[Event | MalformedRecord]:
 def _good(
     records: Iterable[Event | MalformedEventError], letters: SetAside, tell: Callable[[int], None]
 ) -> Iterator[Event]:
-    """The events; what is none is set aside."""
+    """Yield the events; malformed records are set aside."""
     count = 0
     for record in records:
         if isinstance(record, MalformedEventError):
@@ -185,7 +185,7 @@ def _refuse_target(source: str, target: str, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def _written(target: str) -> Iterator[BinaryIO]:
-    """The file to write: next to its place until it is whole. stdout takes what comes."""
+    """Open the output: a temporary file that is renamed when it is complete, or stdout directly."""
     if target == STDIN:
         yield cast(BinaryIO, sys.stdout.buffer)
         sys.stdout.buffer.flush()

@@ -1,6 +1,6 @@
-"""Malformed records that `convert` sets aside, in one file.
+"""The file of malformed records that `convert` sets aside.
 
-Invariant: the file is made when the first record needs it, so a clean conversion leaves nothing behind.
+Invariant: the first record creates the file, so a conversion without malformed records leaves none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The auction house: its busiest items on a page, or Figure 6 of the LUPOS paper in the terminal.
+"""The auction demo: its busiest items on a page, or Figure 6 of the LUPOS paper in the terminal.
 
-Invariant: it needs nothing but the package, and leaves nothing behind unless a folder was given.
+Invariant: it needs only the package, and leaves no files unless a folder was given.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ STREAM = "auctions"
 FILE = "figure6.lupos"
 _PREFIXES = (("item", "http://auctions.example/item/"),)
 _EARLY = 600  # events: a minute of the auction house has passed when the demo begins
-_JUMPS = 100  # one bid in so many at least doubles the price: there is always one to see
+_JUMPS = 100  # one bid in so many at least doubles the price, so that some are always visible
 _ROWS = 15  # of a live table
 _REFRESH = 5.0  # times a second
 
 
 @dataclass(frozen=True, slots=True)
 class AuctionDemo:
-    """What is shown: bids at a rate, for ever or so many. Without a rate they come as fast as they are read."""
+    """The options of the demo: bids at a rate, endless or `count` of them. Without a rate they arrive as fast as they
+    are read."""
 
     engine: OneOf["spark", "local"] = "spark"
     rate: float | None = 10.0
@@ -70,7 +71,7 @@ class AuctionDemo:
         return "gen:auctions?" + urlencode({name: value for name, value in settings.items() if value is not None})
 
     def check(self) -> None:
-        """Spark needs Java: said before anything starts."""
+        """Check that Java is installed, if Spark is used, before anything starts."""
         if self.engine == "spark":
             require_java()
 
@@ -83,7 +84,7 @@ def query_text() -> str:
 
 
 def on_page(asked: AuctionDemo, terminal: Terminal, port: int, opens: bool) -> None:
-    """The monitor with the auctions in it, until Ctrl-C."""
+    """Run the monitor with the auctions until Ctrl-C."""
     asked.check()
     place = ServerPlace(port=port, opens=opens and has_browser())
     remark = f"{asked.address} and its busiest items, {_where(asked)}"
@@ -98,8 +99,8 @@ def on_page(asked: AuctionDemo, terminal: Terminal, port: int, opens: bool) -> N
 
 
 def furnish(hub: Hub, asked: AuctionDemo) -> str:
-    """The session of the auctions, made where it is not there yet; gives the page that shows it. It is the session of
-    the page's own examples, so that all of them run in it."""
+    """Create the session of the auctions if it does not exist; returns the page that shows it. It is also the session
+    of the page's own examples, so that all of them run in it."""
     from anabranch.ui.presets import PRESETS
 
     first = PRESETS[0]
@@ -129,7 +130,7 @@ def _folder(path: str | None) -> Iterator[Path]:
 
 
 class TerminalTable(Sink):
-    """The newest answer, in place. It is drawn a few times a second, whatever the pace of the answers."""
+    """Shows the newest answer in place. It is drawn a few times a second, however fast the answers arrive."""
 
     forms = ("typed",)
 
@@ -178,14 +179,14 @@ class TerminalTable(Sink):
 
 
 def _short(value: Value) -> Value:
-    """A price with no more digits than money has; an average has many."""
+    """Round a price to the digits of money; an average has many digits."""
     if isinstance(value, Literal) and re.fullmatch(r"-?\d+\.\d{3,}", value.lexical):
         return value._replace(lexical=f"{float(value.lexical):.2f}")
     return value
 
 
 def in_terminal(asked: AuctionDemo, terminal: Terminal) -> None:
-    """Answers in the terminal: a live table, or lines of JSON into a pipe."""
+    """Show answers in the terminal: a live table, or lines of JSON into a pipe."""
     asked.check()
     script = languages.script(query_text(), FILE)
     remark = f"{asked.address} {_where(asked)} · Ctrl-C ends it"

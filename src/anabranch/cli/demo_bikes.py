@@ -1,6 +1,6 @@
-"""The story of the running example: what happened on the streets, and why a row is there.
+"""The story of the running example: the rides, and the reason for each row.
 
-Invariant: rows come from the engine alone. The paper's tables stand here only to be compared with them.
+Invariant: rows come from the engine only. The paper's tables are here only for comparison.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Ride:
-    """One rental that has come to its end."""
+    """One rental that has ended."""
 
     user: Value
     bike: str
@@ -55,7 +55,7 @@ def query_text() -> str:
 
 
 def bare_query() -> str:
-    """The query without the comments above it."""
+    """Return the query without the comments above it."""
     lines = query_text().strip().splitlines()
     return "\n".join(line for line in lines if not line.startswith("//"))
 
@@ -70,7 +70,7 @@ def _data(name: str) -> bytes:
 
 
 def drawn_event(event: Event) -> list[Text]:
-    """One line per relationship: `(5:EBike) ─rentedAt 14:40, user 1234→ (1:Station)`."""
+    """Return one line per relationship: `(5:EBike) ─rentedAt 14:40, user 1234→ (1:Station)`."""
     nodes = {node.id: node for node in event.nodes}
     names = {node.id: _node(node) for node in event.nodes}
     widest = max(len(names[one.source]) for one in event.relationships)
@@ -92,7 +92,7 @@ def _node(node: Node) -> str:
 
 
 def rides(seen: Iterable[Event], user: Value, since: str) -> list[Ride]:
-    """The rides of a user that began at or after a time of day, oldest first."""
+    """Return the rides of a user that began at or after a time of day, oldest first."""
     nodes: dict[ElementId, Node] = {}
     taken: dict[ElementId, Relationship] = {}
     found = []
@@ -112,7 +112,7 @@ def rides(seen: Iterable[Event], user: Value, since: str) -> list[Ride]:
 
 
 def chain(ridden: Sequence[Ride]) -> Text:
-    """The way through the city: `station 1 ─e-bike 5, 15 min→ station 2 ─bike 6, 16 min→ station 3`."""
+    """Return the route: `station 1 ─e-bike 5, 15 min→ station 2 ─bike 6, 16 min→ station 3`."""
     text = Text(f"station {ridden[0].taken_from}", style="bold yellow")
     for ride in ridden:
         text.append(" ─", style="dim").append(f"{ride.bike}, {ride.minutes} min", style="cyan")
@@ -122,7 +122,7 @@ def chain(ridden: Sequence[Ride]) -> Text:
 
 
 def why(ridden: Sequence[Ride]) -> str:
-    """The reason for a row, as a sentence."""
+    """Return the reason for a row, as a sentence."""
     first = ridden[0]
     text = (
         f"User {first.user} took {first.bike} at station {first.taken_from} at {first.taken_at} and returned it at"

@@ -1,6 +1,6 @@
 """The running example on a screen: query, events, windows and rows, one after the other.
 
-Invariant: what is shown depends on the packaged data and the width alone; the clock only paces it, through `pause`.
+Invariant: the output depends on the packaged data and the width only; the clock only paces it, through `pause`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Show:
     # --- one event ----------------------------------------------------------------------------------------------------
 
     def _step(self, seen: list[Event], timeline: Timeline) -> None:
-        """One event: its graph, the window at its instant, and what the query says."""
+        """Show one event: its graph, the window at its instant, and the query's answer."""
         at = seen[-1].event_time
         today = day(at)
         self._session.push(STREAM, seen[-1])
@@ -118,7 +118,8 @@ class Show:
             self._print(Text(story.NOTES[at], style="dim"), _MARGIN)
 
     def _quiet(self, seen: list[Event], today: str) -> None:
-        """The evaluation instants between the last two events: no event came or went, so nothing was computed."""
+        """Show the evaluation instants between the last two events: no event entered or left, so nothing was
+        computed."""
         if len(seen) < 2:
             return
         before, at = seen[-2].event_time, seen[-1].event_time
@@ -175,7 +176,7 @@ class Show:
 
 
 def _folded(command: str, width: int) -> str:
-    """A command over two lines where one is too narrow, so that it can be copied as it stands."""
+    """Fold a command into two lines if the width is too small; it can still be copied and run."""
     if len(command) + 2 <= width:
         return command
     head, _, tail = command.partition(" --stream") if " --stream" in command else command.partition(" 'MATCH")

@@ -1,4 +1,4 @@
-"""`anabranch explain`: what a query will do, before it does it."""
+"""`anabranch explain`: the plan of a query, without running it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def explained(
     graph: list[str] | None,
     rates: dict[str | None, float] | None = None,
 ) -> list[Explanation]:
-    """The explanation of each statement of a text, with the rules that fire on it; with rates, what it will keep."""
+    """Explain each statement of a text, with the rules that fire on it; with rates, also the expected state."""
     from anabranch.algebra.explain import explain as explain_query
     from anabranch.algebra.ingestion import Ingestion
     from anabranch.algebra.operators import Registration
@@ -130,7 +130,7 @@ def explained(
     if given or is_script(text, file_name):
         places = {place for _, place in given}
         for file in graph_files(given, [script(text, file_name)] if is_script(text, file_name) else []):
-            # A plan is not worth a fetch from the web, nor a refusal for want of a file.
+            # A plan must neither fetch from the web nor fail because of a missing file.
             if places & set(file.places) or all((Path(file.folder) / one).is_file() for one in file.places):
                 graphs[file.name] = file.load()
     plain_prefixes: tuple[tuple[str, str], ...] = ()
@@ -158,7 +158,7 @@ def explained(
 
 
 def _link_streams(queries: Sequence[Registration], windows: WindowPolicyOption) -> dict[str, LinkStream]:
-    """The streams that travel as links where these queries run on Spark together."""
+    """Return the streams that travel as links when these queries run on Spark together."""
     from anabranch.planner.link_streams import link_streams
 
     return link_streams([(one, windows.value) for one in queries], lambda _: None)
@@ -176,7 +176,7 @@ def _with_links(explanation: Explanation, query: Registration, as_links: dict[st
 
 
 def _ways(plan: QueryPlan, rates: dict[str | None, float] | None) -> Ways:
-    """How each operator is executed and, with rates, what it will keep."""
+    """Return how each operator is executed and, with rates, its expected state."""
     if rates is None:
         return plan.way
     kept = forecast_of(plan, rates)
@@ -212,7 +212,7 @@ def _with_forecast(explanation: Explanation, plan: QueryPlan, rates: dict[str | 
 
 
 def drawn(explanation: Explanation, width: int, stage: ExplainStage = ExplainStage.after) -> Text:
-    """The explanation in colour; its letters are those of `Explanation.text`."""
+    """Return the explanation in colour; its characters are those of `Explanation.text`."""
     from rich.text import Text
 
     text = Text()

@@ -1,6 +1,7 @@
-"""How failures look and which exit code they have.
+"""The display of failures and their exit codes.
 
-Invariant: a mistake of the user never shows a traceback; a defect of ours says so, and asks to be reported.
+Invariant: a mistake of the user never shows a traceback; a defect of Anabranch is named as such, with a request to
+report it.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _HEAD = re.compile(r"^(error|warning)(\[[^\]]+\])?:", re.MULTILINE)
 
 
 class InputError(AnabranchError):
-    """Something that should be read is not there or cannot be read."""
+    """An input that does not exist or cannot be read."""
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """The command, with its failures drawn on stderr and turned into exit codes."""
+    """Wrap a command: its failures are drawn on stderr and turned into exit codes."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -78,7 +79,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _from_system(error: OSError) -> AnabranchError:
-    """An error of the operating system in the user's words: output that has no room, else input that is not there."""
+    """Translate an error of the operating system: a full disk for output, else an input that does not exist."""
     reason = error.strerror or str(error)
     if error.errno in NO_ROOM:
         place = f" {error.filename}" if error.filename else ""
@@ -115,7 +116,7 @@ def draw_error(error: AnabranchError, terminal: Terminal) -> None:
 
 
 def colored(drawn: str) -> Text:
-    """A drawn diagnostic with colours; its letters stay where they are."""
+    """Return a drawn diagnostic with colours; its characters are unchanged."""
     drawn = printable(drawn)
     text = Text(drawn)
     for match in _HEAD.finditer(drawn):
@@ -138,7 +139,7 @@ def _line_end(text: str, start: int) -> int:
 
 
 def _is_usage(error: Exception) -> bool:
-    """Whether it is one of the command line parser's own exceptions, which it draws itself."""
+    """Return whether an exception is one of the command line parser, which draws it itself."""
     return hasattr(error, "exit_code")
 
 
@@ -151,7 +152,7 @@ def _place(error: Exception) -> str:
 
 
 def _leave_quietly() -> NoReturn:
-    """The reader of our output has gone, as `head` does: no more is to be written, and nothing went wrong."""
+    """End without an error because the reader of the output has gone, as `head` does."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
 """Seraph in colour: Cypher's keywords in blue and Seraph's own in green, as the paper prints them.
 
-Invariant: only the style changes; the text is kept to the letter.
+Invariant: only the style changes, never the text.
 """
 
 from __future__ import annotations

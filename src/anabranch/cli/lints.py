@@ -1,6 +1,6 @@
-"""Lints: legal queries that probably do not say what was meant.
+"""Lints: warnings about legal queries that probably do not mean what their author intended.
 
-Invariant: a lint is a warning, never a refusal, and each has a way to be written so that it falls silent.
+Invariant: a lint is a warning, never a refusal, and each can be silenced by another way to write the query.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Base = tuple[int, str]
 
 
 def lint(query: o.Registration | o.Operator) -> list[Diagnostic]:
-    """All warnings of a query, in the order of the text."""
+    """Return all warnings of a query, in the order of the text."""
     plan = query.plan if isinstance(query, o.Registration) else query
     found = [*_unlinked(plan), *_boundless(plan)]
     if isinstance(query, o.Registration):
@@ -64,7 +64,7 @@ def _boundless(plan: o.Operator) -> Iterator[Diagnostic]:
 
 
 def _unordered_limits(query: o.Registration) -> Iterator[Diagnostic]:
-    """LINT-004: a slice of rows that nobody put in order, compared from instant to instant."""
+    """LINT-004: SKIP or LIMIT without ORDER BY, compared from instant to instant."""
     if query.every is None or query.output == "snapshot":
         return
     for node in walk(query.plan):
@@ -101,7 +101,7 @@ def _unlinked(plan: o.Operator) -> Iterator[Diagnostic]:
 
 
 class _Links:
-    """Which variables of a plan are related: by a pattern, by a shared name, or by a condition over both."""
+    """The variables of a plan that are related: by a pattern, by a shared name, or by a condition over both."""
 
     def __init__(self) -> None:
         self._parents: dict[Base, Base] = {}
@@ -112,7 +112,7 @@ class _Links:
         return bool({self._root(base) for base in left} & {self._root(base) for base in right})
 
     def visit(self, plan: o.Operator) -> dict[str, frozenset[Base]]:
-        """What each column of the plan is made of."""
+        """Return the base variables of each column of the plan."""
         match plan:
             case o.Pattern():
                 return self._parts(plan, [o.Pattern(plan.source, (path,)).columns for path in plan.paths])
@@ -149,7 +149,7 @@ class _Links:
                 return self.visit(plan.inputs[0]) if plan.inputs else {}
 
     def _parts(self, pattern: o.Operator, variables: Sequence[Sequence[str]]) -> dict[str, frozenset[Base]]:
-        """A pattern of paths or triples: those that share a variable belong together; without one they filter."""
+        """Visit a pattern: paths or triples that share a variable are related; those without variables only filter."""
         self._patterns += 1
         made: dict[str, frozenset[Base]] = {}
         seen: frozenset[Base] = frozenset()
@@ -184,6 +184,7 @@ def _all(made: dict[str, frozenset[Base]]) -> frozenset[Base]:
 
 
 def _bases(expression: x.Expression, made: dict[str, frozenset[Base]]) -> frozenset[Base]:
-    """The variables an expression is made of. A name bound inside of it may hide a column: the lint is milder then."""
+    """Return the base variables of an expression. A name bound inside of it may hide a column; the lint then warns
+    less."""
     names = (node.name for node in walk(expression) if isinstance(node, x.Variable))
     return frozenset().union(*(made.get(name, frozenset()) for name in names))

@@ -1,4 +1,4 @@
-"""Command line values to what they mean. A value that cannot be read is a usage error that says what to write.
+"""Parsing of command line values. An invalid value is a usage error that shows the correct form.
 
 Invariant: nothing here opens a file; only `read_text` reads one, the query's.
 """
@@ -138,13 +138,13 @@ Params = Annotated[
 
 
 def set_broker(broker: str | None) -> None:
-    """The broker of addresses that name none, for all that this process opens."""
+    """Set the broker for addresses that name none, in the whole process."""
     if broker:
         os.environ[BROKER] = broker
 
 
 def parameters(values: Sequence[str] | None) -> dict[str, Any]:
-    """`k=v` pairs; a value is JSON when it parses as such, else a string."""
+    """Parse `k=v` pairs; a value is JSON if it parses as JSON, else a string."""
     found: dict[str, Any] = {}
     for value in values or ():
         match = _NAMED.fullmatch(value)
@@ -158,14 +158,15 @@ def parameters(values: Sequence[str] | None) -> dict[str, Any]:
 
 
 def refuse_parameters(values: Sequence[str] | None, languages: Iterable[str]) -> None:
-    """Parameters are Seraph's: in SPARQL `$name` is a variable."""
+    """Refuse parameters for languages other than Seraph: in SPARQL `$name` is a variable."""
     if values and "seraph" not in languages:
         message = "SPARQL has no parameters, $name is a variable there; put the value into the query"
         raise typer.BadParameter(message, param_hint="--param")
 
 
 def named_paths(values: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
-    """`name=path` pairs; a path alone is named after its file. A name may be an IRI, in <> where it holds a `=`."""
+    """Parse `name=path` pairs; a path without a name is named after its file. A name may be an IRI, in <> if it
+    contains a `=`."""
     found = []
     for value in values or ():
         given, path = _name_and_path(value)
@@ -178,7 +179,7 @@ def named_paths(values: Sequence[str] | None, option: str) -> list[tuple[str, st
 
 
 def graph_paths(values: Sequence[str] | None) -> list[tuple[str | None, str]]:
-    """`name=path` pairs of static graphs, whose files exist or are on the web; a path alone has no name."""
+    """Parse `name=path` pairs of static graphs, whose files exist or are on the web; a single path has no name."""
     found: list[tuple[str | None, str]] = []
     for value in values or ():
         name, path = _name_and_path(value)
@@ -218,7 +219,7 @@ def instant(value: str | None, option: str) -> int | None:
 
 
 def until(value: str | None) -> tuple[int | None, bool]:
-    """How far to evaluate after the input has ended: an instant, or until the windows are empty."""
+    """Parse how far to evaluate after the end of the input: up to an instant, or until the windows are empty."""
     if value is not None and value.lower() == DRAINED:
         return None, True
     return instant(value, "--until"), False
@@ -241,7 +242,7 @@ def lateness(value: str | None) -> Duration | None:
 
 
 def micros(length: Duration | None, option: str) -> int | None:
-    """A duration of the clock in microseconds; months have no length there."""
+    """Convert a duration to microseconds; months have no fixed length and are refused."""
     if length is None:
         return None
     if length.months:
@@ -250,7 +251,7 @@ def micros(length: Duration | None, option: str) -> int | None:
 
 
 def interval(value: str | None, option: str) -> int | None:
-    """A time between two looks, in microseconds."""
+    """Parse a polling interval, in microseconds."""
     found = micros(duration(value, option), option)
     if found is not None and found <= 0:
         raise typer.BadParameter(f"`{value}` is no time to wait; write it like PT1M", param_hint=option)
@@ -261,7 +262,7 @@ _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 
 
 def size(value: str | None, option: str) -> int | None:
-    """A number of bytes, with a unit or without."""
+    """Parse a number of bytes, with or without a unit."""
     if value is None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
@@ -271,7 +272,7 @@ def size(value: str | None, option: str) -> int | None:
 
 
 def rates(values: list[str] | None) -> dict[str | None, float]:
-    """Events per second by stream; of those that nobody named, under None."""
+    """Parse events per second by stream; the key None is the rate of streams that are not named."""
     found: dict[str | None, float] = {None: 1000.0}
     for value in values or ():
         name, _, number = value.rpartition("=")
@@ -285,7 +286,7 @@ def rates(values: list[str] | None) -> dict[str | None, float]:
 
 
 def vocabulary(value: str | None) -> str | None:
-    """A namespace: an IRI whole enough to stand before a name."""
+    """Check a namespace: an IRI that is complete enough to precede a name."""
     if value is not None and not _ABSOLUTE_IRI.fullmatch(value):
         message = f"`{value}` is no IRI; write it like http://example.org/city#"
         raise typer.BadParameter(message, param_hint="--vocabulary")
@@ -293,7 +294,7 @@ def vocabulary(value: str | None) -> str | None:
 
 
 def rules(value: str) -> tuple[str, ...]:
-    """`all`, `none`, or the names of rewrites."""
+    """Parse `all`, `none`, or the names of rules."""
     from anabranch.engine.plans import rule_names
 
     try:
@@ -303,7 +304,7 @@ def rules(value: str) -> tuple[str, ...]:
 
 
 def late_policy(value: str) -> LatePolicy:
-    """`drop`, `correct`, or `correct:PT1H` for corrections that go back an hour."""
+    """Parse `drop`, `correct`, or `correct:PT1H` for corrections that go back an hour."""
     policy, _, horizon = value.partition(":")
     if policy not in LATE_POLICIES or (horizon and policy != "correct"):
         message = f"`{value}`: write drop, correct, or correct:PT1H to correct what is at most an hour old"
@@ -338,7 +339,7 @@ def ahead_bound(value: str | None) -> AheadBound | None:
 
 
 def timing(idle_timeout: str | None, idle: str, ahead: str | None) -> StreamTiming:
-    """How streams behave that are silent, or whose clock is ahead."""
+    """Parse the timing of streams that are silent, or whose clock is ahead."""
     timeout = interval(idle_timeout or LIVE_IDLE_TIMEOUT, "--idle-timeout")
     try:
         return StreamTiming(timeout, IdlePolicy.parse(idle), ahead_bound(ahead))
@@ -347,7 +348,7 @@ def timing(idle_timeout: str | None, idle: str, ahead: str | None) -> StreamTimi
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
-    """`key=value` texts."""
+    """Parse `key=value` texts."""
     found = {}
     for value in values or ():
         key, equals, rest = value.partition("=")
@@ -358,7 +359,7 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
 
 
 def existing(path: str) -> Path:
-    """The path, or an error that names the files it may have meant."""
+    """Return the path, or raise an error that suggests similar files."""
     found = Path(path)
     if found.exists():
         return found
@@ -370,7 +371,7 @@ def existing(path: str) -> Path:
 
 
 def read_text(path: str) -> str:
-    """A query's text, from a file or stdin."""
+    """Read a query's text, from a file or stdin."""
     try:
         if path == STDIN:
             return sys.stdin.read()

@@ -165,7 +165,7 @@ class RunArguments:
     color: Color = None
 
     def options(self) -> RunOptions:
-        """The options of the run that is asked for."""
+        """The options of the requested run."""
         from anabranch.engine.evaluation_options import EvaluationOptions
         from anabranch.engine.session import parameter_values
         from anabranch.model.mapping import Mapping as ModelMapping

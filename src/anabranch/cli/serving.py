@@ -1,7 +1,7 @@
 """A server in the foreground: its address, its browser, and its end.
 
-Invariant: whatever ends it, the port is free, the runs are stopped between two batches, their sinks are closed and
-Spark is gone when `serve` returns.
+Invariant: however it ends, when `serve` returns the port is free, the runs are stopped between two batches, their sinks
+are closed and Spark has stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Where the server is reached and by whom."""
+    """The address and the access rules of the server."""
 
     host: str = "127.0.0.1"
     port: int = 8017
@@ -53,7 +53,8 @@ class ServerPlace:
             return False
 
     def check(self) -> None:
-        """Nobody opens a server to a network by accident."""
+        """Refuse to open a server to a network without a token, or without bounds on the files that clients may
+        read."""
         if not self.is_loopback and self.token is None:
             raise EngineError(
                 f"--host {self.host} can be reached from other machines, and there is no token\n"
@@ -68,7 +69,7 @@ class ServerPlace:
 
 
 def read_token(token: str | None, file: str | None) -> str | None:
-    """The token that clients must show; a file's first line is out of sight of other users."""
+    """Read the token that clients must send; the first line of a file is hidden from other users."""
     if token is not None and file is not None:
         raise typer.BadParameter("give one of --token and --token-file", param_hint="--token-file")
     if file is not None:
@@ -80,7 +81,7 @@ def read_token(token: str | None, file: str | None) -> str | None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """The server's socket; a port that is taken is said before anything else is started."""
+    """Bind the server's socket; a port in use is reported before anything else starts."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
@@ -89,7 +90,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
-        bound.listen(128)  # from here on nobody else can have the port
+        bound.listen(128)  # from here on no other process can take the port
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
@@ -108,7 +109,7 @@ def serve(
     prepare: Callable[[Hub], str] = lambda hub: "/",
     remark: str = "",
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM. `prepare` furnishes the hub once it runs, and says where the browser begins."""
+    """Serve until Ctrl-C or SIGTERM. `prepare` fills the hub once it runs, and returns the address for the browser."""
     place.check()
     bound = bind(place.host, place.port)
     try:
@@ -164,7 +165,7 @@ def _listen(hub: Hub, place: ServerPlace, bound: socket.socket, terminal: Termin
 
 
 def has_browser() -> bool:
-    """Whether there is a screen to show a browser on; one of text alone would take the terminal from us."""
+    """Return whether a graphical browser can be opened; a text browser would take over the terminal."""
     if sys.platform.startswith(("darwin", "win")):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,12 +1,12 @@
-"""Signals: how Ctrl-C and SIGTERM end a command, whatever it is doing.
+"""Signals: how Ctrl-C and SIGTERM end a command in each of its phases.
 
     while modules load        at once: nothing is open yet
     in a command              KeyboardInterrupt, as Python has it for Ctrl-C
     while Spark starts        its Java process is ended, and so is this one
     in a run on Spark         between two looks at the run, sinks and Spark closed in order
 
-Who does not end in time after a SIGTERM is ended: child processes after `_IN_ORDER` seconds, this one soon after them.
-A batch that is cut off by that is run again from the checkpoint.
+A command that does not end in time after a SIGTERM is killed: child processes after `_IN_ORDER` seconds, this process
+soon after them. An interrupted batch is run again from the checkpoint.
 
 Invariant: this module loads nothing that takes time; the exit code is 130.
 """
@@ -57,8 +57,8 @@ def _heard() -> list[signal.Signals]:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM raise KeyboardInterrupt, and are remembered: Python drops what is raised while it collects
-    garbage, and a run must not go on as if nobody had asked it to stop."""
+    """Raise KeyboardInterrupt on Ctrl-C and SIGTERM, and remember them: Python drops an exception that is raised during
+    garbage collection, and the run must stop even then. Yields a function that says whether a signal came."""
     handler = _Interruption()
     with _handling(handler, signal.SIGINT, signal.SIGTERM):
         yield lambda: bool(handler.seen)
@@ -66,9 +66,9 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def stopping(clear_up: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM stop the run in order, sinks and Spark closed; a second one does not wait for that. Until
-    somebody asks whether to stop nothing runs yet: then child processes are ended, `clear_up` is called and this
-    process ends. Libraries that are starting would answer an exception with tracebacks, and go on."""
+    """Stop a run in order on Ctrl-C and SIGTERM, with sinks and Spark closed; a second signal interrupts at once. Until
+    the yielded function is first called nothing runs yet: then a signal ends the child processes, calls `clear_up` and
+    ends this process, because libraries that are starting would answer an exception with tracebacks, and continue."""
     handler = _Stop(clear_up)
     with _handling(handler, signal.SIGINT, signal.SIGTERM):
         yield handler.is_wanted
@@ -122,7 +122,7 @@ def _handling(handler: SignalHandler, *numbers: signal.Signals) -> Iterator[None
 
 
 def _end_in_time() -> None:
-    """End child processes, then this one, unless it ends by itself."""
+    """Kill child processes, then this one, unless it ends by itself before."""
 
     def end() -> None:
         pause.wait(_IN_ORDER)
@@ -135,5 +135,5 @@ def _end_in_time() -> None:
 
 
 def end_children() -> None:
-    """Kill the processes that this one has started and that are still there."""
+    """Kill the child processes of this process."""
     end_processes(children_of(os.getpid()))

@@ -1,6 +1,6 @@
-"""The line that says how a run stands: once a second, on a terminal only.
+"""The status line of a run: once a second, on a terminal only.
 
-Invariant: it goes to stderr, steps aside for whatever else is printed, and is gone when the run ends.
+Invariant: it goes to stderr, is removed while other text is printed, and disappears when the run ends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StatusLine:
         self._progress = progress
 
     def tick(self) -> None:
-        """Draw the line when a second has gone by."""
+        """Draw the line if a second has passed."""
         now = time.monotonic()
         if not self._shown or now - self._drawn < _REFRESH:
             return
@@ -60,7 +60,7 @@ class StatusLine:
             bar.refresh()
 
     def aside(self) -> None:
-        """Take the line off the screen until the next second."""
+        """Remove the line from the screen until the next second."""
         with self._lock:
             if self._bar is not None and self._visible:
                 self._bar.stop()

@@ -1,6 +1,6 @@
-"""What a run did, in one line for people or one object for programs, and the bar that shows it doing so.
+"""The summary of a run, in one line for people or one object for programs, and its progress bar.
 
-Invariant: all of it goes to stderr; the bar is seen only where stderr is a terminal and the run takes a while.
+Invariant: all of it goes to stderr; the bar is shown only if stderr is a terminal and the run takes a while.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Summary:
 
 
 def first_words(errors: Iterable[QueryError | None]) -> str:
-    """The first error in a line: its code, its message, and the query text's line."""
+    """Format the first error in a line: its code, its message, and its line of the query text."""
     for error in errors:
         if error is not None:
             said = error.diagnostics[0]
@@ -96,14 +96,14 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(slots=True)
 class Meter:
-    """How much of the input has been read; a total of None means that nobody knows."""
+    """The amount of input that has been read; a total of None means that it is unknown."""
 
     total: int | None = 0
     done: int = 0
 
 
 class Bar:
-    """A progress bar by bytes read. It steps aside while something is printed on the same screen."""
+    """A progress bar by bytes read. It is removed while other text is printed on the same screen."""
 
     def __init__(self, console: Console, meter: Meter, shown: bool) -> None:
         self._console = console
@@ -147,7 +147,7 @@ class Bar:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the bar off the screen for what is printed inside."""
+        """Remove the bar from the screen while the code inside prints."""
         self.close()
         yield
 

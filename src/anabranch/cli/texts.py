@@ -1,6 +1,6 @@
-"""Query texts: what kind they are, and picking queries out of a file.
+"""Query texts: their kind, and the selection of queries from a file.
 
-Invariant: a picked text has the same line and column for everything that is left in it.
+Invariant: in a selected text everything that remains keeps its line and column.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SCRIPT = re.compile(r"(REGISTER|LOAD\s+STREAM)\b", re.IGNORECASE)
 
 
 def is_script(text: str, file_name: str) -> bool:
-    """Whether the text registers queries or loads streams; else it is a plain query."""
+    """Return whether the text registers queries or loads streams; else it is a plain query."""
     from anabranch.syntax.languages import language_of
 
     match language_of(text, file_name):
@@ -33,7 +33,7 @@ def is_script(text: str, file_name: str) -> bool:
 
 
 def statements_of(text: str, file_name: str) -> tuple[Registration | Ingestion, ...] | tuple[Operator]:
-    """The checked statements of a text, or its one plain query."""
+    """Return the checked statements of a text, or its one plain query."""
     from anabranch.syntax import languages
 
     if is_script(text, file_name):
@@ -42,12 +42,12 @@ def statements_of(text: str, file_name: str) -> tuple[Registration | Ingestion, 
 
 
 def queries_of(text: str, file_name: str) -> list[Registration | Operator]:
-    """The checked queries of a text: its registrations, or its one plain query."""
+    """Return the checked queries of a text: its registrations, or its one plain query."""
     return [one for one in statements_of(text, file_name) if not isinstance(one, Ingestion)]
 
 
 def chosen(texts: Sequence[QueryText], names: Sequence[str]) -> list[QueryText]:
-    """The texts with all registrations blanked out but those named; all of them when none is named."""
+    """Return the texts with all registrations blanked out except the named ones; unchanged when `names` is empty."""
     if not names:
         return list(texts)
     registered = [_registered(text) for text in texts]
@@ -64,14 +64,14 @@ def chosen(texts: Sequence[QueryText], names: Sequence[str]) -> list[QueryText]:
         for name, span in found:
             if name not in names:
                 text = text[: span.start] + re.sub(r"[^\n]", " ", text[span.start : span.end]) + text[span.end :]
-        # A file of which nothing is left would be refused as empty.
+        # A file with all queries blanked out would be refused as empty.
         if not found or any(name in names for name, _ in found):
             picked.append(QueryText(text, file_name))
     return picked
 
 
 def _registered(text: QueryText) -> list[tuple[str, Span]]:
-    """The names of a text's queries, and where each stands."""
+    """Return the names of a text's queries, and the span of each."""
     from anabranch.syntax.languages import language_of
 
     language = language_of(*text)
@@ -92,5 +92,5 @@ def _registered(text: QueryText) -> list[tuple[str, Span]]:
 
 
 def _register_at(text: str, name: Span) -> int:
-    """Where a statement's REGISTER stands: a prologue before it holds for the statements behind it too."""
+    """Return the offset of a statement's REGISTER; a prologue before it also applies to later statements."""
     return max(found.start() for found in re.finditer(r"\bREGISTER\b", text[: name.start], re.IGNORECASE))

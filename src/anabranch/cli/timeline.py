@@ -24,14 +24,14 @@ class Timeline:
     cells: int
 
     def position(self, instant: int) -> int:
-        """The cell of an instant; cell 0 and the last one belong to brackets."""
+        """Return the cell of an instant; cell 0 and the last one belong to brackets."""
         share = (instant - self.first) / max(1, self.last - self.first)
         return 1 + round(share * (self.cells - 1))
 
     def draw(self, bounds: Bounds, event_times: Sequence[int]) -> Text:
-        """The window and the events that have come; those outside are hollow."""
+        """Draw the window and the events so far; events outside of it are hollow."""
         marks: list[tuple[str, str]] = [("·", "dim")] * (self.cells + 2)
-        # An end that belongs to the window has its bracket outside of its cell, another one on it.
+        # A bracket is outside of the cell of an included end, and on the cell of an excluded one.
         low = self.position(bounds.opens_at) - bounds.includes_opening
         high = self.position(bounds.closes_at) + bounds.includes_closing
         for cell in range(low + 1, high):

@@ -1,6 +1,6 @@
-"""Values and instants as a person or a spreadsheet reads them.
+"""Values and instants as text for people and spreadsheets.
 
-Invariant: a cell is one text without line breaks of its own making; the JSON output never passes through here.
+Invariant: a cell is one text without added line breaks; the JSON output never passes through here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_TERMS = Terms()
 
 
 def cell(value: Value, terms: Terms = _PLAIN_TERMS) -> Text:
-    """A value in a table for people: strings bare, IRIs with their prefixes, null faint."""
+    """Format a value for a table: strings bare, IRIs with their prefixes, null faint."""
     if value is None:
         return Text("null", style="dim")
     if isinstance(value, Literal):
@@ -45,7 +45,7 @@ def cell(value: Value, terms: Terms = _PLAIN_TERMS) -> Text:
 
 
 def number_text(value: Value) -> bool:
-    """Whether a literal is a number, so that it stands to the right."""
+    """Return whether a literal is a number, so that it is aligned to the right."""
     return isinstance(value, Literal) and value.datatype in _NUMBERS
 
 
@@ -54,13 +54,13 @@ def day(micros: int) -> str:
 
 
 def clock(micros: int, today: str = "") -> str:
-    """The time of day without needless seconds; with its date when that is not today's."""
+    """Format the time of day without needless seconds; with its date when that is not today's."""
     date, _, time = format_instant(micros)[:-1].partition("T")
     short = time[:-3] if len(time) == 8 and time.endswith(":00") else time
     return short if date == today else f"{date} {short}"
 
 
 def window(policy: str, win_start: int, win_end: int, today: str = "") -> str:
-    """The bounds of a window, with the brackets of its policy: `(14:15, 15:15]`."""
+    """Format the bounds of a window, with the brackets of its policy: `(14:15, 15:15]`."""
     opening, closing = _BRACKETS[policy]
     return f"{opening}{clock(win_start, today)}, {clock(win_end, today)}{closing}"

@@ -1,6 +1,6 @@
 """`anabranch why` and `anabranch why-not`: the reasons for a row of an answer, or for its absence, over recorded input.
 
-Invariant: what is explained is what `anabranch run --engine local` answers over the same input.
+Invariant: the explained answers are those of `anabranch run --engine local` over the same input.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def why_not(arguments: WhyArguments) -> None:
 
 
 def _say(terminal: Terminal, said: Why | WhyNot | list[str]) -> None:
-    """A reason as JSON, or the lines that tell it."""
+    """Print a reason as JSON, or as lines of text."""
     from anabranch.insight.shapes import to_json
 
     if isinstance(said, list):

@@ -1,6 +1,6 @@
 """Answers as tables for people, and the rows of plain queries in every form.
 
-Invariant: what is written was flushed when `write` returns. JSON and CSV lose no row and no column; a table may fold.
+Invariant: the output is flushed when `write` returns. JSON and CSV lose no row and no column; a table may fold.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def answer_of(told: RenderedAnswer) -> Answer:
 
 
 class TableSink(Sink):
-    """Answers as tables for a person. A batch that was drawn to its end is not drawn again."""
+    """A sink that draws answers as tables. A batch that was drawn completely is not drawn again."""
 
     forms = ("typed",)
 
@@ -68,7 +68,7 @@ class TableSink(Sink):
 
 
 class TableWriter:
-    """A small table per answer, under a title with query, operator, instant and window."""
+    """Draws a small table per answer, under a title with query, operator, instant and window."""
 
     def __init__(self, console: Console, policy: str, prefixes: Mapping[str, str] | None = None) -> None:
         self._terms = Terms(tuple((prefixes or {}).items()))
@@ -101,7 +101,7 @@ class TableWriter:
 def print_rows(
     console: Console, columns: Sequence[str], rows: Sequence[Sequence[Value]], terms: Terms | None = None
 ) -> None:
-    """Rows as a table that fits the console; numbers stand to the right."""
+    """Print rows as a table that fits the console; numbers are aligned to the right."""
     if not rows:
         console.print(Text("  no rows", style="dim"))
     elif not columns:
@@ -132,7 +132,7 @@ def _is_number(value: Value) -> bool:
 
 
 def write_table(console: Console, table: Table, form: str) -> None:
-    """A plain query's rows in one of the forms."""
+    """Write a plain query's rows in one of the forms."""
     match form:
         case "json":
             for row in table.to_dicts():

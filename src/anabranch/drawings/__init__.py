@@ -1,6 +1,6 @@
 """Drawings of explained queries: the O-Graph or the D-Graph, as Mermaid, Graphviz or SVG.
 
-Invariant: what is drawn is what EXPLAIN says; a drawing adds no fact and leaves none of the steps out.
+Invariant: a drawing shows the content of EXPLAIN; it adds no fact and omits no step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = {"ograph": "O-Graph", "dgraph": "D-Graph"}
 def draw(
     explained: Sequence[Explanation], form: DrawingForm, view: DrawingSubject = "ograph", stage: Stage = "both"
 ) -> str:
-    """The explanations as one drawing. A LOAD STREAM has no D-Graph; its steps are drawn instead."""
+    """Draw the explanations in one drawing. A LOAD STREAM has no D-Graph; its steps are drawn instead."""
     return _FORMS[form](picture(explained, view, stage))
 
 

@@ -1,16 +1,16 @@
-"""The D-Graph of a query: what it asks about, and which source knows it (C-SPARQL, section 4).
+"""The D-Graph of a query: its variables and patterns, and the source of each (C-SPARQL, section 4).
 
-By the paper's algorithm: variables, IRIs and literals are vertices; a triple pattern is the two edges (s, p) and
-(p, o); filters annotate the vertices that they read; an aggregation is a frame with its group and its function, which
-is linked to its parameter and bound to its variable; what the answer holds is filled; dashed frames group the vertices
+By the paper's algorithm: variables, IRIs and literals are vertices; a triple pattern is the two edges (s, p) and (p,
+o); filters annotate the vertices that they read; an aggregation is a frame with its group and its function, which is
+linked to its parameter and bound to its variable; vertices of the answer are filled; dashed frames group the vertices
 of a source.
 
-A vertex that two sources share stands between their frames; where the same patterns are asked of several sources, one
-frame names them all. Where a predicate is used by several patterns its edges are
-numbered, since one vertex alone would not tell which subject goes with which object. What is optional, alternative or
-taken away has a frame of its own that says so. In property graphs relationships take the place of predicates.
+A vertex that two sources share is between their frames; if several sources are asked for the same patterns, one frame
+names them all. If several patterns use a predicate its edges are numbered, since one vertex would not show which
+subject belongs to which object. Optional, alternative and subtracted patterns have a labelled frame of their own. In
+property graphs relationships take the place of predicates.
 
-Invariant: every vertex is a box once, however often the query names it.
+Invariant: every vertex is drawn once, however often the query names it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ SourcePatterns = dict[tuple[str, str], str]
 class _Builder:
     def __init__(self, panel_id: str, speller: Speller, top: o.Operator) -> None:
         self._id = panel_id
-        self._top = top  # the projection that makes the answer
+        self._top = top  # the projection that produces the answer
         self._speller = speller
         self._vertices: dict[str, _Vertex] = {}
-        self._links: dict[tuple[str, ...], SourcePatterns] = {}  # subject, predicate and object; or a vertex alone
+        self._links: dict[tuple[str, ...], SourcePatterns] = {}  # subject, predicate and object; or a single vertex
         self._aggregates: dict[tuple[tuple[str, ...], str, tuple[str, ...], str], None] = {}
 
     # --- collecting -------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class _Builder:
                     self.add(below, context)
 
     def _condition(self, condition: Expression | None, columns: tuple[str, ...]) -> None:
-        """An annotation of every column that the condition reads; it may have variables of its own besides."""
+        """Annotate every column that the condition reads; its own inner variables are left out."""
         if isinstance(condition, And):
             for one in condition.operands:
                 self._condition(one, columns)
@@ -141,7 +141,7 @@ class _Builder:
             arguments = tuple(self._variable(one) for one in read)
             function = self._speller.spell(call).partition("(")[0]
             variable = self._variable(name)
-            if arguments != (variable,):  # what combines the branches' results would point at itself
+            if arguments != (variable,):  # otherwise the combination of the branches' results would point at itself
                 self._aggregates[keys, function, arguments, variable] = None
 
     def _path(self, path: o.PathPattern, context: str, source: o.Source) -> None:
@@ -215,7 +215,7 @@ class _Builder:
         return Box(box_id, vertex.title, notes, part, vertex.shape, key.removeprefix("var ") in answer)
 
     def _frames(self, ids: dict[str, str], asked: dict[str, list[SourcePatterns]]) -> list[PictureFrame]:
-        """A frame for each source, around the vertices that it alone knows."""
+        """Return a frame for each source, around the vertices that only this source has."""
         members: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for key, places in asked.items():
             where = {tuple(one) for one in places}
@@ -232,14 +232,14 @@ class _Builder:
 
 
 def _top(plan: o.Operator) -> o.Operator:
-    """The topmost operator that chooses columns."""
+    """Return the topmost operator that chooses columns."""
     while isinstance(plan, o.Distinct | o.Slice | o.Order | t.StaticPart | t.Ask):
         plan = plan.inputs[0]
     return plan
 
 
 def _answer(plan: o.Operator) -> frozenset[str]:
-    """The columns that occur in the topmost projection or template."""
+    """Return the columns that occur in the topmost projection or template."""
     match _top(plan):
         case t.Construct(template=template):
             places = [place for one in template for place in one.places]
@@ -256,7 +256,7 @@ def _within(context: str, word: str) -> str:
 
 
 def _tail(name: str) -> str:
-    """A short name as it is; of a long IRI the end, which tells it from others."""
+    """Return a short name unchanged, and only the last part of a long IRI, which distinguishes it from others."""
     return name if len(name) <= 24 else "…/" + re.split(r"[/#]", name.rstrip("/#"))[-1]
 
 

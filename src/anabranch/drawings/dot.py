@@ -1,6 +1,6 @@
 """Drawings in Graphviz's language.
 
-Invariant: whatever a query's names and literals hold, the text is a graph with just the boxes of the drawing.
+Invariant: for any names and literals of a query, the text is a graph with exactly the boxes of the drawing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _quoted(text: str) -> str:
 
 
 def _lines(lines: list[str]) -> str:
-    """Several lines, each begun at the left."""
+    """Join several lines, each aligned to the left."""
     return '"' + "".join(f"{_escaped(line)}\\l" for line in lines) + '"'
 
 

@@ -1,10 +1,10 @@
-"""Where the boxes of a panel stand.
+"""The layout of a panel: positions of its boxes and frames.
 
-Trees: every box over the middle of those that feed it, each level as high as its highest box. Other graphs: in layers
-by the longest way from where they begin; side by side in bands, one for each frame and one for what no frame holds, so
-that no frame ever covers a box that is not its own.
+Trees: every box is centred above the boxes that feed it; each level is as high as its highest box. Other graphs: in
+layers by the longest path from their start; side by side in bands, one for each frame and one for boxes without a
+frame, so that no frame covers a box of another.
 
-Invariant: no two boxes of a panel overlap, and every number is a function of the panel alone.
+Invariant: no two boxes of a panel overlap, and every number is a function of the panel only.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _row_width(keys: Sequence[str], sizes: dict[str, tuple[float, float]]) -> fl
 
 
 def _ranks(order: list[str], edges: Sequence[PictureEdge]) -> dict[str, int]:
-    """Layers by the longest way; an edge that would close a circle does not count."""
+    """Assign layers by the longest path; an edge that would close a cycle is ignored."""
     after: dict[str, list[str]] = {key: [] for key in order}
     for edge in edges:
         tail, head = (edge.head, edge.tail) if edge.upward else (edge.tail, edge.head)
@@ -187,14 +187,14 @@ def _ranks(order: list[str], edges: Sequence[PictureEdge]) -> dict[str, int]:
 
 
 def _bands(panel: Panel) -> dict[str, int]:
-    """The band of each box: the number of its frame, or one of its own for all that no frame holds."""
+    """Return the band of each box: the number of its frame, or a common band for boxes without a frame."""
     free = len(panel.frames)
     found = {box: index for index, frame in enumerate(panel.frames) for box in frame.boxes}
     return {box.id: found.get(box.id, free) for box in panel.boxes}
 
 
 def _band_order(panel: Panel, widths: dict[int, float]) -> list[int]:
-    """What no frame holds stands after the first frame: between the sources that share it."""
+    """Order the bands: boxes without a frame come after the first frame, between the sources that share them."""
     frames = list(range(len(panel.frames)))
     free = len(panel.frames)
     return [index for index in [*frames[:1], free, *frames[1:]] if index in widths]
@@ -209,6 +209,6 @@ def _neighbours(edges: Sequence[PictureEdge]) -> dict[str, list[str]]:
 
 
 def _at(grid: dict[int, dict[int, list[str]]], key: str, layer: dict[str, int], band: dict[str, int]) -> float:
-    """How far to the right a box stands in its layer."""
+    """Return the horizontal position of a box in its layer, as a sort key."""
     row = grid[layer[key]].get(band[key], [])
     return band[key] * 100 + (row.index(key) if key in row else 0)

@@ -1,6 +1,6 @@
 """Drawings as Mermaid flowcharts, which GitHub, GitLab and many editors show.
 
-Invariant: whatever a query's names and literals hold, the text is a flowchart with just the boxes of the drawing.
+Invariant: for any names and literals of a query, the text is a flowchart with exactly the boxes of the drawing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _edge(edge: PictureEdge) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Entities for everything that Mermaid, Markdown in it, or HTML would read."""
+    """Replace every character that Mermaid, Markdown in it, or HTML would interpret by an entity."""
     text = printable(text)
     return "".join(one if one.isalnum() or one in " .,:;=+-/()?∧∨¬∃∀∈≠≤≥→_^'" else f"#{ord(one)};" for one in text)
 

@@ -1,6 +1,6 @@
-"""What a drawing of a plan is made of, before anybody knows how it is written down.
+"""The elements of a drawing, independent of the output format.
 
-Invariant: every edge and every frame names boxes of its own panel; ids are words that all forms can use as they are.
+Invariant: every edge and every frame names boxes of its own panel; ids are words that all formats can use unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BoxShape = Literal["box", "round", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`part` is static, streaming or empty; `filled` marks what the answer holds."""
+    """A box. `part` is static, streaming or empty; `filled` marks the columns of the answer."""
 
     id: str
     title: str
@@ -26,7 +26,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class PictureEdge:
-    """From one box to another. `faint` edges only remind of something; `upward` ones are drawn against the order of the
+    """An edge from one box to another. `faint` edges are only hints; `upward` ones are drawn against the order of the
     boxes from top to bottom."""
 
     tail: str
@@ -38,7 +38,7 @@ class PictureEdge:
 
 @dataclass(frozen=True, slots=True)
 class PictureFrame:
-    """A rectangle around boxes: dashed for a source, solid for what belongs together otherwise."""
+    """A rectangle around boxes: dashed for a source, solid for other groups."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class PictureFrame:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One graph. A `tree` grows upward: every box stands above those that feed it."""
+    """One graph. A `tree` grows upward: every box is above the boxes that feed it."""
 
     id: str
     title: str
@@ -75,12 +75,12 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def printable(text: str) -> str:
-    """The text without control characters and lone surrogates, which not every form can hold."""
+    """Return the text without control characters and lone surrogates, which not every format can hold."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of about this width; a word that is longer is cut."""
+    """Split the text into lines of about this width; longer words are cut."""
     lines = [""]
     for word in text.split(" "):
         while len(word) > width:

@@ -1,6 +1,6 @@
-"""Drawings as SVG: one file that needs nothing else, and is readable on light and on dark pages.
+"""Drawings as SVG: one self-contained file, readable on light and on dark pages.
 
-Invariant: the text is well-formed XML whatever a query holds; no font, script or picture is fetched.
+Invariant: the text is well-formed XML for any query; no font, script or picture is fetched.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _edge(edge: PictureEdge, one: PanelLayout) -> Iterator[str]:
 
 
 def _border(place: Rectangle, toward: tuple[float, float]) -> tuple[float, float]:
-    """Where the straight line from a box's middle leaves the box."""
+    """Return the point where the straight line from a box's centre leaves the box."""
     x, y = place.middle
     dx, dy = toward[0] - x, toward[1] - y
     if not dx and not dy:

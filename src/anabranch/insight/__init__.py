@@ -1,7 +1,7 @@
-"""See into a query: its operators, the messages between them, the window as a graph, and why a row is there or not.
+"""Insight into a query: its operators, the messages between them, the window as a graph, and why a row is there or not.
 
-Invariant: a recording determines all of it; nothing here reads a file, a clock or the network, or changes a running
-query.
+Invariant: all results depend on a recording only; nothing here reads a file, a clock or the network, or changes a
+running query.
 """
 
 from anabranch.insight.operators import graph_of, operator_graph

@@ -1,9 +1,9 @@
-"""A plan taken apart: the core that matches patterns, and the chain of operators above it that reshapes its rows.
+"""The anatomy of a plan: the core that matches patterns, and the chain of operators above it that reshapes its rows.
 
-The rows of a core still have every variable of its patterns, so a row says which elements it was made of. The chain is
-run again over any rows of the core, which thus can be followed upwards.
+The rows of a core still have every variable of its patterns, so each row shows which elements it was made of. The chain
+can be run again over any rows of the core, so a core row can be followed upwards.
 
-Invariant: core and chain are the plan: the chain over the core's rows gives the plan's rows.
+Invariant: core and chain together are the plan: the chain over the core's rows gives the plan's rows.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _CORE = (
     tr.Values,
 )
 _LINKS = (ex.Connected, ex.Component)
-_PICKING = frozenset(("min", "max", "sample"))  # aggregates that are the value of one row
+_PICKING = frozenset(("min", "max", "sample"))  # aggregates whose value is that of one row
 
 
 def is_core(plan: op.Operator) -> bool:
-    """Whether a plan's rows have all variables of its patterns."""
+    """Return whether a plan's rows have all variables of its patterns."""
     if isinstance(plan, op.Filter):
         return is_core(plan.input)
     return isinstance(plan, _CORE)
@@ -54,28 +54,28 @@ def is_core(plan: op.Operator) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:
-    """`chain` are the operators above the core, the lowest first."""
+    """A plan split into its core and its chain; `chain` lists the operators above the core, the lowest first."""
 
     core: op.Operator
     chain: tuple[op.Operator, ...]
 
     @property
     def grouping(self) -> int | None:
-        """The place in the chain of the lowest operator that looks at many rows at once to give one its values."""
+        """The index in the chain of the lowest operator that computes a row from many rows."""
         for place, one in enumerate(self.chain):
             if isinstance(one, op.Aggregate | op.Annotate):
                 return place
         return None
 
     def over(self, rows: Sequence[AnswerRow]) -> op.Operator:
-        """The plan with these rows instead of its core's."""
+        """Return the plan with these rows in place of its core."""
         plan: op.Operator = tr.Values(self.core.columns, tuple(rows))  # type: ignore[arg-type]
         for one in self.chain:
             plan = _on(one, plan)
         return plan
 
     def numbered(self, rows: Sequence[AnswerRow], until: int) -> op.Operator:
-        """The lower part of the chain over these rows, each with its number all the way."""
+        """Return the lower part of the chain over these rows, with each row's number passed through as a column."""
         numbered = tuple((*row, number) for number, row in enumerate(rows))
         plan: op.Operator = tr.Values((*self.core.columns, NUMBER), numbered)  # type: ignore[arg-type]
         for one in self.chain[:until]:
@@ -98,8 +98,8 @@ def anatomy(plan: op.Operator) -> Anatomy:
 
 
 def nested(core: op.Operator) -> Iterator[op.Operator]:
-    """The leaves of a core: patterns, and plans of their own whose rows have lost variables. What is taken away, and
-    what is only looked for, is left out."""
+    """Yield the leaves of a core: patterns, and nested plans whose rows have lost variables. The right sides of MINUS
+    and the subqueries of conditions are left out."""
     match core:
         case op.Join() | op.LeftJoin() | op.Union():
             yield from nested(core.left)
@@ -114,8 +114,8 @@ def nested(core: op.Operator) -> Iterator[op.Operator]:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The elements of a row. `counted`: all of its `rows` of the core count in an aggregate, and any of them left out
-    would be another sum, though perhaps an equal one."""
+    """The elements of a row. `counted`: all of its `rows` of the core count in an aggregate; without any one of them
+    the aggregate would be computed from different rows, though its value might be equal."""
 
     units: frozenset[ElementUnit]
     counted: bool
@@ -123,7 +123,7 @@ class Lineage:
 
 
 class RowFinder:
-    """Which elements rows are made of, at one instant of a replay."""
+    """Finds the elements that rows are made of, at one instant of a replay."""
 
     def __init__(
         self, replay: Replay, context: Context, windows: Mapping[op.Window, frozenset[ElementUnit]], budget: Budget
@@ -131,7 +131,7 @@ class RowFinder:
         self._replay = replay
         self._context = context
         self._budget = budget
-        self._windows = windows  # what each window of the query holds
+        self._windows = windows  # the content of each window of the query
 
     # --- rows of cores ---
 
@@ -141,7 +141,7 @@ class RowFinder:
         return rows
 
     def surviving(self, found: Anatomy, rows: Sequence[AnswerRow]) -> list[AnswerRow]:
-        """The rows of a core that pass what is tested of them one by one, before anything looks at several."""
+        """Return the rows of a core that pass the tests on single rows, before any operator combines several rows."""
         until = 0
         while until < len(found.chain) and isinstance(found.chain[until], op.Project | op.Extend | op.Filter):
             until += 1
@@ -153,7 +153,7 @@ class RowFinder:
         return [row for number, row in enumerate(rows) if number in passed]
 
     def groups(self, found: Anatomy, rows: Sequence[AnswerRow]) -> list[list[AnswerRow]]:
-        """The rows of a core by the groups that they fall into; each for itself where nothing groups them."""
+        """Return the rows of a core by the groups that they fall into; one group per row where nothing groups them."""
         place = found.grouping
         if place is None:
             return [[row] for row in rows]
@@ -176,7 +176,7 @@ class RowFinder:
     # --- elements of rows ---
 
     def elements(self, plan: op.Operator, bindings: Mapping[str, Value]) -> frozenset[ElementUnit] | None:
-        """The elements of a core's row, and perhaps more; None where nobody can tell."""
+        """Return the elements of a core's row, possibly with further ones; None where they cannot be determined."""
         found: set[ElementUnit] = set()
         for leaf in nested(plan):
             units = self.leaf(leaf, bindings)
@@ -188,7 +188,7 @@ class RowFinder:
         return frozenset(found)
 
     def leaf(self, leaf: op.Operator, bindings: Mapping[str, Value]) -> Iterable[ElementUnit] | None:
-        """The elements of a row of one pattern, or of a plan inside of a core."""
+        """Return the elements of a row of one pattern, or of a plan nested in a core."""
         match leaf:
             case op.Pattern(source=source):
                 if not isinstance(source, op.Window):
@@ -208,8 +208,8 @@ class RowFinder:
         return None if found is None else found.units
 
     def matched(self, plan: op.Operator, most: int) -> set[ElementUnit]:
-        """The elements that take part in a match that passes what is asked of it alone; of many matches, the first.
-        What lies on the way of a property path is not among them: its rows do not say."""
+        """Return the elements of matches that pass the tests on single rows; at most the first `most` matches count.
+        Elements along a property path are not included: its rows do not contain them."""
         found = anatomy(plan)
         units: set[ElementUnit] = set()
         if not is_core(found.core):
@@ -232,8 +232,8 @@ class RowFinder:
         return units
 
     def lineage(self, plan: op.Operator, row: AnswerRow) -> Lineage | None:
-        """What a row of a plan was made of: the rows of the core that give it, and their elements. None where nobody
-        can tell."""
+        """Return the lineage of a plan's row: the core rows that produce it, and their elements. None where it cannot
+        be determined."""
         found = anatomy(plan)
         if not is_core(found.core):
             return None
@@ -245,7 +245,7 @@ class RowFinder:
             try:
                 return any(row_key(one) == key for one in self._replay.rows_of(found.over(rows), self._context))
             except QueryError:
-                return False  # over too few rows the query fails
+                return False  # the query fails over too few rows
 
         groups = self.groups(found, self.core_rows(found))
         if not holds(groups):
@@ -288,7 +288,7 @@ class RowFinder:
                 yield from (unit for one in triples if (unit := ElementUnit(stream, "triple", one)) in held)
 
     def near(self, node: op.Operator | ex.Expression) -> frozenset[ElementUnit]:
-        """All elements that a part of the plan may look at."""
+        """Return all elements that a part of the plan may read."""
         found: set[ElementUnit] = set()
         for one in walk(node):
             for source in read_by(one):
@@ -299,7 +299,7 @@ class RowFinder:
 
 
 def _counts_all(operator: op.Operator) -> bool:
-    """Whether an operator has aggregates to which every row of a group contributes."""
+    """Return whether an operator has aggregates to which every row of a group contributes."""
     if not isinstance(operator, op.Aggregate | op.Annotate):
         return False
     return any(call.function.rpartition(":")[2].lower() not in _PICKING for _, call in operator.aggregates)
@@ -316,7 +316,7 @@ def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
 
 
 def instantiated(pattern: tr.TriplePattern, bindings: Mapping[str, Value]) -> Triple | None:
-    """A pattern's triple under bindings; None when a variable has none."""
+    """Return a pattern's triple under bindings; None when a variable is unbound."""
     terms = [bindings.get(place.name) if isinstance(place, tr.Var) else place for place in pattern.places]
     return None if any(term is None for term in terms) else Triple(*cast(list[Term], terms))
 
@@ -326,7 +326,7 @@ def _hides(path: op.PathPattern) -> bool:
 
 
 def _looked_for(plan: op.Operator) -> Iterator[ex.Expression]:
-    """Parts of a core's conditions that look into windows by themselves."""
+    """Yield the parts of a core's conditions that read windows themselves."""
     match plan:
         case op.Join() | op.LeftJoin() | op.Union():
             yield from _looked_for(plan.left)
@@ -339,14 +339,14 @@ def _looked_for(plan: op.Operator) -> Iterator[ex.Expression]:
 
 
 def looking(expression: ex.Expression) -> Iterator[ex.Expression]:
-    """The subqueries of an expression, and its questions about connectivity."""
+    """Yield the subqueries of an expression, and its connectivity calls."""
     for one in walk(expression):
         if isinstance(one, (ex.Exists, ex.CollectRows, *_LINKS)):
             yield one
 
 
 def _fitting(node: tr.GraphPattern | tr.Path, held: frozenset[ElementUnit]) -> set[ElementUnit]:
-    """The triples that one of the patterns fits as far as its constants go."""
+    """Return the triples that match one of the patterns by its constants."""
     if isinstance(node, tr.GraphPattern):
         wanted = [[None if isinstance(place, tr.Var) else place for place in one.places] for one in node.patterns]
     else:
@@ -365,7 +365,7 @@ def _fitting(node: tr.GraphPattern | tr.Path, held: frozenset[ElementUnit]) -> s
 
 
 def _predicates(path: tr.PropertyPath) -> frozenset[Iri] | None:
-    """The predicates along which a path may lead; None: all."""
+    """Return the predicates that a path may follow; None means all."""
     match path:
         case tr.PathLink(iri):
             return frozenset((iri,))

@@ -1,7 +1,7 @@
-"""Streams that other queries make (INTO), made again: queries of the recording's text, and those that it brings.
+"""Derived streams (INTO), computed again from a recording by the queries of its text and its `makers`.
 
-Invariant: the events are those that a session over the recording makes; a stream that the recording brings is never
-made.
+Invariant: the events are those that a session over the recording makes; a stream that the recording contains is never
+computed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from anabranch.syntax import languages
 
 
 def streams_named(registration: Registration) -> set[str]:
-    """The streams that a query reads by their names."""
+    """Return the streams that a query reads by their names."""
     return {one.stream.name for one in windows(registration.plan) if one.stream.name is not None}
 
 
 def recording_of(maker: CompiledQuery, recording: Recording) -> Recording:
-    """The same streams, seen by a query that makes one of them, from its beginning on."""
+    """Return a recording of the same streams for a query that makes one of them, from its beginning on."""
     own = maker.options
     return replace(
         recording,
@@ -45,7 +45,8 @@ def recording_of(maker: CompiledQuery, recording: Recording) -> Recording:
 
 
 def makers_of(registration: Registration, others: Sequence[CompiledQuery]) -> list[CompiledQuery]:
-    """Those of some queries that make what a query reads, and what these read, the nearest first."""
+    """Return the queries, of `others`, that make the streams that a query reads, and recursively those that these read;
+    the nearest first."""
     by_stream = {one.registration.into: one for one in others if one.registration.into is not None}
     found: list[CompiledQuery] = []
     waiting = [registration]
@@ -59,7 +60,7 @@ def makers_of(registration: Registration, others: Sequence[CompiledQuery]) -> li
 
 
 def makers(recording: Recording) -> dict[str, CompiledQuery]:
-    """By stream, the query that makes it, of those that the recording does not bring."""
+    """Return, by stream, the query that makes it; streams that the recording contains are left out."""
     own = QueryOptions(
         recording.windows,
         recording.conflicts,
@@ -82,7 +83,7 @@ def makers(recording: Recording) -> dict[str, CompiledQuery]:
 def made_events(
     recording: Recording, stream: str, made: Mapping[str, CompiledQuery], events: Mapping[str, Sequence[Event]]
 ) -> list[Event]:
-    """What a stream's maker makes of events in the order of time."""
+    """Return the events that a stream's maker derives from events in the order of time."""
     maker = made[stream]
     others = makers_of(maker.registration, list(made.values()))
     engine = Engine(

@@ -1,9 +1,9 @@
-"""Elements of events: what they are called, how they look, and which of them an event is cut down to.
+"""Elements of events: their names, their display form, and the reduction of an event to some of its elements.
 
 A unit is an element by its identity: a triple, or a node or relationship by its id, in one stream. It stands for all of
 its arrivals.
 
-Invariant: a relationship is never without its ends: who keeps a relationship keeps the nodes at its ends.
+Invariant: a relationship is never without its ends: a set that keeps a relationship keeps the nodes at its ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ElementUnit(NamedTuple):
 
 
 class Things:
-    """Reads events as a query reads them, and names what they hold."""
+    """Reads events in the query's data model, and names their elements."""
 
     def __init__(self, of_triples: bool, mapping: ModelMapping, prefixes: tuple[tuple[str, str], ...]) -> None:
         self.of_triples = of_triples
@@ -40,14 +40,14 @@ class Things:
         self.speller = Speller(prefixes, sparql=of_triples)
 
     def read(self, event: Event, skip: int = 0) -> Event:
-        """The event in the query's model, without its first triples."""
+        """Return the event in the query's data model, without its first `skip` triples."""
         if self.of_triples:
             triples = self._mapping.triples_of(event)
             return Event(event.event_time, triples=tuple(triples[skip:]))
         return Event(event.event_time, *self._mapping.elements_of(event)) if event.triples else event
 
     def all_of(self, event: Event) -> Iterator[Thing]:
-        """What an event holds, once it was read."""
+        """Yield the elements of an event that was returned by `read`."""
         yield from event.triples
         yield from event.nodes
         yield from event.relationships
@@ -61,7 +61,7 @@ class Things:
         return ElementUnit(stream, "triple", thing)
 
     def only(self, stream: str, event: Event, kept: Collection[ElementUnit]) -> Event:
-        """The event with those of its elements alone that are kept."""
+        """Return the event reduced to the kept elements."""
         if event.triples:
             return Event(
                 event.event_time,
@@ -71,7 +71,7 @@ class Things:
         relationships = tuple(one for one in event.relationships if ElementUnit(stream, "relationship", one.id) in kept)
         return Event(event.event_time, nodes, relationships)
 
-    # --- how they look ---
+    # --- display ---
 
     def element(self, stream: str, thing: Thing, at: int) -> Element:
         match thing:
@@ -120,13 +120,13 @@ class Things:
         return self._terms.term(term)
 
     def means(self, value: Value, wanted: Json) -> bool:
-        """Whether a value is what somebody wrote as JSON; a resource may be written with a prefix."""
+        """Return whether a value equals the JSON that a user wrote; an IRI may be written with a prefix."""
         if isinstance(value, Iri) and self.term_text(value) == wanted:
             return True
         return _alike(to_json(value), wanted)
 
     def row_text(self, columns: Iterable[str], row: Iterable[Value]) -> str:
-        """A binding as people read it: names with short values, and nothing of what is unbound."""
+        """Return a binding as readable text: names with short values, without unbound variables."""
         said = []
         for name, value in zip(columns, row, strict=True):
             if value is not None and not name.startswith(" "):
@@ -152,7 +152,7 @@ class Things:
 
 
 def _alike(one: Json, other: Json) -> bool:
-    """Whether two JSON values are the same; to Python, true is 1."""
+    """Return whether two JSON values are equal; unlike in Python, true is not 1."""
     match one, other:
         case (bool(), _) | (_, bool()):
             return one is other
@@ -176,7 +176,7 @@ def triple_name(triple: Triple) -> str:
 
 
 def unit_name(unit: ElementUnit) -> str:
-    """The id of a unit's elements."""
+    """Return the id that the elements of a unit have."""
     match unit.key:
         case Triple():
             return triple_name(unit.key)

@@ -1,6 +1,7 @@
-"""What a query's windows hold at an instant, element by element, with the arrivals of each.
+"""The content of a query's windows at an instant, element by element, with the arrivals of each.
 
-Invariant: an element is once here per stream, however often it came; it is inside as long as one of its arrivals is.
+Invariant: an element is listed once per stream, however often it arrived; it is inside as long as one of its arrivals
+is.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Holding:
 
     @property
     def units(self) -> list[ElementUnit]:
-        """All elements, relationships before nodes, and what came last first."""
+        """Return all elements, relationships before nodes, the latest arrivals first."""
         return self.ordered(self._arrivals)
 
     def ordered(self, units: Iterable[ElementUnit]) -> list[ElementUnit]:
@@ -72,7 +73,7 @@ class Holding:
         return known
 
     def closed(self, units: Iterable[ElementUnit]) -> list[ElementUnit]:
-        """The elements with the ends of their relationships, as far as events brought these."""
+        """Return the elements together with the ends of their relationships, as far as events brought them."""
         found = dict.fromkeys(units)
         for unit in list(found):
             for end in self._ends.get(unit, ()):
@@ -81,11 +82,11 @@ class Holding:
         return list(found)
 
     def without(self, units: Collection[ElementUnit], gone: ElementUnit) -> list[ElementUnit]:
-        """The elements without one of them, and without the relationships that hang on it."""
+        """Return the elements without one of them, and without the relationships that end at it."""
         return [one for one in units if one != gone and gone not in self._ends.get(one, ())]
 
     def element(self, unit: ElementUnit) -> Element:
-        """An element as its latest arrival brought it."""
+        """Return an element as of its latest arrival."""
         known = self._arrivals[unit]
         return self._things.element(unit.stream, known.thing, known.last)
 

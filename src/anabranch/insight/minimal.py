@@ -1,10 +1,11 @@
-"""A smallest set, by asking: of some items those without which something no longer holds.
+"""Minimal subsets by tests: finds items that together satisfy a condition and of which none can be left out.
 
-QuickXplain (Junker, AAAI 2004) halves the items and asks whether one half is enough on the ground of the other: about
-2k + 2k log(n/k) questions for k of n items where more items never make it false. Where they may, what is left is taken
-away one by one until nothing can go.
+QuickXplain (Junker, AAAI 2004) halves the items and tests whether one half suffices together with the other: about 2k +
+2k log(n/k) tests for k of n items, if more items never make the condition false. If they may, `thinned` then tries to
+remove the remaining items one by one.
 
-Invariant: what is given back holds, and `minimal` is said only when it was tried to leave out each item.
+Invariant: the returned items satisfy the condition, and `minimal` is set only when leaving out each single item was
+tried.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ Item = TypeVar("Item")
 
 
 class OutOfBudget(Exception):
-    """No more questions may be asked."""
+    """The budget of evaluations is used up."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many evaluations are left."""
+    """The number of evaluations that are left."""
 
     left: int
 
@@ -39,7 +40,8 @@ class Smallest(Generic[Item]):
 
 
 def smallest(items: Sequence[Item], holds: Callable[[Sequence[Item]], bool]) -> list[Item]:
-    """Some of the items, in their order, that are enough; all of them are. `holds` may raise OutOfBudget."""
+    """Return a subset of the items, in their order, that satisfies `holds`; all items together must satisfy it. `holds`
+    may raise OutOfBudget."""
     if not items or holds([]):
         return []
     places = sorted(_explain([], [], list(range(len(items))), lambda some: holds([items[one] for one in sorted(some)])))
@@ -49,7 +51,7 @@ def smallest(items: Sequence[Item], holds: Callable[[Sequence[Item]], bool]) -> 
 def _explain(
     ground: list[int], added: list[int], items: list[int], holds: Callable[[Sequence[int]], bool]
 ) -> list[int]:
-    """Those of the items that are needed beside the ground. `added` is what the ground got last."""
+    """Return the items that are needed in addition to the ground. `added` are the items that the ground got last."""
     if added and holds(ground):
         return []
     if len(items) == 1:
@@ -66,7 +68,7 @@ def thinned(
     holds: Callable[[Sequence[Item]], bool],
     without: Callable[[Sequence[Item], Item], Sequence[Item]],
 ) -> Smallest[Item]:
-    """Leave out one item after the other as long as it holds; `without` says what goes with an item."""
+    """Leave out one item after the other while the condition holds; `without` removes an item and its dependents."""
     kept = list(items)
     try:
         for item in list(kept):
@@ -74,7 +76,7 @@ def thinned(
                 rest = without(kept, item)
                 if holds(rest):
                     kept = list(rest)
-        # What could not go at first may go now, where fewer items can make it true.
+        # Where fewer items can make the condition true, an item that was needed before may be removable now.
         minimal = all(not holds(without(kept, item)) for item in kept) if len(kept) < len(items) else True
     except OutOfBudget:
         return Smallest(kept, False)

@@ -1,10 +1,10 @@
-"""From what windows hold at one instant to what they hold at the next, an event at a time.
+"""The moves of windows from one instant to the next, one event at a time.
 
-First events leave, oldest first; then events come, in the order of time over all windows. Events of one instant leave a
-property graph together: its union forgets by time.
+First events leave, oldest first; then events arrive, in the order of time over all windows. Events of one instant leave
+a property graph together, because its union expires by time.
 
-Law: the moves of an instant, one after the other, lead to what the windows hold at it, however the operators behind are
-told (their sums do not depend on how changes are cut).
+Law: the moves of an instant, one after the other, lead to the content of the windows at that instant; the operators may
+receive them one by one or together (their sums do not depend on how changes are split).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anabranch.insight.elements import Thing, Things
 
 @dataclass(frozen=True, slots=True)
 class WindowMove:
-    """One window's change: what it shows then, and the elements that come with their times, or leave."""
+    """The change of one window: its view after the move, and the elements that enter with their times, or leave."""
 
     window: Window
     view: WindowEvents
@@ -28,13 +28,13 @@ class WindowMove:
 
 
 def emptied(view: WindowEvents) -> WindowEvents:
-    """A window that stands where another begins, and shows nothing."""
+    """Return an empty view that begins where a window begins."""
     first = view.positions[0]
     return replace(view, positions=(first, first), skip=0)
 
 
 class Moving:
-    """The windows of a query on their way."""
+    """The windows of a query, moved event by event."""
 
     def __init__(self, views: Mapping[Window, WindowEvents], things: Things) -> None:
         self.views = dict(views)
@@ -64,7 +64,7 @@ class Moving:
             first, skip = until, 0
             yield WindowMove(window, self._settle(window, target, first, stop, 0), False, gone)
         if first >= stop:
-            # What comes next may lie further ahead; between there and here nothing was shown.
+            # The next event may be further ahead in the stream; the window shows no position in between.
             self._settle(window, target, max(first, goal), max(first, goal), 0)
         elif goal_skip > skip:
             (event,) = view.stream.between(first, first + 1)

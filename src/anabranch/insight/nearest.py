@@ -1,10 +1,10 @@
-"""The nearest match: of a pattern's parts, as many as have a match together.
+"""The nearest match: the largest set of a pattern's parts that match together.
 
-Each part is a table of its own matches. Tables are joined by backtracking over hash indexes, the smallest first, which
-stops at the first match. Sets of parts are tried by how many they leave out, none first.
+Each part is a table of its own matches. Tables are joined by backtracking over hash indexes, the smallest first; the
+search stops at the first match. Sets of parts are tried by the number of parts that they leave out, zero first.
 
-Work: at most so many sets as are asked for, each at most `_MOST_VISITS` rows, all together at most `_MOST_IN_ALL`; past
-that, parts go one by one, the smallest table first.
+Work: at most `most_sets` sets, each at most `_MOST_VISITS` rows, all together at most `_MOST_IN_ALL`; beyond that,
+parts are dropped one by one, the smallest table first.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Test = Callable[[PartBindings], bool]
 
 @dataclass(slots=True)
 class MatchTable:
-    """The matches of one part. `loose`: what a match leaves unbound goes with any value, as in SPARQL; else it is null,
-    which goes with none."""
+    """The matches of one part. `loose`: an unbound variable is compatible with any value, as in SPARQL; else it is
+    null, which equals nothing."""
 
     part: PlanPart
     rows: list[AnswerRow]
@@ -38,7 +38,7 @@ class MatchTable:
     _indexes: dict[tuple[str, ...], dict[Hashable, list[AnswerRow]]] = field(default_factory=dict)
 
     def fitting(self, bindings: PartBindings) -> Sequence[AnswerRow]:
-        """The rows that agree with what is bound already."""
+        """Return the rows that agree with the variables that are bound already."""
         shared = tuple(name for name in self.part.columns if name in bindings)
         if not shared:
             return self.rows
@@ -67,15 +67,15 @@ def _agree(values: Sequence[Value], others: Sequence[Value]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The tables that match together, and how."""
+    """The tables that match together, and their bindings."""
 
     tables: tuple[MatchTable, ...]
     bindings: dict[str, Value]
-    exact: bool  # whether no larger set was passed over
+    exact: bool  # whether no larger set was left untried
 
 
 def nearest(tables: Sequence[MatchTable], test: Test, most_sets: int) -> Nearest:
-    """The largest set of tables with a match that passes the test."""
+    """Return the largest set of tables with a match that passes the test."""
     asked = spent = 0
     for left_out in range(len(tables) + 1):
         for kept in combinations(tables, len(tables) - left_out):
@@ -100,7 +100,7 @@ def _greedy(tables: Sequence[MatchTable], test: Test) -> Nearest:
 
 
 def matches(tables: Sequence[MatchTable], test: Test, visits: list[int] | None = None) -> Iterator[dict[str, Value]]:
-    """The matches of some tables together, as far as the work goes. `visits` counts the rows that were looked at."""
+    """Yield the joint matches of some tables, within the limit of work. `visits` counts the rows that were visited."""
     for bindings in _joined(list(tables), {}, {}, [0] if visits is None else visits):
         if test(bindings):
             yield bindings
@@ -136,7 +136,8 @@ def _joined(
 
 
 def united(one: Value, other: Value) -> Value:
-    """A value that two parts bind: of an element from two windows, all that both know of it."""
+    """Return the value for a variable that two parts bind: for an element of two windows, the union of its
+    properties."""
     match one, other:
         case Node(), Node():
             return Node(

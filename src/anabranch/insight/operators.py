@@ -1,9 +1,9 @@
-"""The graph of a query's operators as it runs, with its windows and static graphs in front.
+"""The graph of a query's running operators, preceded by its windows and static graphs.
 
-Ids are those of `engine.works`: windows, static graphs, operators by their places, the result. A step that only chooses
-columns is no box of its own: its reader reads what it chooses from.
+Ids are those of `engine.works`: windows, static graphs, operators (flow order), result. A step that only chooses
+columns has no box: its reader is linked to its input.
 
-Invariant: names and words are those of EXPLAIN; every box stands behind its inputs.
+Invariant: names and words are those of EXPLAIN; every box comes after its inputs.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _OUTPUTS = {"snapshot": "all rows", "entering": "rows that entered", "exiting": 
 
 
 def operator_graph(recording: Recording) -> OperatorGraph:
-    """The graph of a recorded query; a recording without events will do."""
+    """Return the graph of a recorded query; the recording needs no events."""
     replay = Replay(recording)
     return graph_of(replay.query, replay.around)
 
 
 def graph_of(query: ContinuousQuery, around: SharedState) -> OperatorGraph:
-    """The graph of a query among its streams and static graphs."""
+    """Return the graph of a query with its streams and static graphs."""
     return _Drawing(query, query.run.planned(around)).graph()
 
 
 def shown_columns(spec: Spec) -> tuple[int, ...]:
-    """The columns of an operator that people see."""
+    """Return the columns of an operator that are shown to users."""
     return tuple(place for place, name in enumerate(spec.columns) if not name.startswith(" "))
 
 
@@ -109,7 +109,7 @@ class _Drawing:
             )
 
     def _shown(self, place: int) -> int:
-        """The box that stands for a place."""
+        """Return the box that represents the operator at a place."""
         while self._placed and self._placed[place][0].picks:
             (place,) = self._placed[place][1]
         return self._first + place
@@ -152,7 +152,7 @@ class _Drawing:
 
     @staticmethod
     def _own(about: op.Operator, spec: Spec) -> op.Operator:
-        """Of a pattern that several matchers share, those parts that one of them matches."""
+        """Return the parts of a shared pattern that one of its matchers matches."""
         columns = frozenset(spec.columns)
         match about:
             case tr.GraphPattern(patterns=patterns) if not spec.inputs and spec.name != "Recomputed":

@@ -1,10 +1,10 @@
-"""The parts of a query's pattern, each as a small plan of its own, and the conditions on what they match together.
+"""The parts of a query's pattern, each as a small plan, and the conditions on their joint matches.
 
-A part is a triple pattern, a property path, a relationship with its two nodes, a node alone, a whole path where it has
-a name or is a shortest one, rows that the query brings, or a subquery. Of a union each side is a branch.
+A part is a triple pattern, a property path, a relationship with its two nodes, a single node, a whole path if it has a
+name or is a shortest path, constant rows of the query, or a subquery. Each side of a union is a branch.
 
-Invariant: rows that agree on shared variables, one of each part of a branch, with different relationships where one
-pattern has several, are the matches of the branch before its conditions. What is optional is no part.
+Invariant: the matches of a branch before its conditions are the combinations of one row of each part that agree on
+shared variables, and that have different relationships where one pattern has several. Optional patterns are not parts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _MOST_BRANCHES = 16
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """`relationships` are the columns that must differ from those of the parts with the same `pattern`."""
+    """A part of a pattern. `relationships` are the columns that must differ from those of the parts with the same
+    `pattern`."""
 
     plan: op.Operator
     text: str
@@ -42,7 +43,8 @@ class PlanPart:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """`taken_away` are plans whose rows take compatible ones away (MINUS)."""
+    """One branch of a pattern: parts and conditions. `taken_away` are plans whose compatible rows remove matches
+    (MINUS)."""
 
     parts: tuple[PlanPart, ...] = ()
     conditions: tuple[ex.Expression, ...] = ()
@@ -53,7 +55,7 @@ class Branch:
 
 
 class Parting:
-    """Takes cores apart. Texts are those of the query where it has them."""
+    """Splits cores into parts. Texts are those of the query where it has them."""
 
     def __init__(self, text: str, speller: Speller) -> None:
         self._text = text
@@ -85,7 +87,8 @@ class Parting:
         return self._whole(core)
 
     def _sides(self, join: op.Join) -> tuple[list[Branch], list[Branch]]:
-        """The branches of both sides. A side stays whole where it has variables of its own by names of the other's."""
+        """Return the branches of both sides. A side whose inner variables share a name with variables of the other side
+        is not split."""
         left, right = join.left, join.right
         if isinstance(right, op.Pattern):
             left = _bound(left, frozenset(right.columns))
@@ -101,7 +104,7 @@ class Parting:
         return [Branch((PlanPart(core, self._said(core), core.span),))]
 
     def said(self, node: op.Operator | ex.Expression) -> str:
-        """What the query's text says there; else the algebra's words."""
+        """Return the text of the query for a node; without a span, the spelling of the algebra."""
         if node.span is not None:
             return " ".join(self._text[node.span.start : node.span.end].split())
         return self._speller.spell(node) if isinstance(node, ex.Expression) else type(node).__name__
@@ -140,8 +143,8 @@ def _names(branches: Sequence[Branch]) -> frozenset[str]:
 
 
 def _bound(plan: op.Operator, names: frozenset[str]) -> op.Operator:
-    """A plan for a pattern that has these variables: what is optional and binds one of them must match, for null joins
-    nothing."""
+    """Return a plan in which these variables are bound: an optional pattern that binds one of them becomes mandatory,
+    because null joins nothing."""
     match plan:
         case op.LeftJoin(left, right, condition) if (frozenset(right.columns) - frozenset(left.columns)) & names:
             return op.Join(left, right, condition)
@@ -155,12 +158,12 @@ def _bound(plan: op.Operator, names: frozenset[str]) -> op.Operator:
 
 
 def _pads(name: str, expression: ex.Expression) -> bool:
-    """Whether a column is passed on, or null where the other side of a union has one."""
+    """Return whether a column is passed on unchanged, or is null as padding for the other side of a union."""
     return expression in (ex.Variable(name), ex.Constant(None))
 
 
 def _pieces(path: op.PathPattern) -> Iterator[op.PathPattern]:
-    """A path by its relationships; what must be seen as a whole stays whole."""
+    """Split a path into its relationships; a path that must be matched as a whole is yielded unchanged."""
     if path.kind != "trail" or path.variable is not None or len(path.relationships) < 2:
         yield path
         return

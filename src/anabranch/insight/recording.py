@@ -1,6 +1,6 @@
-"""A recording: a query and a piece of its streams, enough to run the query over this piece again.
+"""A recording: a query and a slice of its streams, sufficient to run the query over this slice again.
 
-Invariant: a recording is data alone. Two equal recordings give the same steps, scenes and reasons.
+Invariant: a recording is data only. Two equal recordings give the same steps, scenes and reasons.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from anabranch.model.windows import WindowPolicy
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """`query_name` may be left out where the text has one query. `events` are those that were taken in, by stream, in
-    the order of arrival.
+    """A query with recorded events. `query_name` may be omitted if the text has one query. `events` are the events that
+    were taken in, by stream, in the order of arrival.
 
-    What is shown are the instants from `begins_at` to `ends_at`, both included; None: from the first on, and until all
-    events were seen. Events from before `begins_at` fill the windows. `starting_at` is the query's first instant where
-    the recording does not go back to it; `now` is what STARTING AT NOW meant; `only_stream` is the stream that a query
-    reads which names none, else the first. `makers` are queries of other texts that make streams it reads.
+    The shown instants are those from `begins_at` to `ends_at`, both included; None means from the first one, and until
+    all events were seen. Events before `begins_at` fill the windows. `starting_at` is the query's first instant if the
+    recording does not go back to it; `now` is the value of STARTING AT NOW; `only_stream` is the stream of a query that
+    names none, by default the first. `makers` are queries of other texts that make streams it reads.
     """
 
     query_text: str
@@ -49,11 +49,11 @@ class Recording:
     only_stream: str | None = None
     file_name: str = "<query>"
     makers: tuple[QueryOptions, ...] = ()
-    on_error: OnError | None = None  # None: as `evaluation` has it
+    on_error: OnError | None = None  # None: as in `evaluation`
 
     @classmethod
     def of(cls, options: QueryOptions, events: Mapping[str, Sequence[Event]], **more: Any) -> Recording:
-        """The recording of a registered query; `more` are other fields."""
+        """Create the recording of a registered query; `more` are other fields."""
         return cls(
             options.text,
             options.source_name,

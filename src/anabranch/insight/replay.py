@@ -1,9 +1,10 @@
-"""A recording run again, in an engine of its own: instants, what windows hold at them, rows by either evaluator.
+"""A replay: a recording run again in an engine of its own, with its instants, window contents, and rows by either
+evaluator.
 
-Invariant: nothing here answers by itself. Windows are the engine's, rows are those of the engine's operators or of the
-plain evaluator, over the recorded events or over some of their elements.
+Invariant: a replay computes no answers itself. Windows are the engine's; rows are those of the engine's operators or of
+the plain evaluator, over the recorded events or over some of their elements.
 
-Work: events are sorted once; a plain evaluation costs O(window) and what the query costs.
+Work: events are sorted once; a plain evaluation costs O(window) plus the cost of the query.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class ReplayInstant:
 
 
 class Replay:
-    """One query over a recording. `until` leaves out the events that come later than an instant."""
+    """One query over a recording. `until` leaves out the events after an instant."""
 
     def __init__(self, recording: Recording, until: int | None = None) -> None:
         self.recording = recording
@@ -82,7 +83,7 @@ class Replay:
         for name in dict.fromkeys((*recording.events, *self.query.cursor.stream_names())):
             self.around.streams[name] = self._made(name, made, until) if name in made else self._stream(name, until)
         self.things = Things(self.of_triples, recording.mapping, self.registration.prefixes)
-        self.is_cut = False  # whether there are more instants than are shown
+        self.is_cut = False  # whether some instants are not shown
         self._start()
 
     def _stream(self, name: str, until: int | None) -> StreamBuffer:
@@ -98,14 +99,14 @@ class Replay:
         return stream
 
     def _taken_in(self, name: str) -> list[Event]:
-        """The events of a stream in the order of time. Relationships without ids have those that a running query gives
-        them, by the order of arrival."""
+        """Return the events of a stream in the order of time. Relationships without ids get the ids that a running
+        query gives them, by the order of arrival."""
         arriving = StreamBuffer(name, late_policy=LatePolicy("correct"))
         events = [arriving.admit(one)[1] for one in self.recording.events.get(name, ())]
         return sorted(events, key=lambda one: one.event_time)
 
     def _made(self, name: str, made: Mapping[str, CompiledQuery], until: int | None) -> StreamBuffer:
-        """A stream that another query makes; it goes as far as that query does."""
+        """Return a stream that another query makes; it extends as far as that query's instants."""
         recording = self.recording
         events = made_events(recording, name, made, {one: self._taken_in(one) for one in recording.events})
         stream = self._filled(name, events, until)
@@ -131,13 +132,14 @@ class Replay:
 
     @property
     def _read(self) -> list[StreamBuffer]:
-        """The streams that move the query: those that it reads, or all when it reads none."""
+        """Return the streams that drive the query: those that it reads, or all when it reads none."""
         streams = self.around.streams
         return [streams[name] for name in self.query.cursor.stream_names()] or list(streams.values())
 
     @property
     def reaches(self) -> int | None:
-        """The last instant that the query passes, or that its streams reach where they say when it is evaluated."""
+        """The last instant that the query passes; where its streams determine the instants, the last one that they
+        reach."""
         instants = self.query.cursor.instants
         if instants is None:
             return None
@@ -151,7 +153,8 @@ class Replay:
 
     @cached_property
     def moments(self) -> tuple[ReplayInstant, ...]:
-        """The instants of the recording; of very many only those at which something changes, and not all of these."""
+        """The instants of the recording; if there are very many, only instants at which something changes, up to a
+        limit."""
         query, instants = self.query, self.query.cursor.instants
         if instants is None:
             return ()
@@ -188,7 +191,7 @@ class Replay:
         return query.cursor.natural_end(self._clock) if self._clock is not None else query.cursor.first_index
 
     def moment(self, at: int | None) -> ReplayInstant:
-        """The last instant at or before a time; without a time, the last of all."""
+        """Return the last instant at or before a time; without a time, the last of all."""
         moments = self.moments
         found = [one for one in moments if at is None or one.at <= at]
         if not found:
@@ -196,7 +199,7 @@ class Replay:
         return found[-1]
 
     def position(self, moment: ReplayInstant) -> int:
-        """The place of an instant among those of the recording."""
+        """Return the index of an instant in the recording."""
         return self.moments.index(moment)
 
     def views(self, moment: ReplayInstant) -> dict[Window, WindowEvents]:
@@ -204,7 +207,7 @@ class Replay:
 
     @property
     def _skipped(self) -> SkippedRows | None:
-        """Where failing rows are counted; None where they end the query, as the engine has it."""
+        """Return the counter of failing rows; None if a failing row ends the query, as in the engine."""
         on_error = self.recording.on_error or self.recording.evaluation.on_error
         return self.query.outbox.skipped if on_error == "skip" else None
 
@@ -216,7 +219,7 @@ class Replay:
 
     @cached_property
     def keeps_trails(self) -> bool:
-        """Whether operators keep paths of any length, which may become too many for them."""
+        """Whether operators keep paths of variable length, which may exceed their budget."""
         lengths = (
             one
             for node in walk(self.planned.plan)
@@ -229,12 +232,12 @@ class Replay:
         )
 
     def flow(self) -> QueryFlow:
-        """New operators for the query, which have seen nothing."""
+        """Create operators for the query, without any input yet."""
         encoded = self.around.contents.encoded
         return QueryFlow(self.planned, self.query.options, encoded, listed=False, skipped=self._skipped)
 
     def advance(self, flow: QueryFlow, moment: ReplayInstant, views: Views, settled: bool = True) -> None:
-        """Bring operators to what windows show, at an instant or on the way to it."""
+        """Feed operators up to the given views of the windows, at an instant or on the way to it."""
         around = self.around
         context = self.query.run.context(moment.at, moment.index, views, around)
         given = WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
@@ -247,18 +250,18 @@ class Replay:
         return compile_plan(self.registration.plan)
 
     def rows(self, moment: ReplayInstant, kept: Collection[ElementUnit] | None = None) -> list[AnswerRow]:
-        """The plain query's rows at an instant, over all elements of the windows or over some."""
+        """Evaluate the plain query at an instant, over all elements of the windows or over the kept ones."""
         rows = list(self.compiled.run(self.context(moment, kept)))
         if root_order(self.registration.plan) is None:
             rows.sort(key=row_order_key)
         return rows
 
     def rows_of(self, plan: Operator, context: Context) -> list[AnswerRow]:
-        """The rows of a part of the plan."""
+        """Evaluate a part of the plan."""
         return list(compile_plan(plan).run(context))
 
     def context(self, moment: ReplayInstant, kept: Collection[ElementUnit] | None = None) -> Context:
-        """What the plain evaluator sees at an instant, of all elements or of some."""
+        """Return the input of the plain evaluator at an instant, with all elements or with the kept ones."""
         views = self.views(moment)
 
         def graph(source: Source) -> PropertyGraph:
@@ -298,7 +301,7 @@ class Replay:
             yield event if kept is None else self.things.only(view.stream.name, event, kept)
 
     def inside(self, view: WindowEvents) -> Iterator[Event]:
-        """The events that a window shows, in the model in which the query reads them."""
+        """Yield the events of a window, in the data model in which the query reads them."""
         if view.is_empty:
             return
         skip = view.skip

@@ -1,9 +1,10 @@
-"""A query's windows as a graph to look at, instant by instant: what is there, what came, what left, what matches.
+"""Scenes: a query's windows as a graph, instant by instant, with the elements that entered, left or take part in a
+match.
 
-Of a property graph nodes and relationships are drawn as they are. Of triples, resources are nodes and triples between
-them are links; literals are properties of their subject, and its types are its label.
+A property graph is drawn with its nodes and relationships. For triples, resources are nodes and triples between them
+are links; literals are properties of their subject, and its types are its label.
 
-Invariant: of every link that is shown both ends are shown. A scene depends on the recording and the instant alone.
+Invariant: both ends of every shown link are shown. A scene depends on the recording and the instant only.
 
 Work: a scene takes O(window), and one evaluation of the query's patterns.
 """
@@ -30,7 +31,7 @@ _MOST_MATCHES = 5_000
 
 @dataclass(slots=True)
 class _Resource:
-    """A node in the making."""
+    """A node under construction."""
 
     term: Term
     stream: str
@@ -41,14 +42,14 @@ class _Resource:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """The elements of an instant by id, and what each element of the stream has become."""
+    """The elements of an instant by id, and the drawn element for each element of the stream."""
 
     elements: dict[str, Element]
     shown_as: dict[ElementUnit, tuple[str, ...]]
 
 
 class Scenes:
-    """The scenes of a recording. `note` says what could not be found out."""
+    """The scenes of a recording. `note` describes what could not be determined."""
 
     def __init__(self, recording: Recording) -> None:
         self._replay = Replay(recording)
@@ -56,7 +57,7 @@ class Scenes:
         self.note = ""
 
     def scene(self, at: int | None = None) -> Scene:
-        """The scene of the last instant at or before a time; without a time, the last of all."""
+        """Return the scene of the last instant at or before a time; without a time, of the last instant."""
         moment = self._replay.moment(at)
         place = self._replay.position(moment)
         holding = Holding(self._replay, moment)
@@ -101,7 +102,7 @@ class Scenes:
             shown[unit] = (unit_name(unit),)
         for link in list(elements.values()):
             for end in (link.source, link.target):
-                if end is not None and end not in elements:  # an end that no event has told anything about
+                if end is not None and end not in elements:  # an end that no event describes
                     elements[end] = Element(end, link.stream, link.at, "node", f"({end[1:]})")
         return _Drawn(elements, shown)
 
@@ -146,7 +147,7 @@ class Scenes:
 
 
 def _note_value(properties: dict[str, Json], key: str, value: Json) -> None:
-    """Put a value beside those that a property has already."""
+    """Add a value to those that a property has already."""
     known = properties.get(key)
     if key not in properties:
         properties[key] = value
@@ -157,7 +158,7 @@ def _note_value(properties: dict[str, Json], key: str, value: Json) -> None:
 
 
 def _chosen(elements: dict[str, Element], matched: Iterable[str]) -> dict[str, Element]:
-    """As many elements as a scene may hold, matched and recent ones first; nodes before links."""
+    """Return as many elements as a scene may hold, matched and recent ones first; nodes before links."""
     matched = frozenset(matched)
     order = sorted(elements.values(), key=lambda one: (one.id not in matched, -one.at, one.id))
     chosen: dict[str, Element] = {}

@@ -1,7 +1,7 @@
-"""What insight tells, as data: operator graphs, their load, elements, messages, scenes, and reasons.
+"""The results of insight as data: operator graphs, their load, elements, messages, scenes, and reasons.
 
-Invariant: times are UTC microseconds, values are JSON values, and `to_json` of any of these is what REST sends and what
-the page draws; nothing here refers to an engine.
+Invariant: times are UTC microseconds, values are JSON values, and REST sends and the page draws the `to_json` of these
+shapes; nothing here refers to an engine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MessageKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class OperatorBox:
-    """One operator of a running query; `detail` says of what, and why if it is recomputed."""
+    """One operator of a running query; `detail` describes its subject, and the reason if it is recomputed."""
 
     id: int
     name: str
@@ -47,7 +47,7 @@ class OperatorGraph:
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad:
-    """What one box has done so far, and what it keeps now."""
+    """The work of one box so far, and the size of its state."""
 
     id: int
     rows_in: int
@@ -78,7 +78,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one operator tells the next: LUPOS's messages, one binding or element each."""
+    """A message from one operator to the next, as in LUPOS: one binding or element each."""
 
     number: int
     at: int
@@ -91,7 +91,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What an operator has given and not taken back: its first rows, and how many there are."""
+    """The current output of an operator (given and not taken back): its first rows, and their number."""
 
     rows: tuple[JsonRow, ...] = ()
     total: int = 0
@@ -99,7 +99,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class StepState:
-    """How things stand right after a message."""
+    """The state of all operators right after a message."""
 
     message: Message
     memory: Mapping[int, Memory]
@@ -127,8 +127,8 @@ class Scene:
 class Why:
     """Why a row is in an answer.
 
-    `minimal`: without any one of `elements` the row would not be there. `leaves_at` is the first instant at which it
-    would be gone if nothing more came; None if it would stay.
+    `minimal`: without any one of `elements` the row would not be there. `leaves_at` is the first instant at which the
+    row is gone if no further event comes; None if it stays.
     """
 
     columns: tuple[str, ...]
@@ -144,12 +144,12 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """Why a row left an answer. `at` is the last instant at which it was there, `left_at` the one after it; None: it is
-    still there.
+    """Why a row left an answer. `at` is the last instant at which it was there, `left_at` the one after it; None means
+    that it is still there.
 
-    `gone` are the elements of the row that left the windows, `changed` those that an event told otherwise, each as it
-    was and as it is; `came` are elements that keep the row out. `instead` is the row that took its place: one that
-    differs in its numbers alone.
+    `gone` are the elements of the row that left the windows, `changed` those that an event changed, each before and
+    after; `came` are elements that keep the row out. `instead` is the row that replaced it: one that differs only in
+    its numbers.
     """
 
     columns: tuple[str, ...]
@@ -165,8 +165,8 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class PatternPart:
-    """A part of the query's pattern; `span` is where it stands in the text, (start, stop); `elements` are those that
-    fit it in the nearest match."""
+    """A part of the query's pattern; `span` is its place in the text, (start, stop); `elements` are the elements that
+    match it in the nearest match."""
 
     text: str
     span: tuple[int, int] | None
@@ -184,7 +184,7 @@ class FilterVerdict:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """Why no row has these values: the nearest match, what it lacks, and what refuses it."""
+    """Why no row has these values: the nearest match, the parts that it lacks, and the conditions that reject it."""
 
     values: Mapping[str, Json]
     at: int
@@ -196,7 +196,7 @@ class WhyNot:
 
 
 def to_json(shape: object) -> Json:
-    """A shape, or anything made of shapes, as JSON."""
+    """Convert a shape, or anything made of shapes, to JSON."""
     match shape:
         case None | bool() | int() | float() | str():
             return shape

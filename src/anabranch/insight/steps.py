@@ -1,14 +1,14 @@
-"""A query step by step: the messages between its operators, and what each of them remembers after any message.
+"""A query step by step: the messages between its operators, and the state of each operator after any message.
 
-The messages are those of LUPOS (section 4): an element comes to a window or leaves it, a binding is found or taken back
-by an operator, the result is computed. Between two evaluation instants windows move an event at a time; the operators
-are those that run the query, and are told of each move. What is computed anew is computed at instants alone.
+The messages are those of LUPOS (section 4): an element enters a window or leaves it, a binding is added or deleted by
+an operator, the result is computed. Between two evaluation instants windows move one event at a time; the operators are
+those that run the query, and receive each move. Parts that are recomputed are recomputed only at instants.
 
-Law: right after "compute result" the rows kept are those of the query at that instant. `state` gives the same whatever
-was asked for before.
+Law: right after "compute result" the kept rows are those of the query at that instant. `state` does not depend on
+earlier calls.
 
-State: the messages as ids, and what operators had given every few hundred messages, at most as much again.
-Work: O(changes) to record; a state takes O(rows held + messages since the last one kept).
+State: the messages as ids, and the operators' output every few hundred messages, at most as much again. Work:
+O(changes) to record; a state takes O(rows held + messages since the last copy).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Arrival:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What an instant had to tell."""
+    """The result of one instant."""
 
     rows: tuple[JsonRow, ...]
     total: int
@@ -75,21 +75,21 @@ _Payload: TypeAlias = _Arrival | _Ids | _Result | None
 
 
 class _Full(Exception):
-    """There are as many messages as anybody wants to see."""
+    """The limit of messages is reached."""
 
 
 class _FailedBetween(Exception):
-    """The operators failed on the way to an instant, over what no instant has to hold."""
+    """The operators failed between two instants, over a content that no instant has."""
 
 
 class RecordedSteps:
-    """A recording's messages. `note` says what was left out, if anything was."""
+    """A recording's messages. `note` describes what was left out, if anything was."""
 
     def __init__(
         self, recording: Recording, most_events: int = MOST_EVENTS, most_messages: int = MOST_MESSAGES
     ) -> None:
         self._most_events, self._most_messages = most_events, most_messages
-        self._by_event = True  # whether operators are told of each move, not of all moves of an instant at once
+        self._by_event = True  # whether operators receive each move, not all moves of an instant at once
         while True:
             try:
                 self._record(recording)
@@ -103,7 +103,7 @@ class RecordedSteps:
                 self._by_event = False
 
     def _record(self, recording: Recording) -> None:
-        # Event by event, what follows changes costs less than what looks at whole windows; the graph is the same.
+        # For single events, incremental matchers cost less than those over whole windows; the graph is the same.
         evaluation = replace(recording.evaluation, index="recency", matcher="log", verify=0)
         self._replay = Replay(replace(recording, evaluation=evaluation))
         self.graph: OperatorGraph = operator_graph(recording)
@@ -188,7 +188,7 @@ class RecordedSteps:
             self._say(kind, self._windows[move.window], _Arrival(stream, thing, at))
 
     def tell_bindings(self, operator: int, batch: Batch) -> None:
-        """What an operator gave: first what it takes back."""
+        """Log the output of an operator: deleted bindings first, then added ones."""
         if len(batch) > 1:
             batch = batch.consolidated()
         rows, weights = batch.rows.tolist(), batch.weights.tolist()
@@ -200,7 +200,7 @@ class RecordedSteps:
                 self._say("binding added", operator, tuple(row))
 
     def keep_bindings(self, operator: int, batch: Batch) -> None:
-        """What an operator had given before the first message."""
+        """Store the output that an operator had before the first message."""
         bag, batch = self._held[operator], batch.consolidated()
         for row, weight in zip(batch.rows.tolist(), batch.weights.tolist(), strict=True):
             self._rows_held += _change(bag, tuple(row), weight)
@@ -233,7 +233,7 @@ class RecordedSteps:
     def _copied(self) -> _Held:
         return {number: dict(bag) for number, bag in self._held.items()}
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------------
 
     def message(self, number: int) -> Message:
         kind, operator, payload = self._log[number]
@@ -255,7 +255,7 @@ class RecordedSteps:
         return Message(number, at, kind, operator, f"{len(self.graph.boxes)} operators begin")
 
     def state(self, number: int) -> StepState:
-        """How things stand right after a message."""
+        """Return the state of all operators right after a message."""
         message = self.messages[number]
         number = message.number
         held = self._held_after(number)
@@ -268,7 +268,7 @@ class RecordedSteps:
         return StepState(message, {**memory, self._result.id: result}, result)
 
     def result_rows(self, number: int) -> Counter[tuple[Hashable, ...]]:
-        """All rows of the result right after a message, as a bag of keys by which rows are compared."""
+        """Return all rows of the result right after a message, as a bag of keys by which rows are compared."""
         found: Counter[tuple[Hashable, ...]] = Counter()
         for key, count in self._held_after(number)[self._feeding].items():
             assert not isinstance(key, ElementUnit)
@@ -323,7 +323,7 @@ class RecordedSteps:
         return tuple([decode(one) for one in ids])
 
     def _shown(self, operator: int) -> tuple[Sequence[str], Sequence[int]]:
-        """The columns of an operator's rows, and those that people see."""
+        """Return the columns of an operator's rows, and the indexes of the columns shown to users."""
         spec = self._operators.get(operator)
         names = spec.columns if spec is not None else self._replay.registration.columns
         return names, [place for place, name in enumerate(names) if not name.startswith(" ")]
@@ -339,7 +339,7 @@ class RecordedSteps:
         return self._replay
 
     def set_operators(self, first: int, root: Spec) -> dict[int, int]:
-        """Say what the operators are; by place, the ids of those that speak."""
+        """Set the operators; returns the ids of those that send messages, by place."""
         places = placed(root)
         speaking = {place: first + place for place, (spec, _) in enumerate(places) if not spec.picks}
         self._operators = {number: places[place][0] for place, number in speaking.items()}
@@ -349,7 +349,7 @@ class RecordedSteps:
 
 
 class _OnChanges:
-    """The query's operators, told of every move."""
+    """Runs the query's operators, which receive every move."""
 
     def __init__(self, steps: RecordedSteps) -> None:
         self._steps = steps
@@ -370,13 +370,13 @@ class _OnChanges:
             self._tell(number, batch)
 
     def begin(self, moment: ReplayInstant, moving: Moving) -> None:
-        """Stand where the query stood at an instant."""
+        """Bring the operators to their state at an instant."""
         _keep_elements(self._steps, moving)
         self.begin_empty(moment, moving)
         self._before = self._rows()
 
     def begin_empty(self, moment: ReplayInstant, moving: Moving) -> None:
-        """See what there is before the first message, static graphs say."""
+        """Feed the content that exists before the first message, such as static graphs."""
         self._current = dict(moving.views)
         self._tell = self._steps.keep_bindings
         self._steps.replay.advance(self._flow, moment, self._current)
@@ -400,7 +400,7 @@ class _OnChanges:
 
 
 class _Anew:
-    """The plain evaluator, asked at instants alone."""
+    """Runs the plain evaluator, at instants only."""
 
     def __init__(self, steps: RecordedSteps) -> None:
         self._steps = steps
@@ -434,7 +434,7 @@ class _Anew:
 
 
 def _keep_elements(steps: RecordedSteps, moving: Moving) -> None:
-    """What windows hold before the first message."""
+    """Store the content of the windows before the first message."""
     replay = steps.replay
     for window, view in moving.views.items():
         for event in replay.inside(view):
@@ -450,7 +450,7 @@ def _result_of(rows: Sequence[Values], before: Sequence[Values]) -> _Result:
 
 
 def _change(bag: _Bag, key: _Key, weight: int) -> int:
-    """Count a row up or down; how many more different rows there are."""
+    """Add a weight to a row's count; returns the change in the number of distinct rows."""
     count = bag.get(key, 0) + weight
     if count:
         bag[key] = count
@@ -466,7 +466,7 @@ def _each(bag: _Bag) -> Iterator[_Key]:
 
 
 class Messages(Sequence[Message]):
-    """All messages of some steps, made when somebody looks."""
+    """All messages of some steps, created on access."""
 
     def __init__(self, steps: RecordedSteps) -> None:
         self._steps = steps

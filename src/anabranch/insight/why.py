@@ -1,12 +1,13 @@
-"""Why a row is in an answer: the elements that it is made of, what completed it, and when it will leave. And why a row
-left: which of its elements are gone or changed, or what came that keeps it out.
+"""Reasons for rows: which elements a row is made of, what completed it, and when it will leave; and for a row that
+left, which of its elements are gone or changed, or which new elements keep it out.
 
-The law makes this exact without looking into any operator: a set of elements explains a row when the plain query over
-these elements alone has the row. What is looked for is such a set from which none can be left out. The rows of the
-patterns say where to look first; of an aggregate that counts all rows of a group (count, sum, avg, collect), the
-elements are those of the group.
+The law makes this exact without inspecting any operator: a set of elements explains a row when the plain query over
+only these elements has the row. The search is for such a set from which none can be left out. The rows of the patterns
+give the starting point; for an aggregate that counts all rows of a group (count, sum, avg, collect), the elements are
+those of the group.
 
-Work: at most `BUDGET` plain evaluations over parts of the windows, and the query run over the recording on changes.
+Work: at most `BUDGET` plain evaluations over parts of the windows, and one incremental run of the query over the
+recording.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from anabranch.snapshot.rdf.static import PartTooLarge
 
 BUDGET = 400
 _MOST_CHANGES = 10_000
-_MOST_LOOKED_AT = 1_000  # instants of a query whose rows change though nothing comes or leaves
+_MOST_LOOKED_AT = 1_000  # instants, for a query whose rows change though no event enters or leaves
 
 
 def why(
@@ -40,8 +41,8 @@ def why(
     at: int | None = None,
     budget: int = BUDGET,
 ) -> Why:
-    """Why a row is there at the last instant at or before a time, or at the last of the recording. A mapping may name
-    some of the columns: then the first row that has these values is meant."""
+    """Explain why a row is there at the last instant at or before a time, or at the last of the recording. A mapping
+    may name some of the columns: then the first row that has these values is explained."""
     replay = Replay(recording)
     moment, found, note = _find(replay, row, at)
     return _Reason(replay, moment, found, Budget(budget), [note] if note else []).why()
@@ -53,7 +54,8 @@ def why_left(
     at: int | None = None,
     budget: int = BUDGET,
 ) -> Departure:
-    """Why a row that was there at the last instant at or before a time left, at the first instant without it."""
+    """Explain why a row that was there at the last instant at or before a time has left, at the first instant without
+    it."""
     replay = Replay(recording)
     moment, found, _ = _find(replay, row, at)
     later = replay.moments[replay.position(moment) :]
@@ -127,7 +129,7 @@ class _Reason:
         )
 
     def departure(self, now: ReplayInstant) -> Departure:
-        """Why the row is no longer there at an instant, the first after its own."""
+        """Explain why the row is no longer there at an instant, the first after its own."""
         before, after = self._holding, Holding(self._replay, now)
         units = sorted(
             self._elements(proven=False)[0], key=lambda unit: (before.first_came(unit), unit.kind, str(unit.key))
@@ -155,7 +157,7 @@ class _Reason:
         )
 
     def _keeping_out(self, now: ReplayInstant, after: Holding) -> list[ElementUnit]:
-        """Elements that came and without which the row would still be there; none if that is not what it is."""
+        """Return new elements without which the row would still be there; empty if they are not the cause."""
         fresh = [unit for unit in after.units if unit not in self._holding]
         ground = [unit for unit in after.units if unit in self._holding]
 
@@ -169,15 +171,15 @@ class _Reason:
             self._notes.append("the search for what keeps it out was given up")
             return []
 
-    # --- which elements ---
+    # --- elements ---
 
     def _holds(self, units: Collection[ElementUnit]) -> bool:
         self._budget.spend()
         return _has(self._replay, self._moment, self._key, frozenset(self._holding.closed(units)))
 
     def _elements(self, proven: bool = True) -> tuple[list[ElementUnit], bool]:
-        """The elements that make the row, and whether none can be spared; of what an aggregate counts that is looked
-        into only where it is to be `proven`."""
+        """Return the elements that make the row, and whether none can be left out; for the rows of an aggregate this is
+        tested only if `proven`."""
         lineage = self._lineage()
         candidates = self._holding.units
         counted = False
@@ -206,7 +208,7 @@ class _Reason:
             return None
 
     def _counted(self, units: list[ElementUnit], lineage: Lineage) -> tuple[list[ElementUnit], bool]:
-        """All that an aggregate counts; whether the row would be another without any one of them."""
+        """Return all elements that an aggregate counts, and whether the row would differ without any one of them."""
         units = self._holding.closed(units)
         self._notes.append(
             "1 match counts in this row" if lineage.rows == 1 else f"{lineage.rows:,} matches count in this row"
@@ -232,7 +234,7 @@ class _Reason:
         return since
 
     def _leaves_at(self) -> int | None:
-        """The first later instant at which the row is gone when nothing more comes."""
+        """Return the first later instant at which the row is gone when no further event comes."""
         ahead = Replay(replace(self._replay.recording, ends_at=None), until=self._moment.at)
         if self._replay.query.once:
             self._notes.append("the query answers once")
@@ -254,7 +256,8 @@ def _without_numbers(row: AnswerRow) -> tuple[object, ...]:
 
 
 def _later(replay: Replay, moment: ReplayInstant) -> Iterator[ReplayInstant]:
-    """An instant, then those at which something leaves; of a query that reads the clock or chance, any that follow."""
+    """Yield an instant, then those at which something leaves; for a query that depends on the clock or on chance, all
+    that follow."""
     query, instants = replay.query, replay.query.cursor.instants
     assert instants is not None
     for _ in range(_MOST_LOOKED_AT if query.is_volatile else _MOST_CHANGES):
@@ -267,7 +270,7 @@ def _later(replay: Replay, moment: ReplayInstant) -> Iterator[ReplayInstant]:
 
 
 def _has(replay: Replay, moment: ReplayInstant, key: object, kept: Collection[ElementUnit] | None = None) -> bool:
-    """Whether the plain query has a row; where it fails, over too few elements say, it has none."""
+    """Return whether the plain query has a row; a query that fails, for example over too few elements, has none."""
     try:
         return any(row_key(row) == key for row in replay.rows(moment, kept))
     except QueryError:
@@ -277,7 +280,7 @@ def _has(replay: Replay, moment: ReplayInstant, key: object, kept: Collection[El
 def _presence(
     replay: Replay, moments: Sequence[ReplayInstant] | Iterator[ReplayInstant], key: object
 ) -> Iterator[tuple[ReplayInstant, bool]]:
-    """At each of some instants, in order, whether a row is there."""
+    """Yield, for each of some instants in order, whether a row is there."""
     flow = None if replay.planned.root is None or replay.keeps_trails else replay.flow()
     count = 0
     for moment in moments:
@@ -285,7 +288,7 @@ def _presence(
             try:
                 replay.advance(flow, moment, replay.views(moment))
             except (QueryError, PartTooLarge):
-                flow = None  # what failed in the middle of an instant cannot go on
+                flow = None  # operators that failed within an instant cannot continue
         if flow is None:
             yield moment, _has(replay, moment, key)
             continue

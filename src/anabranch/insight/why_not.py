@@ -1,8 +1,9 @@
-"""Why no row has some values: the nearest match of the query's pattern, the parts that it lacks, or what refuses it.
+"""Reasons for missing rows: the nearest match of the query's pattern, the parts that it lacks, or the conditions that
+reject it.
 
-The values are bound where a column is a variable of the pattern, or computed from some. The largest set of parts of the
-pattern that matches together says what is missing. When all parts match, the conditions are looked at, on the match
-that passes most of them. What happens behind (groups, HAVING, LIMIT) is told in words.
+The values are bound where a column is a variable of the pattern, or is computed from variables. The largest set of
+parts that match together shows which parts are missing. When all parts match, the conditions are evaluated on the match
+that passes most of them. Later operators (groups, HAVING, LIMIT) are described in words.
 
 Work: one plain evaluation of each part, and at most `MOST_SETS` joins of their matches.
 """
@@ -41,7 +42,7 @@ _MOST_MATCHES = 1_000
 
 
 def why_not(recording: Recording, values: Mapping[str, Json], at: int | None = None) -> WhyNot:
-    """Why no row has these values at the last instant at or before a time, or at the last of the recording."""
+    """Explain why no row has these values at the last instant at or before a time, or at the last of the recording."""
     replay = Replay(recording)
     moment = replay.moment(at)
     columns = replay.registration.columns
@@ -53,7 +54,7 @@ def why_not(recording: Recording, values: Mapping[str, Json], at: int | None = N
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A column that is to have a value: the variables of the core that it is computed from, and how."""
+    """A column with its wanted value: the variables of the core that it is computed from, and the computation."""
 
     name: str
     value: Json
@@ -63,7 +64,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """How near a branch comes."""
+    """The nearest match of one branch."""
 
     branch: Branch
     near: Nearest
@@ -124,7 +125,7 @@ class _Search:
         means = self._replay.things.means
         return any(all(means(row[place], value) for place, value in places) for row in rows)
 
-    # --- what the values say of the pattern ---
+    # --- the values as bindings of the pattern ---
 
     def _asked(self) -> Iterator[_Asked]:
         for name, value in self._values.items():
@@ -152,7 +153,8 @@ class _Search:
     # --- one branch ---
 
     def _never(self, branch: Branch, asked: Sequence[_Asked]) -> _Asked | None:
-        """A column that has another value in every match of a branch: it reads nothing that the branch binds."""
+        """Return a column that has another value in every match of a branch, because it reads nothing that the branch
+        binds."""
         lacking = _optional(self._anatomy.core, branch)
         return next((one for one in asked if one.reads <= lacking and not self._fits(one, {})), None)
 
@@ -160,7 +162,7 @@ class _Search:
         loose = self._replay.of_triples
         tables = [MatchTable(part, self._replay.rows_of(part.plan, self._context), loose) for part in branch.parts]
         lacking = _optional(self._anatomy.core, branch)
-        # An element of a property graph is what all windows together know of it; a term is the same everywhere.
+        # An element of a property graph has the properties of all windows together; a term is the same everywhere.
         if self._replay.of_triples or len(sources(self._replay.registration.plan)) < 2:
             for table in tables:
                 self._narrow(table, asked)
@@ -181,7 +183,7 @@ class _Search:
         return _Found(branch, near, verdicts, missing, _failing(verdicts))
 
     def _narrow(self, table: MatchTable, asked: Sequence[_Asked]) -> None:
-        """Keep the rows of a part that have the values, as far as the part alone decides."""
+        """Keep the rows of a part that have the values, as far as the part's own columns decide."""
         columns = table.part.columns
         for one in asked:
             if one.reads and one.reads <= frozenset(columns):
@@ -197,7 +199,7 @@ class _Search:
         return self._replay.things.means(asked.computed(bindings), asked.value)
 
     def _verdicts(self, branch: Branch, bindings: PartBindings) -> tuple[FilterVerdict, ...]:
-        """Every condition that can be decided for a match."""
+        """Return the verdict of every condition that can be evaluated for a match."""
         found: list[FilterVerdict] = []
         for condition in branch.conditions:
             if free_variables(condition) <= bindings.keys() | _optional(self._anatomy.core, branch):
@@ -230,7 +232,7 @@ class _Search:
         return False
 
     def _verdicts_above(self, bindings: PartBindings) -> Iterator[FilterVerdict]:
-        """The conditions that stand above the pattern, as far up as a row is tested alone."""
+        """Yield the verdicts of conditions above the pattern, up to the first operator that combines rows."""
         row = tuple(bindings.get(name) for name in self._anatomy.core.columns)
         for place, one in enumerate(self._anatomy.chain):
             if isinstance(one, op.Filter):
@@ -253,7 +255,7 @@ class _Search:
         return tuple(self._holding.element(unit) for unit in units[:50])
 
     def _behind(self) -> str:
-        """What stands between a match that passes and the answer."""
+        """Describe the operators between a match that passes and the answer."""
         words = {
             op.Aggregate: "grouping",
             op.Annotate: "the aggregates of groups",
@@ -279,7 +281,7 @@ def _columns(branch: Branch) -> Iterator[str]:
 
 
 def _optional(core: op.Operator, branch: Branch) -> frozenset[str]:
-    """The columns of a core that a match may lack."""
+    """Return the columns of a core that a match may lack."""
     return frozenset(core.columns) - frozenset(name for part in branch.parts for name in part.columns)
 
 
@@ -297,7 +299,8 @@ def _place(span: Span | None) -> tuple[int, int] | None:
 
 
 def _traced(found: Anatomy, column: str) -> tuple[frozenset[str], op.Operator] | None:
-    """The variables of the core that a column is computed from, and how; None when many rows have a say."""
+    """Return the variables of the core that a column is computed from, and the computation; None when several rows
+    contribute."""
     names = {column}
     steps: list[Callable[[op.Operator], op.Operator]] = [partial(_chosen, items=((column, ex.Variable(column)),))]
     for one in reversed(found.chain):

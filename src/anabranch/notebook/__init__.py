@@ -14,7 +14,7 @@ __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext anabranch.notebook` calls."""
+    """Register the cell magics; `%load_ext anabranch.notebook` calls this."""
     for language in LANGUAGES:
         shell.register_magic_function(cell_magic(shell, language), magic_kind="cell", magic_name=language)
 

@@ -1,6 +1,6 @@
-"""What the first line of a cell asks for.
+"""The options in the first line of a cell.
 
-Invariant: a line that is not understood is refused in one sentence, before anything runs.
+Invariant: a line that cannot be parsed is refused in one sentence, before anything runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|)")
 
 @dataclass(frozen=True, slots=True)
 class CellOptions:
-    """`seconds` is how long the cell runs by the wall clock, `until` the instant of the stream at which it ends."""
+    """The options of a cell. `seconds` is how long the cell runs by the wall clock, `until` the instant of the stream
+    at which it ends."""
 
     streams: tuple[tuple[str, str], ...] = ()
     graphs: tuple[tuple[str, str], ...] = ()
@@ -73,7 +74,7 @@ def parse_line(line: str, magic: str = "%%seraph") -> CellOptions:
 
 
 def _pair(text: str, magic: str, option: str) -> tuple[str, str]:
-    """`name=value`; a name may be an IRI, in <> where it holds a `=`."""
+    """Parse `name=value`; a name may be an IRI, in <> if it contains a `=`."""
     found = re.fullmatch(r"<([^>]+)>=(.+)|([^=]+)=(.*)", text, re.DOTALL)
     if found is None or not (found[2] or found[4]):
         raise EngineError(f"{magic}: {option} {text}: write it as name=..., for example rides=events.ndjson")
@@ -81,7 +82,7 @@ def _pair(text: str, magic: str, option: str) -> tuple[str, str]:
 
 
 def _seconds(text: str) -> float:
-    """`10s`, `2m`, `PT10S`, or a number of seconds."""
+    """Parse `10s`, `2m`, `PT10S`, or a number of seconds."""
     short = _SHORT.fullmatch(text)
     if short is not None:
         return float(short[1]) * _UNITS[short[2]]

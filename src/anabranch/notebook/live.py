@@ -1,8 +1,8 @@
 """A query that runs behind a cell: its answers so far, and its end.
 
-The run has a thread of its own, so that a cell can be interrupted at any moment: the run then ends with its batch.
+The run has a thread of its own, so that a cell can be interrupted at any time: the run then ends after its batch.
 
-Invariant: the answers of a handle only grow, and stay when the run is over.
+Invariant: the answers of a handle only grow, and stay available when the run is over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _POLL = 0.05
 
 
 class CellQuery:
-    """What a cell leaves behind: the query's answers so far, as tables of pandas, Arrow or Spark."""
+    """The handle that a cell returns: the query's answers so far, as tables of pandas, Arrow or Spark."""
 
     def __init__(self, text: str, file_name: str, line: CellOptions) -> None:
         found = languages.registrations(text, file_name)
@@ -61,7 +61,7 @@ class CellQuery:
 
     @property
     def name(self) -> str:
-        """Its own name, or what `--name` calls it where the text holds no other."""
+        """The name given by `--name` if the text has one query, else the query's own name."""
         asked = self._line.name
         return self._registration.name if asked is None or self._several else asked
 
@@ -72,7 +72,7 @@ class CellQuery:
     # --- running ------------------------------------------------------------------------------------------------------
 
     def follow(self, show: Callable[[], None]) -> None:
-        """Run until the input ends, the time is up, or somebody interrupts; `show` is called now and then."""
+        """Run until the input ends, the time is up, or the user interrupts; `show` is called repeatedly."""
         self._thread.start()
         begun = time.monotonic()
         try:
@@ -82,7 +82,7 @@ class CellQuery:
                 if self._line.seconds is not None and time.monotonic() - begun >= self._line.seconds:
                     break
         except KeyboardInterrupt:
-            pass  # the way to end a cell whose stream does not end
+            pass  # an interrupt is the way to end a cell whose stream does not end
         self._stop.set()
         self._thread.join()
         if self._error is not None:
@@ -97,7 +97,7 @@ class CellQuery:
                 sinks=[self._table],
                 graphs=dict(line.graphs),
                 parameters={name: _value(text) for name, text in line.parameters.items()},
-                evaluation=EvaluationOptions(on_error="fail"),  # who tries a query out wants to see what is wrong
+                evaluation=EvaluationOptions(on_error="fail"),  # a user who tries out a query wants to see its errors
                 until=line.until,
                 engine=line.engine,
                 spark=shared_spark() if line.engine == "spark" else None,
@@ -124,20 +124,21 @@ class CellQuery:
         return int(self._progress.status.get("events", 0))
 
     def answers(self) -> list[AnswerParts]:
-        """The answers so far, in their order."""
+        """Return the answers so far, in their order."""
         until = self._line.until
         found = [kept.answer for kept in self._table.answers(self._registration.name)]
         return [one for one in found if until is None or one.at <= until]
 
     def to_arrow(self) -> pyarrow.Table:
-        """The answers so far: `at`, `win_start`, `win_end` (timestamps in UTC), and the query's columns."""
+        """Return the answers so far as an Arrow table: `at`, `win_start`, `win_end` (timestamps in UTC), and the
+        query's columns."""
         return answers_table(self.columns, self.answers())
 
     def to_pandas(self) -> Any:
         return self.to_arrow().to_pandas()
 
     def to_spark(self, spark: Any = None) -> Any:
-        """The same as a DataFrame of a Spark session: the given one, else the one that is running."""
+        """Return the answers so far as a DataFrame of a Spark session: the given one, else the one that is running."""
         from pyspark.sql import SparkSession
 
         spark = spark or SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -172,7 +173,7 @@ class AnswerView:
 
     @property
     def mark(self) -> tuple[int, int]:
-        """What changes when there is something new to show."""
+        """A value that changes when there is something new to show."""
         return self._answers, self._events
 
     def _title(self) -> str:
@@ -238,7 +239,7 @@ def _by_name(pairs: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
 
 
 def _value(text: str) -> object:
-    """JSON if it is JSON, else text."""
+    """Parse JSON; a text that is not JSON is returned unchanged."""
     try:
         return json.loads(text)
     except ValueError:
@@ -251,7 +252,7 @@ _spark: list[RunningSpark] = []
 
 
 def shared_spark() -> RunningSpark:
-    """The Spark of this process's cells; it ends with the process."""
+    """Return the Spark that all cells of this process share; it ends with the process."""
     from anabranch.spark import session
 
     if not _spark:

@@ -1,12 +1,12 @@
-"""The cells: a first line that says over what, and a query below it.
+"""The cell magics: a first line with options, and a query below it.
 
     %%seraph --stream rides=gen:bikes?rate=100 --for 10s
     REGISTER QUERY ... { ... }
 
-In a notebook the newest answer is a table that changes in place. In a terminal, where nothing can, it is shown once, at
-the end.
+In a notebook the newest answer is a table that is updated in place. In a terminal, which cannot do that, it is shown
+once, at the end.
 
-Invariant: a query that is refused is drawn with its place, without a traceback; the cell has failed then.
+Invariant: a refused query is drawn with its place, without a traceback; the cell then counts as failed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from anabranch.notebook.asking import parse_line
 from anabranch.notebook.live import CellQuery
 
 LANGUAGES = ("seraph", "csparql", "lupos", "rspql")
-_BEAT = 0.2  # seconds between two looks of a table
+_BEAT = 0.2  # seconds between two updates of a table
 
 
 class Screen:
-    """Where a cell shows its table: in place where the front end can do that."""
+    """Shows a cell's table, in place if the front end can do that."""
 
     def __init__(self, shell: Any) -> None:
         self._in_place = hasattr(shell, "kernel")
@@ -48,7 +48,8 @@ class Screen:
 
 
 def cell_magic(shell: Any, language: str) -> Callable[[str, str], CellQuery | None]:
-    """The magic of a language. It gives the query's handle, which becomes `_`; with `--into` that variable's value."""
+    """Create the magic of a language. It returns the query's handle, which becomes `_`; with `--into` it assigns the
+    handle to that variable instead."""
 
     def magic(line: str, cell: str) -> CellQuery | None:
         screen = Screen(shell)

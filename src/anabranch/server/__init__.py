@@ -1,1 +1,1 @@
-"""The server: sessions of streams, graphs and queries that live for long, and how they are reached over the network."""
+"""The server: long-lived sessions of streams, graphs and queries, reachable over the network."""

@@ -1,11 +1,11 @@
-"""The application: REST under /api/v1, live push, figures for Prometheus, behind the guard.
+"""The web application: REST under /api/v1, live push and Prometheus figures, behind the `Guard` of `auth`.
 
     app = create_app(hub, token="...", host="127.0.0.1")
     make_server(app, "127.0.0.1", 8017).run()
 
-Whoever makes it starts the hub before and closes it afterwards.
+The caller starts the hub before the application serves, and closes the hub afterwards.
 
-Invariant: whatever is sent, the answer is a proper one: errors have one shape, and bad input is never a 5xx.
+Invariant: every request gets a well-formed answer: errors have one shape, and bad input is never a 5xx.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ _TAGS = [
     {"name": "results", "description": "Answers, kept and live."},
     {"name": "insight", "description": "Operators, steps, windows, and why a row is there, left, or is not there."},
 ]
-# Names of queries may hold slashes: what stands behind a name is looked for first.
+# Query names may contain slashes, so routes with a suffix after the name are matched first.
 _ROUTERS = (routes_sessions.router, routes_streams.router, insight_router, routes_queries.router)
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
 
 
 class AsciiJson(JSONResponse):
-    """JSON in which every character can be sent, halves of surrogate pairs too."""
+    """A JSON response in pure ASCII: every character can be sent, lone surrogates too."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def create_app(hub: Hub, *, token: str | None = None, origins: Iterable[str] = (), host: str = "127.0.0.1") -> FastAPI:
-    """The application over a hub. `host` is where it will listen: on the loopback interface it answers to loopback
-    names only. Pages of `origins` may use it besides its own."""
+    """Create the application over a hub. `host` is the address that it will listen on: on the loopback interface the
+    application answers to loopback names only. Pages of `origins` may use it besides its own pages."""
     app = FastAPI(
         title="Anabranch",
         version=__version__,
@@ -77,7 +77,7 @@ def create_app(hub: Hub, *, token: str | None = None, origins: Iterable[str] = (
         servers=[{"url": "/", "description": "This server."}],
         openapi_tags=_TAGS,
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # their scripts would come from elsewhere
+        docs_url=None,  # the scripts of those pages would come from another site
         redoc_url=None,
         redirect_slashes=False,
         default_response_class=AsciiJson,
@@ -104,7 +104,7 @@ def create_app(hub: Hub, *, token: str | None = None, origins: Iterable[str] = (
 
 
 def make_server(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.Server:
-    """A server, not running yet, that lets those who listen go before it waits for them."""
+    """Create a uvicorn server, not running yet, that ends all live subscriptions before it shuts down."""
     import uvicorn
 
     hub: Hub = app.state.hub
@@ -119,7 +119,8 @@ def make_server(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.Serv
 
 
 def uvicorn_config(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.Config:
-    """How uvicorn serves it: messages are not packed one by one, which would cost more than it saves."""
+    """Return the uvicorn settings; WebSocket messages are not compressed, because compression of each costs more than
+    it saves."""
     import uvicorn
 
     settings: dict[str, Any] = {
@@ -135,7 +136,7 @@ def uvicorn_config(app: FastAPI, host: str, port: int, **more: Any) -> uvicorn.C
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI, with the token that a server may ask for."""
+    """Return the OpenAPI description, with the token that a server may require."""
     if app.openapi_schema is None:
         found = get_openapi(
             title=app.title,
@@ -157,7 +158,7 @@ def _reference(request: Request) -> HTMLResponse:
 
 
 def _nothing_here(request: Request) -> Response:
-    """What no route answers, in the one shape: nothing is there, or it knows other methods."""
+    """Raise the error for an address without a route: 405 if the address has routes for other methods, else 404."""
     allowed = sorted(
         {
             method
@@ -206,7 +207,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _left(request: Request, error: Exception) -> Response:
-    return Response(status_code=400)  # nobody is there to read it
+    return Response(status_code=400)  # the client has disconnected and cannot read it
 
 
 def _broken(request: Request, error: Exception) -> JSONResponse:

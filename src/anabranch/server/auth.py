@@ -1,16 +1,16 @@
-"""Who may ask: the token, the page's own cookie, the Origin and the Host of a request; and how large it may be.
+"""Access control: checks the token, the page's cookie, the Origin, the Host and the size of each request.
 
 A token comes as `Authorization: Bearer ...`. Browsers cannot set headers on an EventSource or a WebSocket: there, and
-nowhere else in the interface, `?token=...` does it. The page is opened with `?token=...` once, or asks for the token in
-a form: the answer sets a cookie, which no script can read and no other site can send, and leads on to the address
-without it.
+nowhere else in the interface, `?token=...` is accepted. The page is opened with `?token=...` once, or shows a form for
+the token: the response sets a cookie, which no script can read and no other site can send, and redirects to the address
+without the token.
 
-A page of another site may send requests to a server on the same machine. Its Origin gives it away; and a name of its
-own that it lets point to 127.0.0.1 (DNS rebinding) is a Host that a server on the loopback interface does not answer
-to. Browsers let pages of the origins that we know read our answers, because these say so (CORS).
+A page of another site may send requests to a server on the same machine. Its Origin header reveals it. If it points a
+host name of its own to 127.0.0.1 (DNS rebinding), the Host header reveals it: a server on the loopback interface does
+not answer to that name. Browsers let pages of known origins read the responses, because CORS headers allow it.
 
-Invariant: what is refused here has not been read and has changed nothing; secrets are compared in constant time; a
-token goes into no log.
+Invariant: a refused request has not been read and has changed nothing; secrets are compared in constant time; a token
+is never logged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LONGEST_FORM = 4096  # bytes
 
 
 class Guard:
-    """The outermost layer of the application. `host` is where the server listens."""
+    """The outermost layer of the application. `host` is the address that the server listens on."""
 
     def __init__(self, app: ASGIApp, token: str | None, origins: Iterable[str], host: str, body_bytes: int) -> None:
         self._app = app
@@ -70,7 +70,7 @@ class Guard:
             if scope["type"] == "http" and headers.get(b"origin", "").lower() in self._origins:
                 send = _shared(send, headers[b"origin"])
                 if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
-                    await _allow(send)  # a browser asks before the page does, without its token
+                    await _allow(send)  # a browser sends its preflight request without the token
                     return
             if self._token is not None and not self._has_token(headers, scope, given):
                 if self._is_page(scope) and self._matches(given):
@@ -94,7 +94,7 @@ class Guard:
             return
         await self._app(scope, self._counted(receive) if scope["type"] == "http" else receive, send)
 
-    # --- where a request comes from ---------------------------------------------------------------------------------
+    # --- origin and host --------------------------------------------------------------------------------------------
 
     def _check_host(self, headers: dict[bytes, str]) -> None:
         if self._is_local and _name_of(headers.get(b"host", "")) not in LOOPBACK:
@@ -110,7 +110,7 @@ class Guard:
             hint = f"start the server with --origin {origin[:80]}"
             raise ServerError(OTHER_ORIGIN, f"pages of {origin[:80]} may not ask", hint)
 
-    # --- who asks ---------------------------------------------------------------------------------------------------
+    # --- token and cookie -------------------------------------------------------------------------------------------
 
     def _has_token(self, headers: dict[bytes, str], scope: Scope, in_address: str) -> bool:
         if scope["path"] in OPEN:
@@ -129,7 +129,7 @@ class Guard:
         return scope["type"] == "http" and scope["method"] == "GET" and not scope["path"].startswith((API, "/metrics"))
 
     def _is_form(self, scope: Scope, headers: dict[bytes, str]) -> bool:
-        """Whether somebody typed the token into the page that asks for it."""
+        """Return whether a request submits the form for the token."""
         return (
             scope["type"] == "http"
             and scope["method"] == "POST"
@@ -137,7 +137,7 @@ class Guard:
             and headers.get(b"content-type", "").startswith("application/x-www-form-urlencoded")
         )
 
-    # --- how much it brings -----------------------------------------------------------------------------------------
+    # --- size -------------------------------------------------------------------------------------------------------
 
     def _check_size(self, headers: dict[bytes, str]) -> None:
         length = headers.get(b"content-length", "0")
@@ -148,7 +148,7 @@ class Guard:
         return ServerError(BODY_TOO_LARGE, f"a body has at most {self._body_bytes:,} bytes", "send it in parts")
 
     def _counted(self, receive: Receive) -> Receive:
-        """A body without a length is counted as it comes."""
+        """Wrap `receive` to count the bytes of a body while they arrive; needed for a body without a length."""
         size = 0
 
         async def counted() -> Message:
@@ -174,7 +174,7 @@ async def _ask_for_token(send: Send, wrong: bool = False) -> None:
 
 
 async def _body(receive: Receive) -> bytes:
-    """A form's body, as far as a token may reach."""
+    """Read a form's body, up to `_LONGEST_FORM` bytes."""
     found = b""
     while len(found) <= _LONGEST_FORM:
         message = await receive()
@@ -199,7 +199,7 @@ async def refuse(scope: Scope, receive: Receive, send: Send, error: ServerError)
 
 
 def _shared(send: Send, origin: str) -> Send:
-    """Answers that a page of that origin may read."""
+    """Wrap `send` so that a page of that origin may read the responses."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -221,7 +221,7 @@ async def _allow(send: Send) -> None:
 
 
 async def _lead_on(scope: Scope, send: Send, cookie: bytes) -> None:
-    """To the same page without the token in its address."""
+    """Redirect to the same page without the token in its address."""
     rest = scope["query_string"].decode("latin-1")
     place = quote("/" + scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
     secure = b"; Secure" if scope["scheme"] == "https" else b""
@@ -237,8 +237,8 @@ async def _lead_on(scope: Scope, send: Send, cookie: bytes) -> None:
 
 
 def _take_token(scope: Scope) -> str:
-    """The token of a request's address. It is taken out: whatever is behind the guard, logs and error pages of
-    libraries among it, sees the address without it."""
+    """Remove the token from a request's address and return it. Code behind the guard, such as logs and error pages of
+    libraries, sees the address without the token."""
     pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     found = dict(pairs).get("token")
     if found is not None:
@@ -247,7 +247,7 @@ def _take_token(scope: Scope) -> str:
 
 
 class WithoutToken(logging.Filter):
-    """Keeps a token out of log lines, whoever writes them."""
+    """A log filter that removes a token from log lines of any library."""
 
     def __init__(self, token: str) -> None:
         super().__init__()
@@ -263,7 +263,7 @@ class WithoutToken(logging.Filter):
 
 
 def _name_of(host: str) -> str:
-    """The name in a Host header, without port and brackets."""
+    """Return the name in a Host header, without port and brackets."""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:
@@ -279,6 +279,6 @@ def _cookie(header: str) -> bytes:
 
 
 def _same(given: bytes, secret: bytes) -> bool:
-    # Hashes have one length: not even that of the secret can be measured.
+    # Hashes have equal length, so timing does not reveal the length of the secret.
     same = hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(secret).digest())
     return bool(secret) and same

@@ -1,10 +1,10 @@
-"""The thread that carries a session: it runs the job, and starts it anew, between two batches, when it changes.
+"""The carrier: the thread that runs a session's job, and restarts it between two batches when the job changes.
 
-Changes that come close together cause one restart: the thread waits until a tenth of a second has passed without one.
-All sessions of a server share one Spark, which is started when the first of them needs it.
+Changes that follow each other closely cause one restart: the thread waits until a tenth of a second has passed without
+a change. All sessions of a server share one Spark, which starts when the first session needs it.
 
-Invariant: what a restart finds is the checkpoint of the last whole batch, so a change of queries loses and repeats
-nothing. An error ends the run and stays with the session until somebody changes or starts it.
+Invariant: a restart begins at the checkpoint of the last complete batch, so a change of queries loses and repeats
+nothing. An error ends the run; the session keeps the error until it is changed or started again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:  # the local engine must not load pyspark
     from anabranch.spark.session import RunningSpark, SparkSettings
 
 EngineKind: TypeAlias = Literal["spark", "local"]
-DEBOUNCE = 0.1  # seconds without a change before a run is started anew
+DEBOUNCE = 0.1  # seconds without a change before a run is restarted
 
 _log = logging.getLogger("anabranch.server")
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is run: a job and whom it tells."""
+    """One run: a job with its sinks, letter files and observers."""
 
     job: Job
     sinks: Sequence[Sink]
@@ -66,7 +66,7 @@ class SharedSpark:
         with self._lock:
             if self._is_over:
                 raise EngineError("the server is stopping")
-            if self._running is not None and self._running.has_ended:  # sessions that are started again get another
+            if self._running is not None and self._running.has_ended:  # restarted sessions get a new one
                 session.stop(self._running)
                 self._running = None
             if self._running is None:
@@ -96,7 +96,8 @@ class SharedSpark:
 
 
 class Carrier:
-    """`prepare` says what is to be run now, or None when there is nothing; it is called from the carrier's thread."""
+    """The thread that runs a session. It calls `prepare` for the load to run now; None means that there is nothing to
+    run."""
 
     def __init__(
         self, name: str, folder: RunFolder, prepare: Callable[[], Load | None], wish: Wish, spark: SharedSpark | None
@@ -107,7 +108,7 @@ class Carrier:
         self._condition = threading.Condition()
         self._wish: Wish = wish
         self._version = 1
-        self._answered = 0  # the version that was run to its end, or in vain
+        self._answered = 0  # the last version whose run ended by itself or had nothing to do
         self._changed_at = 0.0
         self._running_version = 0
         self._closing = False
@@ -117,7 +118,7 @@ class Carrier:
         self._ended = False
         self._thread = threading.Thread(target=self._carry, name=f"session {name}", daemon=True)
 
-    # --- from outside ---------------------------------------------------------------------------------------------
+    # --- called by other threads ----------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
@@ -132,17 +133,17 @@ class Carrier:
 
     @property
     def ended(self) -> bool:
-        """Whether the run has come to the end of its input, and nothing has changed since."""
+        """Whether the run has reached the end of its input, and nothing has changed since."""
         return self._ended
 
     @property
     def is_carrying(self) -> bool:
-        """Whether batches are being run at this moment."""
+        """Whether a run is in progress."""
         return self._is_carrying
 
     @property
     def is_starting(self) -> bool:
-        """Whether it waits for Spark to come up."""
+        """Whether the run waits for Spark to start."""
         return self._is_carrying and self._spark is not None and not self._spark.is_up
 
     def set_wish(self, wish: Wish) -> None:
@@ -153,7 +154,7 @@ class Carrier:
             self._condition.notify_all()
 
     def changed(self) -> None:
-        """The job is another one from now on."""
+        """Request a restart: the job has changed."""
         with self._condition:
             self._change()
             self._condition.notify_all()
@@ -166,7 +167,7 @@ class Carrier:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing runs inside, and the job is another one afterwards."""
+        """Hold the run: no batch runs inside of the `with` block, and the run restarts after it."""
         with self._condition:
             self._is_held = True
             self._condition.wait_for(lambda: not self._is_carrying)
@@ -186,7 +187,7 @@ class Carrier:
             self._thread.join()
 
     def settle(self, seconds: float = 10.0) -> bool:
-        """Wait until the run is that of the last change, or has stopped; gives whether it is."""
+        """Wait until the run has the last change, or has stopped; returns whether it did in time."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._condition:
@@ -250,7 +251,7 @@ class Carrier:
             load.raise_error()
             return is_over()
 
-        if self._folder.finished(load.job.fingerprint):  # by a run before a change that changed nothing, or a restart
+        if self._folder.finished(load.job.fingerprint):  # finished before a restart, or before a change without effect
             return
         if self._spark is None:
             from anabranch.runner.inprocess import InProcessRun

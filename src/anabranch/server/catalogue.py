@@ -1,12 +1,12 @@
-"""The catalogue: what sessions hold, in one SQLite file, so that a restarted server goes on where it was.
+"""The catalogue: the contents of all sessions in one SQLite file, so that a restarted server continues where it was.
 
-    sessions  name, what it shall do (running, paused, stopped)
-    streams   session, name, address (none: pushed through REST), lateness and other timing, what queries call it,
+    sessions  name, wanted state (running, paused, stopped)
+    streams   session, name, address (none: pushed through REST), lateness and other timing, the name that queries use,
               whether it was stopped
     graphs    session, name, file, media type
     queries   session, name, text, language, parameters (typed JSON), policies, whether it is paused
 
-Invariant: what a method has changed is on disk when it returns; rows come back in the order in which they were made.
+Invariant: a change is on disk when its method returns; rows are read in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TABLES = """
         parameters TEXT NOT NULL, windows TEXT NOT NULL, conflicts TEXT NOT NULL, paused INTEGER NOT NULL,
         error TEXT NOT NULL, tries INTEGER NOT NULL, on_error TEXT NOT NULL DEFAULT 'skip', UNIQUE (session, name));
 """
-_ADDED = (  # columns that older catalogues lack
+_ADDED = (  # columns that catalogues of older versions lack
     ("queries", "on_error", "TEXT NOT NULL DEFAULT 'skip'"),
     ("streams", "timing", "TEXT NOT NULL DEFAULT '{}'"),
 )
@@ -54,12 +54,12 @@ _ADDED = (  # columns that older catalogues lack
 
 @dataclass(frozen=True, slots=True)
 class StoredTiming:
-    """What a stream was given of its own, as texts; what is None is the server's."""
+    """The timing settings of one stream, as texts; None means the server's setting."""
 
     idle_timeout: str | None = None
     idle: str | None = None
     ahead: str | None = None
-    clock: tuple[int, int] | None = None  # where somebody has said that it stands: which word, and the instant
+    clock: tuple[int, int] | None = None  # the clock as last set by a client: number of the change, instant
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StoredTiming:
@@ -69,7 +69,7 @@ class StoredTiming:
 
 @dataclass(frozen=True, slots=True)
 class StoredStream:
-    """`meant` is the name by which queries know it: an IRI, where `name` is its last part."""
+    """A stream of the catalogue. `meant` is the name that queries use: an IRI, where `name` is its last part."""
 
     name: str
     address: str | None = None
@@ -81,7 +81,7 @@ class StoredStream:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StoredStream:
-        """A stream as `asdict` gives it."""
+        """Create a stream from the output of `asdict`."""
         return cls(**{**data, "timing": StoredTiming.from_json(data.get("timing", {}))})
 
 
@@ -107,12 +107,12 @@ class StoredQuery:
 
     @property
     def file_name(self) -> str:
-        """Names the query in diagnostics, and says its language."""
+        """The file name that diagnostics show; its ending is the query's language."""
         return f"{self.name}.{self.language}"
 
 
 class Catalogue:
-    """Any thread may ask and change."""
+    """The catalogue; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -165,7 +165,7 @@ class Catalogue:
         ]
 
     def put_stream(self, session: str, one: StoredStream) -> None:
-        """Add it, or let it take the place of the one that has its name."""
+        """Add a stream, or replace the stream of that name."""
         self._do(
             "INSERT INTO streams (session, name, address, lateness, meant, follow, stopped, timing) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, name) "

@@ -1,7 +1,6 @@
-"""Reading, checking and explaining query texts, within a time limit and off the event loop.
+"""Parsing, checking and explaining query texts, within a time limit and off the event loop.
 
-Invariant: a text changes nothing here; whatever it holds, it comes out as registrations, as an explanation, or as an
-error with a code.
+Invariant: checking a text changes nothing; every text gives registrations, an explanation, or an error with a code.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ LANGUAGES = ("seraph", "csparql", "lupos", "rspql")
 
 
 class Workers:
-    """A few threads for work that must not take long. One that does is left alone: it ends by itself, later."""
+    """A few threads for short work. Work that exceeds its time limit is abandoned: its thread ends by itself, later."""
 
     def __init__(self, threads: int = 2, most: int = 16) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="check")
@@ -72,7 +71,7 @@ def refuse_long(text: str, most: int) -> None:
 
 
 def refuse_halves(text: str) -> None:
-    """A half of a surrogate pair is a character in JSON and nowhere else."""
+    """Refuse lone surrogates: JSON can hold them, other encodings cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -82,7 +81,7 @@ def refuse_halves(text: str) -> None:
 
 
 def language_of(text: str, language: str | None) -> str:
-    """The language of a text, as the ending of a file would say it."""
+    """Return the language of a text, as the file ending of that language."""
     if language is None:
         found = languages.language_of(text)
         return "csparql" if found == "sparql" else found
@@ -93,7 +92,7 @@ def language_of(text: str, language: str | None) -> str:
 
 @lru_cache(maxsize=256)
 def script(text: str, file_name: str) -> Script:
-    """The statements of a text; those of texts that come again are remembered."""
+    """Parse a text into statements; recent results are cached."""
     return languages.script(text, file_name)
 
 
@@ -102,7 +101,7 @@ def registrations(text: str, file_name: str) -> tuple[Registration, ...]:
 
 
 def diagnostics_of(error: AnabranchError, text: str) -> list[dict[str, Any]]:
-    """What an editor underlines; an error without a place stands at none."""
+    """Return the diagnostics of an error, for an editor to underline; an error without a place has no span."""
     if isinstance(error, QueryError):
         return [diagnostic_dict(one, text) for one in error.diagnostics]
     said = error_dict(error)
@@ -111,7 +110,7 @@ def diagnostics_of(error: AnabranchError, text: str) -> list[dict[str, Any]]:
 
 
 def plan_all(found: Sequence[Registration], graphs: Mapping[str, AnyGraph]) -> None:
-    """Plan queries for nothing, so that what the planner refuses is refused now."""
+    """Plan queries and discard the plans, so that a query that the planner refuses is refused now."""
     for one in found:
         planned(optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes)).plan, one, EvaluationOptions(), {})
 
@@ -119,7 +118,7 @@ def plan_all(found: Sequence[Registration], graphs: Mapping[str, AnyGraph]) -> N
 def explained(
     text: str, file_name: str, graphs: Mapping[str, AnyGraph], windows: WindowPolicy = "trailing"
 ) -> dict[str, Any]:
-    """The explanation of a text's statements: as text, as JSON, and drawn as SVG before and after the rules."""
+    """Explain a text's statements: as text, as JSON, and as SVG drawings before and after the rules."""
     found = []
     for one in languages.statements(text, file_name):
         match one:

@@ -1,4 +1,5 @@
-"""The figures of all sessions in Prometheus' text format: those of `run --metrics-port`, with the session as label.
+"""The figures of all sessions in Prometheus' text format: the metrics of `run --metrics-port`, with the session as
+label.
 
 Invariant: each metric is described once, before its samples; reading never waits for a run.
 """
@@ -40,7 +41,7 @@ def exposition(hub: Hub) -> str:
 
 
 def _parts(line: str) -> tuple[str, str, str]:
-    """The name, the labels and the value of a sample."""
+    """Split a sample into its name, labels and value."""
     before, _, value = line.rpartition(" ")
     name, _, labels = before.partition("{")
     return name, labels.removesuffix("}"), value

@@ -1,6 +1,6 @@
-"""What a session shows of its streams: how far each has come, how fast it flows, and what was set aside.
+"""The figures of a session's streams: progress, rate, lag, and the number of records that were set aside.
 
-Invariant: figures are read off the run's last word and the letters' files; asking for them never waits for the run.
+Invariant: figures come from the run's last progress report and the letter files; reading them never waits for the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Figures:
         """The sources of the run by their inner names."""
 
     def moved(self, progress: RunProgress) -> dict[str, int]:
-        """Take note of what the run says; gives how many events each stream has brought."""
+        """Store the run's progress; returns the number of events that each stream has brought."""
         self.progress = progress
         streams = progress.status.get("streams", {})
         events = {name: said.get("events", 0) for name, said in streams.items()}
@@ -45,15 +45,16 @@ class Figures:
         return events
 
     def _behind(self, inner: str) -> tuple[float, bool]:
-        """How many seconds the run is behind a stream, and whether that grows."""
+        """Return by how many seconds the run is behind a stream, and whether that grows."""
         source, offset = self.sources.get(inner), self.progress.offset.get("streams", {}).get(inner)
         try:
             return self._lags.note(inner, None if source is None or offset is None else source.waiting(offset))
         except (StreamError, OSError):
-            return 0.0, False  # it is being removed
+            return 0.0, False  # the source is being removed
 
     def watermarks(self) -> dict[str, int | None]:
-        """How far answers may have come of each open stream: to its watermark, or beyond where it is idle."""
+        """Return, for each open stream, the instant up to which answers may exist: its watermark, or a later one if it
+        is idle."""
         streams = self.progress.status.get("streams", {})
         return {
             name: _instant(said.get("answered", said.get("watermark")))
@@ -65,7 +66,7 @@ class Figures:
         return letter_file(self._letters, inner, kind)
 
     def streams(self, stored: list[StoredStream]) -> list[StreamInfo]:
-        """The streams that were added, and those that queries make."""
+        """Return the streams that were added, and the streams that queries produce."""
         said = self.progress.status.get("streams", {})
         known = {one.meant or one.name for one in stored}
         made = [name for name in said if name not in known]
@@ -106,25 +107,25 @@ class Figures:
         )
 
     def marks(self, stored: StoredStream) -> RunMarks:
-        """How far the run has come with a stream, since its clock was set last."""
+        """Return the run's progress on a stream since the stream's clock was last set."""
         said = self.progress.status.get("streams", {}).get(stored.meant or stored.name, {})
         if said.get("clock", 0) != (stored.timing.clock or (0, 0))[0]:
             return RunMarks()
         return RunMarks(_instant(said.get("newest")), _instant(said.get("watermark")))
 
     def standing(self, query: str) -> tuple[int | None, int | None]:
-        """The last instant at which a query was evaluated, and how many rows it had there."""
+        """Return the last instant at which a query was evaluated, and its number of rows there."""
         said = self.progress.status.get("queries", {}).get(query, {})
         passed = said.get("passed")
         return passed, None if passed is None else said["rows"]
 
     def failed_at(self, query: str) -> int | None:
-        """The instant at which a query failed."""
+        """Return the instant at which a query failed."""
         found: int | None = self.progress.status.get("queries", {}).get(query, {}).get("failed_at")
         return found
 
     def skipped(self, query: str) -> tuple[int, QueryError | None]:
-        """How many rows of a query were skipped, and the error of the last one."""
+        """Return the number of skipped rows of a query, and the error of the last one."""
         said = self.progress.status.get("queries", {}).get(query, {})
         last = said.get("last_skipped")
         if last is None:
@@ -145,5 +146,5 @@ class Figures:
 
 
 def _instant(micros: int | None) -> int | None:
-    """An instant; the beginning and the end of time are none."""
+    """Return an instant, or None for the beginning and the end of time."""
     return micros if micros is not None and abs(micros) < 2**60 else None

@@ -1,9 +1,9 @@
-"""The gate of a stream that is pushed: what the run will do with events is known when they are pushed.
+"""The gate of a pushed stream: predicts, at the time of a push, how the run will treat each event.
 
-A pushed stream has one split, so which event is late or ahead depends on the order of the pushes alone. The gate keeps
-how far the stream is, in the spool's cursor, which is written with the records.
+A pushed stream has one split, so whether an event is late or ahead depends only on the order of the pushes. The gate
+keeps the progress of the stream in the spool's cursor, which is written with the records.
 
-Invariant: the gate says what the engine will say, and decides nothing; a push that fails leaves it where it was.
+Invariant: the gate predicts the engine's decisions and makes none; a push that fails leaves the gate unchanged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from anabranch.sources.base import Decode
 
 @dataclass(frozen=True, slots=True)
 class PushReceipt:
-    """What becomes of pushed records: events that are taken in (those of earlier pushes too that these confirm), that
-    come too late, whose clock is too far ahead, that wait for others to confirm their clock; and records that are no
-    events. `received` are records that only the run can read, so that it is not known yet."""
+    """The outcome of a push, as counts: events that are `accepted` (including events of earlier pushes that these
+    confirm), too `late`, too far `ahead`, or `in_doubt` until other events confirm their clock; and records that are
+    `malformed`. `received` counts records that only the run can decode, so their outcome is not known yet."""
 
     accepted: int
     late: int = 0
@@ -48,25 +48,25 @@ class Gate:
             self._doubts = Doubts([Event(time) for time in held], in_a_row, against)
 
     def set_clock(self, instant: int) -> None:
-        """Forward the stream advances; back it begins again at the instant."""
+        """Set the stream's clock: forward, the watermark advances; back, the stream restarts at the instant."""
         if instant < self._split.watermark:
             self._split.newest, self._doubts = None, Doubts()
         self._split.watermark = instant
 
     def cursor(self) -> Any:
-        """How far the stream is, as JSON; another gate goes on from it."""
+        """Return the state of the gate as JSON; another gate can continue from it."""
         held = [event.event_time for event in self._doubts.held]
         return {"gate": [self._split.newest, self._split.watermark, held, self._doubts.in_a_row, self._doubts.against]}
 
     def follow(self, newest: int | None, watermark: int | None) -> None:
-        """The run is so far at least: it may have advanced, and believed a clock, while nothing was pushed."""
+        """Catch up with the run, which may have advanced, or accepted an event in doubt, while nothing was pushed."""
         self._split.watermark = max(self._split.watermark, BEGINNING if watermark is None else watermark)
         if newest is not None and (self._split.newest is None or newest > self._split.newest):
             self._split.newest = newest
             self._doubts.held = [event for event in self._doubts.held if event.event_time > newest]
 
     def passing(self, events: Iterable[Event], now: int) -> PushReceipt:
-        """What becomes of events; `now` is the wall clock."""
+        """Count the outcomes of events; `now` is the wall clock."""
         accepted = late = ahead = 0
         before = {id(event) for event in self._doubts.held}
         for event in events:
@@ -83,8 +83,8 @@ class Gate:
 
 
 def read_events(records: Sequence[bytes], decode: Decode) -> tuple[list[Event], int]:
-    """The events of records, and how many cannot be read; these are counted and set aside again when the run comes to
-    them."""
+    """Decode records: returns the events, and how many records are malformed; the run sets the malformed ones aside
+    when it reads them."""
     events: list[Event] = []
     malformed = 0
     for number, line in enumerate(records, 1):

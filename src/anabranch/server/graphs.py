@@ -1,7 +1,7 @@
-"""The static graphs of a session: those that were given to it, and those that its queries name.
+"""The static graphs of a session: graphs that clients have uploaded, and graphs that its queries name.
 
-Invariant: a graph that was given lies in the session's folder as it came, and is read whole or refused before it is
-noted.
+Invariant: an uploaded graph is stored unchanged in the session's folder; it is parsed completely, or refused, before
+the catalogue lists it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from anabranch.syntax.languages import Script
 
 
 class SessionGraphs:
-    """The empty name stands for the graph that SPARQL sees by default."""
+    """The static graphs of a session, by name. The empty name is SPARQL's default graph."""
 
     def __init__(self, session: str, folder: Path, catalogue: Catalogue, feeds: Feeds) -> None:
         self._session = session
         self._folder = folder
         self._catalogue = catalogue
         self._feeds = feeds
-        self._loaded: dict[str, tuple[str, AnyGraph]] = {}  # by name: the file it came from, and what it is
+        self._loaded: dict[str, tuple[str, AnyGraph]] = {}  # by name: its file, and the graph
 
     def stored(self) -> list[StoredGraph]:
         return self._catalogue.graphs(self._session)
@@ -44,10 +44,10 @@ class SessionGraphs:
         raise unknown("graph", name, [graph.name for graph in stored])
 
     def data(self, name: str) -> bytes:
-        """A graph as it was given."""
+        """Return the bytes of a graph as they were uploaded."""
         try:
             return (self._folder / self.one(name).file).read_bytes()
-        except FileNotFoundError:  # another has just taken its place
+        except FileNotFoundError:  # it has just been replaced
             return (self._folder / self.one(name).file).read_bytes()
 
     def put(self, name: str, data: bytes, media_type: str, graph: AnyGraph) -> StoredGraph:
@@ -70,7 +70,7 @@ class SessionGraphs:
         (self._folder / stored.file).unlink(missing_ok=True)
 
     def seen_by(self, scripts: Sequence[Script], without: str | None = None) -> dict[str, AnyGraph]:
-        """The graphs that were given, under the names by which scripts know them, and those that scripts name."""
+        """Return the uploaded graphs, under the names that scripts use, and the graphs that scripts name."""
         given = {one.name or DEFAULT_GRAPH: self._given(one) for one in self.stored() if one.name != without}
         plans = [one.plan for script in scripts for one in script.registrations]
         names = resolved_names(given, [one.name for plan in plans for one in static_graphs(plan)])
@@ -92,6 +92,6 @@ class SessionGraphs:
                 now = self.one(stored.name)
                 if now == stored:
                     raise
-                return self._given(now)  # another has just taken its place
+                return self._given(now)  # it has just been replaced
             kept = self._loaded[own] = (stored.file, uploads.graph(data, stored.media_type, own))
         return kept[1]

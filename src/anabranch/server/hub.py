@@ -1,13 +1,13 @@
-"""The hub: all sessions of a server in one folder, alive or asleep.
+"""The hub: all sessions of a server in one folder.
 
-    FOLDER/lock               who serves it
-    FOLDER/catalogue.sqlite   what the sessions hold
-    FOLDER/sessions/NAME/     a session's checkpoint, results, spools, given graphs and letters
-    FOLDER/sessions/.NAME/    one that was deleted and is being removed
+    FOLDER/lock               which process serves it
+    FOLDER/catalogue.sqlite   the contents of the sessions
+    FOLDER/sessions/NAME/     a session's checkpoint, results, spools, uploaded graphs and letters
+    FOLDER/sessions/.NAME/    a deleted session that is being removed
     FOLDER/spark/             scratch space and log of the one Spark that all sessions share
 
-Invariant: one server at a time; a session that the catalogue names has its folder, and what it was told to do it does
-again after a restart. One that cannot be opened keeps nobody else from it.
+Invariant: one server at a time uses a folder; every session of the catalogue has its folder, and resumes its wanted
+state after a restart. A session that cannot be opened does not prevent the others from working.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 class Hub:
-    """Thread-safe. `roots` are the folders whose files streams and queries may name; None means any, and the web.
-    `secrets` are variables of the environment that addresses may refer to."""
+    """All sessions of a server; thread-safe. `roots` are the folders whose files streams and queries may name; None
+    means any file, and the web. `secrets` are environment variables that addresses may refer to."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class Hub:
         self._reach = Reach(folders, tuple(secrets))
         self._lock = threading.RLock()
         self._sessions: dict[str, LiveSession] = {}
-        self._unreadable: dict[str, str] = {}  # sessions that could not be opened, and why
-        self._leaving: set[str] = set()  # names that are not free yet
+        self._unreadable: dict[str, str] = {}  # sessions that could not be opened, with the reason
+        self._leaving: set[str] = set()  # names of sessions that are being deleted
         self._spark = SharedSpark(self.folder / "spark", spark) if engine == "spark" else None
         self._workers = Workers()
         self._clients = 0
@@ -73,7 +73,7 @@ class Hub:
         self._taken: TextIO | None = None
 
     def start(self) -> None:
-        """Take the folder and bring back its sessions."""
+        """Lock the folder and restore its sessions."""
         with self._lock:
             private_folder(self.folder, "catalogue.sqlite", "sessions")
             private_file(self.folder / "lock")
@@ -105,7 +105,8 @@ class Hub:
         _log.error("the session %s could not be opened: %s", name, error)
 
     def warm_up(self) -> None:
-        """Start Spark before the first session needs it. Whatever hinders it is told to who needs it."""
+        """Start Spark before the first session needs it. An error is ignored here: the first session that needs Spark
+        reports it."""
         if self._spark is not None:
             threading.Thread(target=self._spark.try_to_start, name="spark", daemon=True).start()
 
@@ -152,7 +153,7 @@ class Hub:
             return found
 
     def create(self, name: str, wish: Wish = "running") -> LiveSession:
-        """A new session; it runs as soon as it has a stream and a query."""
+        """Create a session; it runs as soon as it has a stream and a query."""
         if not _NAME.fullmatch(name):
             hint = "a name has letters, digits, `.`, `-` and `_`, 64 at most, and begins with a letter or digit"
             raise ServerError(BAD_REQUEST, f"`{name[:80]}` is no name of a session", hint)
@@ -184,7 +185,7 @@ class Hub:
         try:
             if session is not None:
                 session.close()
-            # From here on it is gone: a server that is killed goes on with removing it when it comes back.
+            # From here on it counts as deleted: after a crash, the next server finishes its removal.
             hidden = self._folder_of(f".{name}")
             shutil.rmtree(hidden, ignore_errors=True)
             with suppress(FileNotFoundError):
@@ -221,7 +222,7 @@ class Hub:
         )
 
     def _count_clients(self, change: int) -> bool:
-        """Note that clients came or went; False when one more is too many."""
+        """Add to the number of clients; returns False when one more is too many."""
         with self._counting:
             if change > 0 and self._clients + change > self.limits.clients:
                 return False
@@ -237,7 +238,7 @@ class Hub:
 
 
 def _holds_data(folder: Path) -> bool:
-    """Whether a session has worked in its folder; one that was killed while it was made has not."""
+    """Return whether a session has worked in its folder; a session that was killed during its creation has not."""
     return any((folder / name).exists() for name in ("spool", "spark", "local.sqlite", "given", "ledger"))
 
 

@@ -1,8 +1,10 @@
-"""How far a run is behind its streams, in seconds: the age of the first event that came and is not answered yet.
+"""The lag of a run behind its streams, in seconds: the age of the oldest event that has arrived and is not answered
+yet.
 
-Sources tell how much has come and how much was read of it, in units of their own; when it came is what was seen here.
+Sources report how much has arrived and how much was read, in units of their own; arrival times are the times at which
+these reports were seen here.
 
-State: per stream at most `_MOST` sightings; when they are too many every second one goes. Work: O(log sightings).
+State: per stream at most `_MOST` sightings; above that, every second old one is dropped. Work: O(log sightings).
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from dataclasses import dataclass, field
 from anabranch.sources.base import Backlog
 
 _MOST = 1_000
-_LOOKED_BACK = 5.0  # seconds: what is more than it was then is growing
+_LOOKED_BACK = 5.0  # seconds; a lag that is larger than so long ago is growing
 _NOTABLE = 1.0  # seconds
 
 
 @dataclass(slots=True)
 class _Seen:
-    """How much had come by when, and how far behind the run was."""
+    """Sightings of one stream: the total at each time, and the lag at each recent time."""
 
     times: list[float] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
@@ -34,12 +36,12 @@ class Lags:
         self._seen: dict[str, _Seen] = {}
 
     def note(self, stream: str, log: Backlog | None) -> tuple[float, bool]:
-        """Take note of how a stream stands; gives how many seconds the run is behind it, and whether that grows."""
+        """Record the backlog of a stream; returns by how many seconds the run is behind it, and whether that grows."""
         if log is None or log.total is None:
             self._seen.pop(stream, None)
             return 0.0, False
         now, seen = self._clock(), self._seen.setdefault(stream, _Seen())
-        if seen.totals and log.total < seen.totals[-1]:  # another stream, or its beginning was let go
+        if seen.totals and log.total < seen.totals[-1]:  # another stream of that name, or its beginning was dropped
             seen.times, seen.totals = [], []
         if not seen.totals or log.total > seen.totals[-1]:
             seen.times.append(now)

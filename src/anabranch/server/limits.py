@@ -1,6 +1,6 @@
-"""How much a server takes, keeps and gives.
+"""The limits of a server: on requests, on stored data and on responses.
 
-Invariant: every limit that a client can meet has an error code of its own, and meeting it changes nothing.
+Invariant: every limit that a client can reach has an error code of its own, and reaching it changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from anabranch.snapshot.context import MAX_STEPS
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Counts, bytes and seconds. What is kept of results is kept per query (`results_kept`) and per session (bytes)."""
+    """Limits as counts, bytes and seconds. Results are limited per query (`results_kept`) and per session (in
+    bytes)."""
 
     body_bytes: int = 16 << 20
     rows_per_result: int = 10_000

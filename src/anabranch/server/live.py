@@ -1,14 +1,14 @@
-"""Results as they come, to clients: server-sent events for one query, a WebSocket for any number of them.
+"""Live push of results to clients: server-sent events for one query, a WebSocket for any number of queries.
 
     GET .../queries/Q/results/live     id: 17 / event: result / data: {...}; Last-Event-ID or ?after= goes on
     WS  .../live                       {"subscribe": "Q" | ["Q"] | "*", "after": 16 | {"Q": 16}}, {"unsubscribe": ..}
                                        {"type": "results", "results": [...]}, "subscribed", "ping", "error"
 
-Results that came together travel together, and the bytes of such a message are made once for all clients that stand at
-the same place.
+Results that arrive together are sent together, and the bytes of such a message are made once for all clients at the
+same position.
 
-Invariant: a client that does not take what it is sent is cut off and told why, where it can still be told; it delays
-nobody.
+Invariant: a client that does not read is disconnected, with the reason if it can still be sent; it delays no other
+client.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from anabranch.server.session import LiveSession
 from anabranch.server.subscriptions import Subscription, too_slow
 
 PING = 15.0  # seconds of silence
-TRY_AGAIN = 1013  # the WebSocket code of who was cut off
+TRY_AGAIN = 1013  # the WebSocket close code for a client that may reconnect
 REFUSED = 1008
 _MOST_ASKED = 64 << 10  # bytes of a client's message
 _REMEMBERED = 32
-_PARTING = 10.0  # seconds in which a client may read why it was cut off
+_PARTING = 10.0  # seconds in which a client may read why it was disconnected
 
 
 class JoinedMessages:
-    """Messages of several results, remembered while other clients are likely to need the same."""
+    """A cache of messages that join several results, kept while other clients are likely to need the same message."""
 
     def __init__(self, join: Callable[[Sequence[Result]], Any]) -> None:
         self._join = join
@@ -59,7 +59,8 @@ class JoinedMessages:
 
 
 def _key(batch: Sequence[Result]) -> Any:
-    """What a batch holds: as numbers have no gaps, the first and the last of each query."""
+    """Return a cache key for a batch: the first and last number of each query, which suffice because numbers have no
+    gaps."""
     first, last = batch[0], batch[-1]
     if first.query == last.query and last.seq - first.seq == len(batch) - 1:
         return first.query, first.seq, last.seq
@@ -85,11 +86,12 @@ _MESSAGES = JoinedMessages(results_message)
 
 
 class _Stuck(Exception):
-    """The client does not take what it is sent."""
+    """The client does not read."""
 
 
 class EventStream(Response):
-    """The results of one query. The subscription is there already, so that what is refused has its proper status."""
+    """The results of one query as server-sent events. The subscription is made before, so that a refusal has its proper
+    HTTP status."""
 
     media_type = "text/event-stream"
 
@@ -108,7 +110,7 @@ class EventStream(Response):
             await self._pass_on(send)
             await self._send(send, b"", more=False)
         except (OSError, _Stuck, asyncio.CancelledError):
-            pass  # the client has gone or does not read, or the server goes
+            pass  # the client has left or does not read, or the server stops
         finally:
             self._subscription.close()
             listening.cancel()
@@ -146,7 +148,7 @@ class EventStream(Response):
 
 
 async def serve_socket(websocket: WebSocket, session: LiveSession, limits: Limits) -> None:
-    """Talk to one client until it goes, is cut off, or the session ends."""
+    """Serve one client until it leaves, is disconnected, or the session ends."""
     try:
         subscription = session.listen([])
     except ServerError as error:
@@ -159,11 +161,11 @@ async def serve_socket(websocket: WebSocket, session: LiveSession, limits: Limit
     try:
         await talk.tell()
     except ServerError as error:
-        subscription.close()  # its place is free while it is being told
+        subscription.close()  # frees the client's place before the error is sent
         code = TRY_AGAIN if error.code in (TOO_SLOW, NOT_KEPT) else REFUSED
         await _close(websocket, code, error)
     except (WebSocketDisconnect, RuntimeError, OSError):
-        pass  # the client has gone
+        pass  # the client has left
     else:
         if not talk.is_gone:
             with suppress(RuntimeError, OSError):
@@ -174,16 +176,16 @@ async def serve_socket(websocket: WebSocket, session: LiveSession, limits: Limit
 
 
 async def _close(websocket: WebSocket, code: int, error: ServerError) -> None:
-    """Tell why, as long as the client reads; one that does not finds its connection broken off."""
+    """Send the error and close the connection; after `_PARTING` seconds without success it is abandoned."""
     with suppress(TimeoutError, RuntimeError, OSError):
         async with asyncio.timeout(_PARTING):
-            if error.code != TOO_SLOW:  # who does not read would not read this
+            if error.code != TOO_SLOW:  # a client that does not read would not read this either
                 await websocket.send_text(json.dumps({"type": "error", "error": error_dict(error)}))
             await websocket.close(code, error.message[:120])
 
 
 class _Talk:
-    """Two directions of one connection; what is said goes out by `tell` alone."""
+    """The two directions of one connection; only `tell` sends."""
 
     def __init__(self, websocket: WebSocket, session: LiveSession, subscription: Subscription, limits: Limits) -> None:
         self._websocket = websocket

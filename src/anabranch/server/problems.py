@@ -1,8 +1,8 @@
-"""What goes wrong on the server, in the one shape that REST, live push and the page show.
+"""The errors of the server, in the one shape that REST, live push and the page show.
 
     {"error": {"code": "SRV-001", "message": ..., "hint": ..., "diagnostics": [...]}}
 
-Invariant: every error of ours has a code and an HTTP status below 500; what has none is a defect and is told as
+Invariant: every expected error has a code and an HTTP status below 500; any other exception is a defect and is sent as
 SRV-099, without its details.
 """
 
@@ -87,7 +87,7 @@ def _short(name: str) -> str:
 
 
 def diagnostic_dict(one: Diagnostic, text: str) -> dict[str, Any]:
-    """A diagnostic with its place as offsets and as lines and columns, which count from one."""
+    """Return a diagnostic as JSON, with its place as offsets and as one-based lines and columns."""
     span = one.span
     line, column = (None, None) if span is None else line_and_column(text, span.start)
     end_line, end_column = (None, None) if span is None else line_and_column(text, span.end)
@@ -106,7 +106,7 @@ def diagnostic_dict(one: Diagnostic, text: str) -> dict[str, Any]:
 
 
 def error_dict(error: BaseException) -> dict[str, Any]:
-    """The inside of {"error": ...}."""
+    """Return the content of {"error": ...}."""
     match error:
         case ServerError():
             return _error(error.code, error.message, error.hint) | error.details
@@ -132,5 +132,5 @@ def _error(code: str, message: str, hint: str = "", diagnostics: Sequence[dict[s
 
 
 def status_of(error: dict[str, Any]) -> int:
-    """The HTTP status of an error's inside; a query that is refused is 422."""
+    """Return the HTTP status for the content of {"error": ...}; a refused query is 422."""
     return STATUS.get(error["code"], 422)

@@ -1,6 +1,6 @@
-"""A query that lives in a session, as others see it.
+"""The status of a query in a session, as clients see it.
 
-Invariant: a view is made of the catalogue, the results and the run; it holds nothing of its own.
+Invariant: a status is derived from the catalogue, the results and the run; it stores nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ QueryState: TypeAlias = Literal["running", "paused", "failed", "waiting"]
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """`last_seq` is the number of its newest result, -1 while there is none. `state` is `waiting` while the session is
-    not running, or has no stream. `evaluated_at` is the last instant that was evaluated since the run began, and
-    `rows_now` how many rows the plain query has there: an answer without rows is no result, but is known by them.
-    `skipped` rows are those on which an expression failed; `last_skipped` is the error of the last of them."""
+    """The status of a query. `last_seq` is the number of its newest result, -1 while there is none. `state` is
+    `waiting` while the session is not running, or has no stream. `evaluated_at` is the last instant that was evaluated
+    since the run began, and `rows_now` the number of rows that the plain query has there; both are known even if the
+    instant had no rows and so no result. `skipped` counts the rows on which an expression failed; `last_skipped` is the
+    error of the last of them."""
 
     name: str
     text: str

@@ -1,10 +1,10 @@
-"""Reading back what a run has read: the marks of its batches, and a slice of the streams between two of them.
+"""Recordings of a run: the marks of its batches, and the slice of each stream between two marks, read again from its
+source.
 
-A source gives the same records between two offsets whenever it is asked, so a recording needs no copy of the stream,
-only offsets. Where a source no longer has what lay there (a spool whose segments were answered), the slice begins
-later.
+A source gives the same records between two offsets at every read, so a recording stores offsets only, no copy of the
+stream. Where a source no longer has the records (a spool whose segments were answered), the slice begins later.
 
-State: at most `_MOST` marks; when they are too many every second old one goes.
+State: at most `_MOST` marks; above that, every second old one is dropped.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ OUT_OF_REACH = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the streams stood after a batch, how many events they had brought by then, and how far the time of each had
-    come that was still open."""
+    """The position after a batch: the offset of each stream, its number of events so far, and the watermark of each
+    open stream."""
 
     batch: int
     streams: dict[str, Offset]
@@ -66,7 +66,7 @@ class Marks:
             self._begun = {}
 
     def reach(self, batch: int, seconds: float) -> None:
-        """Wait until a batch is marked, but no longer than that."""
+        """Wait until a batch is marked, at most so many seconds."""
         with self._lock:
             self._lock.wait_for(lambda: batch < 0 or (self._marks and self._marks[-1].batch >= batch), seconds)
 
@@ -75,9 +75,9 @@ class Marks:
             return self._marks[-1] if self._marks else None
 
     def before(self, stream: str, events: int) -> list[Offset]:
-        """Offsets from which at most so many events of a stream lead to the newest mark, the earliest first; the
-        stream's beginning is among them if it is known and near enough. Where the last batch alone brought more, the
-        beginning of that batch comes before them."""
+        """Return offsets from which at most `events` events lead to the newest mark, the earliest offset first; the
+        stream's beginning is among them if it is known and near enough. If the last batch alone brought more events,
+        the list starts with the beginning of that batch."""
         with self._lock:
             marks = [one for one in self._marks if stream in one.streams]
             begun = self._begun.get(stream)
@@ -96,14 +96,14 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvents:
-    """Events of a stream in their order of arrival; `is_whole` says that nothing came before them."""
+    """Events of a stream in their order of arrival; `is_whole` says that the stream has none before them."""
 
     events: tuple[Event, ...]
     is_whole: bool
 
 
 def read_back(stream: OpenedStream, marks: Marks, most: int) -> RecordedEvents:
-    """The last events that a run has read of a stream, at most so many."""
+    """Read the last events that a run has read of a stream, at most `most`."""
     newest = marks.newest()
     if newest is None or stream.name not in newest.streams:
         return RecordedEvents((), True)
@@ -113,7 +113,7 @@ def read_back(stream: OpenedStream, marks: Marks, most: int) -> RecordedEvents:
         try:
             events = _events(stream, start, end)
         except (StreamError, OSError):
-            continue  # answered and gone: a later start has less to ask for
+            continue  # these records were answered and deleted: try a later start
         whole = start == starts[0] and newest.events.get(stream.name, 0) <= len(events)
         return RecordedEvents(tuple(events[-most:]), whole and len(events) <= most)
     return RecordedEvents((), False)
@@ -130,11 +130,11 @@ def _events(stream: OpenedStream, start: Offset, end: Offset) -> list[Event]:
 
 
 def recorded(job: Job, registration: Registration, options: QueryOptions, marks: Marks, most: int) -> Recording:
-    """The recording of a query over the last events that the run has read, at most `most` of all streams together.
+    """Record a query over the last events that the run has read, at most `most` of all streams together.
 
-    Where a slice does not go back to its stream's beginning, the first instants would see windows that are not full:
-    what is shown begins when the widest window lies within all slices. It ends where the time of the streams has come
-    to: the windows of later instants are not full yet.
+    If a slice does not reach back to its stream's beginning, the first instants would have incomplete windows: the
+    recording shows instants from where the widest window lies within all slices. It ends at the watermark of the
+    streams, because the windows of later instants are not complete yet.
     """
     unnamed = any(one.stream.name is None for one in windows_of(registration.plan))
     own, given = streams_named(registration), {one.name for one in job.streams}
@@ -148,7 +148,7 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
     if cut:
         begins_at = max(min((event.event_time for event in one.events), default=OUT_OF_REACH) for one in cut)
     if begins_at is not None and begins_at < OUT_OF_REACH:
-        for one in asked:  # a window over what another query makes is full when that query's have been for so long
+        for one in asked:  # windows over derived streams are full later by their width
             widths = [window.width for window in windows_of(one.plan) if window.width is not None]
             begins_at = max((add_duration(begins_at, width) for width in widths), default=begins_at)
     newest = marks.newest()
@@ -158,7 +158,7 @@ def recorded(job: Job, registration: Registration, options: QueryOptions, marks:
         {name: one.events for name, one in slices.items()},
         graphs=job.graphs,
         begins_at=begins_at,
-        ends_at=min((at - 1 for at in reached.values() if at is not None), default=None),  # one may still come at `at`
+        ends_at=min((at - 1 for at in reached.values() if at is not None), default=None),  # `at` is still open
         rules=job.options.rules,
         mapping=job.options.mapping,
         evaluation=job.options.evaluation,

@@ -1,6 +1,6 @@
-"""Recordings that clients look into: made once, kept for a while, so that one can leaf through them.
+"""Recordings that clients inspect: made once and kept for a while, so that a client can page through one.
 
-Invariant: what is asked of a recording by its id is answered from the same events each time, until it is forgotten.
+Invariant: requests with the id of a recording are answered from the same events each time, until it is dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT = 8
 
 @dataclass(slots=True)
 class StoredRecording:
-    """A recording, and what was made of it so far. One thread at a time looks into it."""
+    """A recording and the insight objects computed from it so far. One thread at a time uses it."""
 
     id: str
     session: str
@@ -65,7 +65,7 @@ class Recordings:
     def find(
         self, session: LiveSession, query: str, wanted: str | None, make: Callable[[], Recording]
     ) -> StoredRecording:
-        """The recording of an id, or a new one of what has just happened."""
+        """Return the recording with an id, or make a new one of the latest events."""
         session.query(query)
         if wanted is not None:
             with self._lock:
@@ -81,5 +81,5 @@ class Recordings:
         return made
 
     def within(self, work: Callable[[], Found]) -> Found:
-        """Do it in a thread, for as long as the limits let it."""
+        """Run work in a thread, within the time limit."""
         return self._workers.within(self._limits.insight_seconds, work, "looking into the recording")

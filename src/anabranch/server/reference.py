@@ -1,6 +1,6 @@
-"""Pages of plain HTML that need nothing from elsewhere: what REST knows, and where a visitor types in the token.
+"""Self-contained HTML pages: the reference of the REST interface, and the form for the token.
 
-Invariant: whatever stands in them is escaped.
+Invariant: all inserted text is escaped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def _page(title: str, body: str) -> str:
 
 
 def token_page(wrong: bool = False) -> str:
-    """Where a visitor without the token types it in. It is sent in a body: an address is written down by many."""
+    """Return the page with the form for the token. The form sends the token in a body, because addresses are logged in
+    many places."""
     said = "<p role=alert>That is not the token of this server.</p>" if wrong else ""
     return _page(
         "Anabranch: token",
@@ -42,7 +43,7 @@ def token_page(wrong: bool = False) -> str:
 
 
 def reference_page(described: Mapping[str, Any]) -> str:
-    """The interface as OpenAPI describes it, to read."""
+    """Return the OpenAPI description as a page to read."""
     about = described["info"]
     parts = [
         f"<h1>Anabranch {escape(about['version'])}: REST</h1><p>{escape(about['description'])}</p>",

@@ -1,17 +1,17 @@
-"""The results of a session: rendered once, kept within bounds, and read again by number.
+"""The result log of a session: results are rendered once, kept within bounds, and read again by number.
 
-The log is a sink of the session's run. A result is JSON bytes from the moment it comes; whoever listens shares them.
-The newest stay in memory, those that are kept stay in SQLite too, beside the checkpoint, so that a client can go on
-after a restart of the server from the number that it saw last.
+The log is a sink of the session's run. A result is rendered to JSON bytes when it arrives, and all listeners share
+these bytes. The newest results stay in memory; the kept results are also in SQLite, beside the checkpoint, so that
+after a restart of the server a client can continue from the last number that it saw.
 
-State: per query at most `results_kept` results on disk, and per session `result_bytes_kept` bytes. In memory as many,
-and besides those of the last seconds, so that a burst reaches who listens.
+State: per query at most `results_kept` results on disk, and per session `result_bytes_kept` bytes. The same bounds hold
+in memory, plus the results of the last seconds, so that a burst reaches the listeners.
 
-A run that begins anew counts its answers from zero; `begin_anew` notes where its numbers go on here. The last number
-of a query is kept for itself: it outlives the results, and the query.
+A run that starts from scratch counts its answers from zero; `begin_anew` stores the offset at which its numbers
+continue here. The last number of a query is stored separately: it outlives the results, and the query.
 
-Invariant: results of a query have consecutive numbers; a batch that comes again adds nothing; what listeners are told
-of is on disk.
+Invariant: results of a query have consecutive numbers; a repeated batch adds nothing; a result is on disk before
+listeners are notified.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sources.private import private_file
 
 FORMAT = 1
-FRESH = 5.0  # seconds during which a result stays in memory, whatever has come since
-_MEMORY = 16 << 20  # bytes of older ones
+FRESH = 5.0  # seconds during which a result stays in memory, however many follow
+_MEMORY = 16 << 20  # bytes of results that are older than that
 _TABLES = """
     CREATE TABLE IF NOT EXISTS results (
         id INTEGER PRIMARY KEY, query TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL,
@@ -50,7 +50,7 @@ _TABLES = """
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One answer as it is sent. `order` is its place among all results of the session since the server began."""
+    """One result as it is sent. `order` is its place among all results of the session since the server began."""
 
     query: str
     seq: int
@@ -65,7 +65,8 @@ class Result:
 
 
 class Rendering:
-    """Answers of one query as JSON, each with its first rows. A row that the answer before had is not made again."""
+    """Renders the answers of one query as JSON, each with its first rows. A row that the previous answer had is not
+    rendered again."""
 
     def __init__(self, most_rows: int) -> None:
         self._most_rows = most_rows
@@ -88,7 +89,7 @@ class Rendering:
 
 
 class ResultLog(Sink):
-    """Written by the run's thread, read by any."""
+    """The results of all queries of a session, written by the run's thread and read by any thread."""
 
     forms = ("typed",)
 
@@ -101,12 +102,12 @@ class ResultLog(Sink):
     ) -> None:
         self._limits = limits
         self._clock = clock
-        self._on_gap = on_gap  # is told of numbers that were given and are not here: the file was damaged
-        self._lock = threading.Lock()  # of what is in memory; never held while the disk works
+        self._on_gap = on_gap  # called with missing numbers: the file was damaged
+        self._lock = threading.Lock()  # guards the memory; never held during disk work
         self._writing = threading.Lock()
         self._tails: dict[str, deque[Result]] = {}
         self._last: dict[str, int] = {}
-        self._gone: dict[str, int] = {}  # the last numbers of queries that were deleted
+        self._gone: dict[str, int] = {}  # the last numbers of deleted queries
         self._renderings: dict[str, Rendering] = {}
         self._bytes = 0
         self._orders = 0
@@ -128,7 +129,8 @@ class ResultLog(Sink):
             raise EngineError(f"cannot keep results in {path}: {error}") from error
 
     def shut(self) -> None:
-        """The session ends; a run that ends only closes the sink, which means nothing here."""
+        """Close the files at the end of the session. The end of a run closes only the sink, which has no effect
+        here."""
         with self._disk_lock, self._read_lock:
             self._is_shut = True
             self._disk.close()
@@ -176,7 +178,8 @@ class ResultLog(Sink):
             listener()
 
     def _number(self, told: RenderedAnswer) -> int:
-        """Its number here. A query that was deleted and is back may be told again from a number that was given."""
+        """Return the number of an answer in this log. A query that was deleted and registered again may restart at a
+        number that is already used; then it continues after its last number."""
         seq = told.number + self._bases.get(told.query, 0)
         gone = self._gone.get(told.query, -1)
         if seq <= gone and told.query not in self._last:
@@ -200,7 +203,7 @@ class ResultLog(Sink):
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """All of a change or nothing: a disk that was full for a while leaves no transaction open."""
+        """Run a transaction: commit it, or roll it back on an error, so that a full disk leaves no transaction open."""
         with self._disk_lock:
             try:
                 self._disk.execute("BEGIN")
@@ -234,7 +237,8 @@ class ResultLog(Sink):
         self._drop("id <= ?", last)
 
     def _trim(self, now: float) -> None:
-        """Let go of what need not be in memory: the oldest of each query first, then of those that are not fresh."""
+        """Drop results from memory to meet its bounds: per query, the oldest first, and fresh ones only above
+        `result_bytes_kept`."""
         limits = self._limits
         room = min(_MEMORY, limits.result_bytes_kept)
         for tail in self._tails.values():
@@ -245,7 +249,7 @@ class ResultLog(Sink):
                 self._bytes -= len(tail.popleft().body)
 
     def forget(self, query: str) -> None:
-        """Drop all results of a query. Its numbers go on should it come back."""
+        """Drop all results of a query. If it is registered again, its numbers continue."""
         with self._writing:
             self._renderings.pop(query, None)
             last = max(self._last.get(query, -1), self._gone.get(query, -1))
@@ -259,7 +263,7 @@ class ResultLog(Sink):
         self._tell()
 
     def begin_anew(self) -> None:
-        """The next run counts from zero: what it tells gets the numbers behind those that were given."""
+        """Prepare for a run that counts from zero: its results get the numbers after those in use."""
         with self._writing, self._changing() as disk:
             given = {**self._gone, **self._last}
             self._bases |= {query: max(seq + 1, self._bases.get(query, 0)) for query, seq in given.items()}
@@ -273,7 +277,7 @@ class ResultLog(Sink):
             return list(self._last)
 
     def last(self, query: str) -> int:
-        """The newest number, or -1."""
+        """Return the newest number of a query, or -1."""
         with self._lock:
             return self._last.get(query, -1)
 
@@ -282,12 +286,12 @@ class ResultLog(Sink):
             return dict(self._last)
 
     def forgotten(self, queries: Iterable[str]) -> dict[str, int]:
-        """The last numbers of those that were deleted and have told nothing since."""
+        """Return the last numbers of deleted queries that have no result since."""
         with self._lock:
             return {one: self._gone[one] for one in queries if one in self._gone and one not in self._last}
 
     def oldest(self, query: str) -> int | None:
-        """The oldest number that is kept."""
+        """Return the oldest number that is kept."""
         with self._lock:
             tail = self._tails.get(query)
             in_memory = tail[0].seq if tail else None
@@ -296,7 +300,8 @@ class ResultLog(Sink):
         return min(found, default=None)
 
     def fresh(self, query: str, after: int, limit: int) -> list[Result] | None:
-        """The results behind a number, at most so many, if memory has them; None: the disk must be asked."""
+        """Return the results after a number, at most `limit`, if they are in memory; None means that they must be read
+        from disk."""
         with self._lock:
             if after >= self._last.get(query, -1):
                 return []
@@ -311,8 +316,8 @@ class ResultLog(Sink):
             return list(islice(tail, start, start + limit))
 
     def read(self, query: str, after: int = -1, limit: int = 100) -> list[Result]:
-        """The results behind a number, in order. From -1 on it begins with the oldest that is kept; a number whose
-        successor is not kept any more is refused."""
+        """Read the results after a number, in order. -1 begins with the oldest that is kept; a number whose successor
+        is no longer kept is refused."""
         found = self.fresh(query, after, limit)
         if found is not None:
             return found
@@ -337,7 +342,8 @@ class ResultLog(Sink):
     # --- listening ------------------------------------------------------------------------------------------------
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call it after each batch that brought results, from the run's thread, and when a query was forgotten."""
+        """Register a callback that the run's thread calls after each batch with results, and when a query was
+        forgotten."""
         self._listeners = [*self._listeners, listener]
 
 

@@ -36,7 +36,7 @@ def _recordings(request: Request) -> Recordings:
 
 
 def _some(session: LiveSession, query: str, events: int | None, instants: int, at: int | None = None) -> Recording:
-    """A new recording: of so many events if that was asked for, else as short as will do."""
+    """Make a recording: of `events` events if the request names a number, else a short one that suffices."""
     if events is not None:
         return session.recording(query, events)
     return with_instants(session, query, instants) if at is None else reaching(session, query, at)

@@ -145,7 +145,7 @@ def _letters(session: LiveSession, name: str, kind: LetterKind) -> Response:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The file as long as it is now: the run may go on writing to it."""
+    """Read the file up to its present length: the run may append to it meanwhile."""
     with file:
         left = os.fstat(file.fileno()).st_size
         while left > 0 and (block := file.read(min(left, _BLOCK))):

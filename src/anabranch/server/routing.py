@@ -1,4 +1,4 @@
-"""What the routes share: the hub of a request, the names in addresses, bodies, and the errors that OpenAPI lists."""
+"""Helpers shared by the routes: the hub of a request, names in addresses, bodies, and the errors that OpenAPI lists."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Some = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 
 
 def instant(text: str | None, what: str = "at") -> int | None:
-    """An instant of a request: ISO 8601, or UTC microseconds."""
+    """Parse an instant of a request: ISO 8601, or UTC microseconds."""
     if text is None:
         return None
     if text.removeprefix("-").isdecimal() and text.isascii() and len(text) <= 18:
@@ -66,7 +66,7 @@ def instant(text: str | None, what: str = "at") -> int | None:
 
 
 def bodies(types: dict[str, Any]) -> dict[str, Any]:
-    """What OpenAPI says of a body that is not JSON of a model."""
+    """Return the OpenAPI description of a body that is not the JSON of a model."""
     content = {
         media: {"schema": {"type": "string"}, **({"example": one} if one else {})} for media, one in types.items()
     }

@@ -1,10 +1,10 @@
-"""A session: a named workspace of streams, graphs and queries with one run, changed while it lives.
+"""A session: a named workspace of streams, graphs and queries with one run, changed while it runs.
 
-A change is checked first, against all that the session holds; then it is noted in the catalogue; then the carrier
-starts the run anew. So a refused change changes nothing, and a server that is killed anywhere finds the session as the
-last answer to a client said it is.
+A change is first checked against all contents of the session; then it is stored in the catalogue; then the carrier
+restarts the run. So a refused change changes nothing, and a server that is killed at any point restarts with the
+session as the last response to a client described it.
 
-Invariant: the job that runs is that of the catalogue, a tenth of a second and a batch later.
+Invariant: the running job is that of the catalogue, with a delay of a tenth of a second and a batch.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ _log = logging.getLogger("anabranch.server")
 
 
 class LiveSession:
-    """Made by the hub. Every method may be called from any thread; those that check texts take a while."""
+    """A session, created by the hub. Every method may be called from any thread; methods that check texts take a
+    while."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class LiveSession:
             raise
         self._wakers = Wakers(self._log)
         self._feeds = Feeds(self._folder, reach)
-        self._lock = threading.RLock()  # of changes
+        self._lock = threading.RLock()  # guards changes
         self._changes = 0
         self._is_over = False
         self._figures = Figures(folder / "letters", self._feeds, timing)
@@ -135,7 +136,7 @@ class LiveSession:
     # --- life -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Let the carrier work."""
+        """Start the carrier."""
         if self._anew.exists():
             try:
                 said = json.loads(self._anew.read_bytes())
@@ -148,7 +149,7 @@ class LiveSession:
         self._carrier.start()
 
     def _look_for_damage(self) -> None:
-        """Say what is missing of what the session had promised to keep."""
+        """Report stored data that is missing although the session had promised to keep it."""
         streams = self._catalogue.streams(self.name)
         for one in streams:
             if one.address is None and self._folder.spool(one.name).exists():
@@ -176,25 +177,25 @@ class LiveSession:
 
     @property
     def is_starting(self) -> bool:
-        """Whether its run waits for Spark to come up."""
+        """Whether the session's run waits for Spark to start."""
         return self._carrier.is_starting
 
     @property
     def notes(self) -> list[str]:
-        """What the run had to say, the newest last."""
+        """The messages of the run, the newest last."""
         return list(self._notes)
 
     def start(self) -> None:
-        """Run, also without what was lost."""
+        """Run, also if stored data was lost."""
         self._feeds.accept_shortages()
         self._wish("running")
 
     def pause(self) -> None:
-        """Stop between two batches; what is pushed meanwhile waits."""
+        """Stop between two batches; events that are pushed meanwhile wait."""
         self._wish("paused")
 
     def stop(self) -> None:
-        """Stop between two batches, and receive nothing more by itself."""
+        """Stop between two batches, and stop the receivers."""
         self._wish("stopped")
 
     def _wish(self, wish: Wish) -> None:
@@ -204,11 +205,11 @@ class LiveSession:
             self._feeds.receive(wish != "stopped")
 
     def settle(self, seconds: float = 10.0) -> bool:
-        """Wait until the run is that of the last change, or has stopped as it was told."""
+        """Wait until the run has the last change, or has stopped as requested."""
         return self._carrier.settle(seconds)
 
     def close(self) -> None:
-        """Stop the run and let go of everything; the session comes back when the server does."""
+        """Stop the run and release everything; the session is restored when the server restarts."""
         with self._lock:
             self._is_over = True
         self.end_live("the session has ended")
@@ -219,7 +220,7 @@ class LiveSession:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """One change at a time, and none of a session that has ended: nothing would remove it again."""
+        """Allow one change at a time, and none of an ended session, because nothing would remove its traces."""
         with self._lock:
             if self._is_over:
                 raise self._ended()
@@ -251,14 +252,14 @@ class LiveSession:
         follow: bool = False,
         replace: bool = False,
     ) -> StreamInfo:
-        """A stream from an address, or (without one) a stream that is pushed by `push`. With `replace` it takes the
-        place of one that has its name, and begins anew."""
+        """Add a stream from an address, or (without one) a stream that `push` fills. With `replace` it replaces the
+        stream of that name, and starts from scratch."""
         check_name("stream", name)
         if lateness is not None:
             as_lateness(lateness)
         timing_of(timing, self._timing)
         if address is not None:
-            self._feeds.check(name, address, follow)  # it may take a while
+            self._feeds.check(name, address, follow)  # this may take a while
         with self._changing():
             stored = self._catalogue.streams(self.name)
             there = next((one for one in stored if name in (one.name, one.meant)), None)
@@ -272,7 +273,7 @@ class LiveSession:
             others = [one for one in stored if one is not there]
             self._refuse_doubt([*others, new])
             if there is None and known not in self._begun():
-                self._feeds.forget(new)  # what one that had its name may have left
+                self._feeds.forget(new)  # removes remains of an earlier stream of that name
                 self._catalogue.put_stream(self.name, new)
                 self._carrier.changed()
             else:
@@ -280,7 +281,7 @@ class LiveSession:
             return self.stream(name)
 
     def _refuse_doubt(self, streams: Sequence[StoredStream]) -> None:
-        """Refuse streams among which queries would not know which one they read."""
+        """Refuse a set of streams with which an active query would no longer run."""
         try:
             self._holds.check(self._holds.active(), streams)
         except QueryError as error:
@@ -293,8 +294,8 @@ class LiveSession:
         return {name for offset in self._folder.offsets() if offset is not None for name in offset["streams"]}
 
     def _begin_anew(self, new: StoredStream, old: StoredStream | None, has_others: bool) -> None:
-        """Another stream under a name that the checkpoint knows, or may come to know. If it is the only one, the run
-        begins anew; else the run must forget the old one first, while the others go on."""
+        """Add a stream under a name that the checkpoint knows, or may come to know. If it is the only stream, the run
+        starts from scratch; else the run must first forget the old stream, while the other streams continue."""
         hint = "give it another name" if old is None else "remove it, and its queries, and add it again"
         refused = ServerError(REFUSED, f"the run still knows a stream `{new.name}` of before", hint)
         deadline = time.monotonic() + _PATIENCE
@@ -315,7 +316,8 @@ class LiveSession:
 
     @property
     def _anew(self) -> Path:
-        """Is there while a stream is being replaced: a server that is killed half-way does all of it again."""
+        """The file that exists while a stream is being replaced: after a crash, the next server repeats the
+        replacement."""
         return self._folder.path / "anew.json"
 
     def _forget_run(self, new: StoredStream, old: StoredStream) -> None:
@@ -338,7 +340,8 @@ class LiveSession:
     def push(
         self, name: str, records: bytes | Sequence[Any], content_type: str | None = None, at: int | None = None
     ) -> PushReceipt:
-        """Add events: JSON objects, or a body in a format that its content type names. On disk when it returns."""
+        """Add events: JSON objects, or a body in a format that its content type names. They are on disk when it
+        returns."""
         stored = self._holds.stream(name)
         if stored.address is not None:
             raise ServerError(
@@ -355,7 +358,7 @@ class LiveSession:
         return self._feeds.push(stored, ahead, read, self._figures.marks(stored))
 
     def stop_stream(self, name: str) -> None:
-        """The stream ends where it is: its last instants are answered."""
+        """End the stream at its present position: its last instants are answered."""
         with self._changing():
             stored = self._holds.stream(name)
             if not stored.stopped:
@@ -365,13 +368,13 @@ class LiveSession:
                 self._carrier.changed()
 
     def set_clock(self, name: str, at: int) -> StreamInfo:
-        """Say where a stream's time stands: forward, what comes before the instant is late; back, the stream begins
-        again there without events, and so do the queries that read it."""
+        """Set a stream's clock: forward, events before the instant are late; back, the stream restarts there without
+        events, and so do the queries that read it."""
         with self._changing():
             stored = self._holds.stream(name)
             number = (stored.timing.clock or (0, 0))[0] + 1
             timing = replace(stored.timing, clock=(number, at))
-            with self._carrier.held():  # what is pushed after the answer comes after the word
+            with self._carrier.held():  # events that are pushed after the response come after the new clock
                 self._catalogue.put_stream(self.name, replace(stored, timing=timing))
                 self._catalogue.forget_failures(self.name)
                 if stored.address is None:
@@ -379,7 +382,7 @@ class LiveSession:
         return self.stream(name)
 
     def remove_stream(self, name: str) -> None:
-        """Forget the stream. Queries that read it must go first."""
+        """Remove the stream. Queries that read it must be deleted before."""
         with self._changing():
             stored = self._holds.stream(name)
             left = [one for one in self._catalogue.streams(self.name) if one.name != stored.name]
@@ -391,7 +394,7 @@ class LiveSession:
                     self._figures.letters(stored.meant or stored.name, kind).unlink(missing_ok=True)
 
     def letters(self, name: str, kind: LetterKind) -> Path:
-        """The file of records that were set aside; it may not exist yet."""
+        """Return the file of records that were set aside; it may not exist yet."""
         return self._figures.letters(self._holds.stream(name).meant or name, kind)
 
     # --- static graphs --------------------------------------------------------------------------------------------
@@ -400,12 +403,12 @@ class LiveSession:
         return self._graphs.stored()
 
     def graph(self, name: str) -> tuple[StoredGraph, bytes]:
-        """A static graph as it was given."""
+        """Return a static graph as it was uploaded."""
         return self._graphs.one(name), self._graphs.data(name)
 
     def add_graph(self, name: str, data: bytes, format: str = "application/json") -> StoredGraph:
-        """Put a static graph in place, or another in the place of one; `format` is its media type. The empty name is
-        the graph that SPARQL sees by default."""
+        """Add or replace a static graph; `format` is its media type. The empty name is the graph that SPARQL sees by
+        default."""
         if name:
             check_name("graph", name)
         graph = uploads.graph(data, format, name or "the default graph")
@@ -418,7 +421,7 @@ class LiveSession:
         return stored
 
     def remove_graph(self, name: str) -> None:
-        """Forget a static graph. Queries that read it must go first."""
+        """Remove a static graph. Queries that read it must be deleted before."""
         with self._changing():
             self._graphs.one(name)
             active = self._holds.active()
@@ -429,7 +432,7 @@ class LiveSession:
     # --- queries --------------------------------------------------------------------------------------------------
 
     def check(self, text: str, language: str | None = None) -> list[dict[str, Any]]:
-        """What is wrong with a text, for an editor: nothing when it could be registered as it is."""
+        """Return the diagnostics of a text, for an editor; none when the text could be registered as it is."""
         try:
             self._within(lambda: self._holds.readable(text, language, {}, "trailing", "latest", replacing=True))
         except AnabranchError as error:
@@ -437,7 +440,7 @@ class LiveSession:
         return []
 
     def explain(self, text: str, language: str | None = None) -> dict[str, Any]:
-        """What a text will do: {"text", "json", "drawings": {"before", "after", "dgraph"}}."""
+        """Explain a text: {"text", "json", "drawings": {"before", "after", "dgraph"}}."""
         checking.refuse_long(text, self._limits.query_text)
         name = f"query.{checking.language_of(text, language)}"
 
@@ -457,8 +460,8 @@ class LiveSession:
         conflicts: ConflictPolicy = "latest",
         on_error: OnError = "skip",
     ) -> list[QueryStatus]:
-        """Add the queries of a text; with `replace` one that has the name of another takes its place. `on_error`: a row
-        on which an expression fails is skipped, or ends its query."""
+        """Add the queries of a text; with `replace` a query replaces the one of the same name. `on_error`: a row on
+        which an expression fails is skipped, or ends its query."""
         changes = self._changes
         new = [
             dataclasses.replace(one, on_error=on_error)
@@ -470,7 +473,7 @@ class LiveSession:
             stored = {one.name: one for one in self._catalogue.queries(self.name)}
             self._holds.refuse_taken([one.name for one in new], stored, replace)
             added = {one.name for one in new}
-            if self._changes != changes:  # what it was checked against is another session by now
+            if self._changes != changes:  # the session has changed since the text was checked
                 others = [one for name, one in stored.items() if name not in added and not one.paused]
                 self._holds.check([*others, *new])
             new = [self._tried(one, stored.get(one.name)) for one in new]
@@ -484,8 +487,8 @@ class LiveSession:
         return [self._live(one) for one in new]
 
     def _tried(self, new: StoredQuery, old: StoredQuery | None) -> StoredQuery:
-        """The engine must not take it for one that failed: not for the one whose place it takes, and not for one that
-        was deleted and that a run between has not forgotten yet."""
+        """Bump the attempt counter, so that the engine does not mistake this query for a failed or just deleted one of
+        the same name."""
         tries = time.time_ns() // 1_000 if old is None else old.tries + (old.error is not None)
         return replace(new, tries=tries)
 
@@ -494,7 +497,7 @@ class LiveSession:
 
     def _live(self, stored: StoredQuery) -> QueryStatus:
         found = self._holds.registration(stored)
-        # In this order: the results are never behind how it stands, and a query that has just answered is not waiting.
+        # This order keeps results as new as the status, so that a query that has just answered is not `waiting`.
         standing = self._figures.standing(stored.name)
         skipped, skip = self._figures.skipped(stored.name)
         last = self._log.last(stored.name)
@@ -544,7 +547,7 @@ class LiveSession:
         return self._set_paused(name, True)
 
     def resume_query(self, name: str) -> QueryStatus:
-        """Let a query go on, one that failed too: it begins with what the windows hold."""
+        """Resume a paused or failed query: it begins with the present content of its windows."""
         return self._set_paused(name, False)
 
     def _set_paused(self, name: str, paused: bool) -> QueryStatus:
@@ -559,7 +562,7 @@ class LiveSession:
             return self.query(name)
 
     def _note_missed(self, stored: StoredQuery) -> None:
-        """Say which instants a query that failed has not answered."""
+        """Report the instants that a failed query has not answered."""
         failed_at = None if stored.error is None else self._figures.failed_at(stored.name)
         if failed_at is not None:
             self._notes.append(
@@ -574,7 +577,7 @@ class LiveSession:
             self._holds.check([one for one in left if not one.paused])
             self._catalogue.remove_query(self.name, name)
             self._warnings.pop(name, None)
-            with self._carrier.held():  # a batch under way may still bring results of it
+            with self._carrier.held():  # a batch in progress may still bring results of it
                 self._log.forget(name)
 
     # --- results --------------------------------------------------------------------------------------------------
@@ -584,12 +587,12 @@ class LiveSession:
         return self._log
 
     def results(self, query: str, after: int = -1, limit: int = 100) -> list[dict[str, Any]]:
-        """The results behind a number, the oldest first; from -1 on, those that are kept."""
+        """Return the results after a number, the oldest first; -1 begins with the oldest that is kept."""
         self._holds.query(query)
         return [one.to_dict() for one in self._log.read(query, after, limit)]
 
     def latest(self, query: str, count: int = 1) -> list[dict[str, Any]]:
-        """The newest results, the oldest of them first."""
+        """Return the newest results, the oldest of them first."""
         self._holds.query(query)
         oldest = self._log.oldest(query)
         after = max(self._log.last(query) - count, -1 if oldest is None else oldest - 1)
@@ -598,8 +601,8 @@ class LiveSession:
     def listen(
         self, queries: Sequence[str] | None = None, after: int | Mapping[str, int] | None = None
     ) -> Subscription:
-        """Results as they come, on the event loop that this is called from, which it does not keep waiting: whether
-        there are such queries, `require` says. See `Subscription`."""
+        """Subscribe to results on the calling event loop, without blocking it; the caller checks query names with
+        `require` before. See `Subscription`."""
         if self._is_over:
             raise self._ended()
         if not self._clients(1):
@@ -616,20 +619,20 @@ class LiveSession:
         return subscription
 
     def end_live(self, reason: str) -> None:
-        """Let all who listen go."""
+        """End all live subscriptions."""
         for subscription in list(self._subscriptions):
             subscription.end(reason)
 
     # --- insight --------------------------------------------------------------------------------------------------
 
     def load(self, query: str) -> list[OperatorLoad]:
-        """What each operator of a query has done so far, as the run last said it."""
+        """Return the work of each operator of a query so far, as of the run's last progress report."""
         self._holds.query(query)
         said = self._figures.progress.status.get("operators", {}).get(query, [])
         return [OperatorLoad(*figures) for figures in said]
 
     def operators(self, query: str) -> OperatorGraph:
-        """The graph of a query's operators as it runs; its ids are those of `load`."""
+        """Return the graph of a query's running operators; its ids are those of `load`."""
         stored = self._holds.query(query)
         names = [one.name for one in self._holds.streams_of([stored])]
         graphs = self._graphs.seen_by(scripts_of([stored]))
@@ -637,11 +640,11 @@ class LiveSession:
         return operator_graph(recording)
 
     def recording(self, query: str, events: int | None = None) -> Recording:
-        """The last events that the query's streams brought, at most `events`, and all that is needed to replay them."""
+        """Return the last events of the query's streams, at most `events`, with all that is needed to replay them."""
         job, stored = self._job, self._holds.query(query)
         if job is None or not any(one.options.source_name == query for one in job.queries):
             raise ServerError(TOO_EARLY, f"query `{query}` has not run since the server began", "start the session")
-        self._marks.reach(self._log.batch, _MARKING)  # who asks has seen results of it
+        self._marks.reach(self._log.batch, _MARKING)  # the caller may have seen results of this batch
         most = min(events or self._limits.insight_events, self._limits.insight_events)
         return recorded(job, self._holds.registration(stored), options_of(stored), self._marks, most)
 
@@ -652,17 +655,17 @@ class LiveSession:
         return self._figures.progress
 
     def metrics(self) -> dict[str, Any]:
-        """Totals of the session since it was made, and figures of the last batch."""
+        """Return totals of the session since it was made, and figures of the last batch."""
         clients, failed = len(self._subscriptions), len(self.failing_queries())
         own = {"clients": clients, "failed_queries": failed, "state": self.state, "ended": self.ended}
         return {**self._figures.totals(), **own}
 
     def failing_queries(self) -> list[str]:
-        """The queries that have failed and are not evaluated any more."""
+        """Return the queries that have failed and are not evaluated any more."""
         return [one.name for one in self._catalogue.queries(self.name) if one.error is not None and not one.paused]
 
     def skipping_queries(self) -> list[str]:
-        """The queries that have skipped rows on which an expression failed."""
+        """Return the queries that have skipped rows on which an expression failed."""
         return [name for name in self.query_names() if self._figures.skipped(name)[0]]
 
     # --- the run --------------------------------------------------------------------------------------------------
@@ -671,7 +674,7 @@ class LiveSession:
         return self._workers.within(self._limits.check_seconds, work, "reading the text")
 
     def _prepare(self) -> Load | None:
-        """What is to be run now; called by the carrier, which must not wait for a change under way."""
+        """Return the load to run now; the carrier calls this, so it must not wait for a change in progress."""
         queries = self._catalogue.queries(self.name)
         streams = self._catalogue.streams(self.name)
         active = [one for one in queries if not one.paused]

@@ -1,4 +1,4 @@
-"""How much of a stream is recorded: little, where that is enough to see something, and more where it is not.
+"""The size of recordings: small if that shows enough instants, larger if not.
 
 Invariant: a recording never holds more than the server's limit.
 """
@@ -22,8 +22,8 @@ SCENES = 30
 
 
 def with_instants(session: LiveSession, query: str, instants: int) -> Recording:
-    """The shortest recording that has so many instants, else the longest that has more than a shorter one. Of what is
-    longer than need be the last instants are shown, twice as many: the events before them fill the windows."""
+    """Return the shortest recording with at least `instants` instants, else the shortest of those with the most. If it
+    has more than twice as many, only the last `2 * instants` are shown; the events before them fill the windows."""
     found: Recording | None = None
     moments: tuple[ReplayInstant, ...] = ()
     for size in _SIZES:
@@ -40,7 +40,8 @@ def with_instants(session: LiveSession, query: str, instants: int) -> Recording:
 
 
 def reaching(session: LiveSession, query: str, at: int | None) -> Recording:
-    """A recording that has the instant, if the streams still have it; without one, the last instant."""
+    """Return a recording that includes the instant, if the streams still have it; without `at`, one with the last
+    instant."""
     if at is None:
         return with_instants(session, query, 1)
     for size in _SIZES:

@@ -1,10 +1,10 @@
-"""The streams of a session: where each comes from, what is pushed into it, what was set aside, and how fast it flows.
+"""The streams of a session: their sources, pushed records, records that were set aside, and rates.
 
 A stream has an address, or is pushed through REST into a spool of the session's folder. Sources that push by themselves
-(sockets, brokers, web services) have receivers that live as long as the session is not stopped, whatever restarts the
-run meanwhile.
+(sockets, brokers, web services) have receivers that live until the session is stopped, also while the run restarts.
 
-Invariant: what `push` has taken is on disk; a stream that was stopped stays so and ends, for queries, where it was.
+Invariant: records that `push` has accepted are on disk; a stopped stream stays stopped and ends, for queries, at its
+last position.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ _LONGEST_NAME = 150  # of a file system's 255 bytes
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """How a stream stands. Times are UTC microseconds, `rate` is events per second over the last seconds. `idle` is
-    what silence does, and `answered` how far answers are where silence has moved them on."""
+    """The status of a stream. Times are UTC microseconds, `rate` is events per second over the last seconds. `idle` is
+    the policy for a silent stream, and `answered` the instant up to which answers exist when silence has moved them
+    past the watermark."""
 
     name: str
     address: str | None
@@ -85,7 +86,7 @@ class StreamInfo:
 
 
 def timing_of(own: StoredTiming, default: StreamTiming) -> StreamTiming:
-    """The timing of a stream: the server's, but for what it was given of its own."""
+    """Return the timing of a stream: its own settings, and the server's for the rest."""
     timeout = default.idle_timeout
     if own.idle_timeout is not None:
         length = as_lateness(own.idle_timeout)
@@ -95,7 +96,7 @@ def timing_of(own: StoredTiming, default: StreamTiming) -> StreamTiming:
 
 
 class StoppedSource(Source):
-    """A source that gives nothing more, whatever comes behind it."""
+    """A source that ends at its present position and ignores all later records."""
 
     def __init__(self, source: Source) -> None:
         self.stream = source.stream
@@ -141,7 +142,7 @@ class _Fed:
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records that are pushed, and their events; None where only the run can read them."""
+    """Pushed records and their events; None where only the run can decode them."""
 
     records: Sequence[bytes]
     events: Sequence[Event] | None
@@ -150,14 +151,14 @@ class ReadRecords:
 
 @dataclass(frozen=True, slots=True)
 class RunMarks:
-    """How far the run has come with a stream, as far as it has said so."""
+    """The run's progress on a stream, as last reported."""
 
     newest: int | None = None
     watermark: int | None = None
 
 
 class Feeds:
-    """Spools and receivers of a session, kept while runs come and go. `reach` is what their addresses may name."""
+    """Spools and receivers of a session, kept while runs restart. `reach` limits the addresses that they may use."""
 
     def __init__(self, folder: RunFolder, reach: Reach = ANYWHERE) -> None:
         self._folder = folder
@@ -170,7 +171,7 @@ class Feeds:
         self.receiving = False
 
     def spool(self, name: str) -> Spool:
-        """The spool of a stream that is pushed through REST."""
+        """Return the spool of a stream that is pushed through REST."""
         with self._lock:
             if self._is_closed:
                 raise ServerError(NOT_FOUND, "the session has ended")
@@ -180,18 +181,18 @@ class Feeds:
 
     @property
     def shortages(self) -> list[str]:
-        """What spools have lost of what was acknowledged, until it is accepted."""
+        """Report acknowledged records that spools have lost, until `accept_shortages`."""
         spools = [*self._pushed.items(), *((name, fed.spool) for name, fed in list(self._fed.items()))]
         return [f"stream {name}: {spool.shortage}" for name, spool in spools if spool.shortage]
 
     def accept_shortages(self) -> None:
-        """Go on with what there is."""
+        """Accept the losses and continue with the remaining records."""
         with self._lock:
             for spool in (*self._pushed.values(), *(fed.spool for fed in self._fed.values())):
                 spool.accept_shortage()
 
     def push(self, stored: StoredStream, ahead: AheadBound | None, read: ReadRecords, run: RunMarks) -> PushReceipt:
-        """Add records to a pushed stream, and say what becomes of them. On disk when it returns."""
+        """Add records to a pushed stream, and return their outcome. They are on disk when it returns."""
         with self._pushing[stored.name]:
             spool = self.spool(stored.name)
             if read.events is None:
@@ -203,7 +204,7 @@ class Feeds:
             return replace(said, malformed=read.malformed)
 
     def set_clock(self, name: str, instant: int) -> None:
-        """A pushed stream stands at an instant from now on."""
+        """Set the clock of a pushed stream to an instant."""
         with self._pushing[name]:
             spool = self.spool(name)
             gate = Gate(None, None, spool.cursor)
@@ -211,7 +212,7 @@ class Feeds:
             spool.cursor = gate.cursor()
 
     def opener(self, streams: Sequence[StoredStream]) -> Callable[[str, str, bool], Source]:
-        """How a run opens its sources; streams go by the names that queries know."""
+        """Return the function by which a run opens its sources, by the names that queries use."""
         by_name = {one.meant or one.name: one for one in streams}
 
         def opened(name: str, address: str, records_are_events: bool) -> Source:
@@ -240,7 +241,7 @@ class Feeds:
             return SpoolSource(name, self._folder.spool(name), fed.receiver.finite)
 
     def check(self, name: str, address: str, follow: bool = False, records_are_events: bool = True) -> None:
-        """Refuse an address that cannot be opened; nothing of it is read yet."""
+        """Refuse an address that cannot be opened; nothing is read from it yet."""
         parsed = self._reachable(address)
         if parsed.is_pushed:
             open_receiver(parsed, reach=self.reach)
@@ -261,7 +262,7 @@ class Feeds:
     # --- receivers ------------------------------------------------------------------------------------------------
 
     def receive(self, wanted: bool) -> None:
-        """Start the receivers, or stop them; one that was stopped is made anew when a run opens it again."""
+        """Start or stop the receivers; a stopped receiver is created again when a run opens it."""
         with self._lock:
             self.receiving = wanted
             if wanted:
@@ -289,7 +290,7 @@ class Feeds:
         fed.spool.close()
 
     def forget(self, stored: StoredStream) -> None:
-        """A stream is gone: so is what it left in its spool."""
+        """Delete the spool of a removed stream."""
         import shutil
 
         with self._lock:
@@ -313,7 +314,7 @@ class Feeds:
 
 
 class _FileLedger:
-    """What a ledger says of one file, and nothing of one that is gone: it went with its stream."""
+    """The ledger of one letter file; drops the entry if the file is gone, as it was removed with its stream."""
 
     def __init__(self, ledger: Ledger, file: Path) -> None:
         self._ledger = ledger
@@ -329,8 +330,8 @@ class _FileLedger:
 
 
 class SessionLetters(LetterFiles):
-    """Late and malformed records, each kind of each stream in a file of its own. A stream that was removed and is back
-    begins with an empty one."""
+    """Late and malformed records, one file per stream and kind. A stream that was removed and added again begins with
+    an empty file."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -367,17 +368,17 @@ def letter_file(folder: Path, stream: str, kind: str) -> Path:
 
 
 class LineCounts:
-    """How many lines files have, looking only at what came since the last look."""
+    """Counts the lines of growing files; reads only the bytes since the last count."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[int, int, int]] = {}  # which file, how far it was read, and its lines
+        self._known: dict[Path, tuple[int, int, int]] = {}  # inode, bytes read, lines
 
     def of(self, path: Path) -> int:
         try:
             with path.open("rb") as file:
                 said = os.fstat(file.fileno())
                 inode, at, lines = self._known.get(path, (0, 0, 0))
-                if said.st_ino != inode or said.st_size < at:  # another one, or one that was cut off
+                if said.st_ino != inode or said.st_size < at:  # the file was replaced or truncated
                     at, lines = 0, 0
                 file.seek(at)
                 while at < said.st_size and (block := file.read(min(_BLOCK, said.st_size - at))):
@@ -389,12 +390,12 @@ class LineCounts:
         return lines
 
 
-# --- how fast streams flow --------------------------------------------------------------------------------------------
+# --- rates ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Rates:
-    """Events per second, from how many there were at some times."""
+    """Events per second, from totals at several times."""
 
     clock: Callable[[], float] = time.monotonic
     _seen: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
@@ -422,5 +423,5 @@ class Rates:
 
 
 def as_records(events: Sequence[Any]) -> list[bytes]:
-    """Events as Python has them (JSON objects), as records."""
+    """Encode events (JSON objects) as records."""
     return [json.dumps(one, ensure_ascii=True).encode() for one in events]

@@ -1,10 +1,11 @@
 """A subscription: the results of some queries, in the order of their numbers, for one client on an event loop.
 
-A subscription holds no results, only the number that it gave last of each query. It is woken once per batch and takes
-what the log has behind those numbers, as shared bytes. So a client that does not read costs nothing, slows nobody, and
-is cut off when it has been behind for too long.
+A subscription stores no results, only the last delivered number of each query. It is woken once per batch and reads the
+results after those numbers from the log, as shared bytes. So a client that does not read needs no memory, delays no
+other client, and is disconnected when it has been behind for too long.
 
-Invariant: numbers of a query are given without gaps; where the log no longer has the next one, the subscription ends.
+Invariant: the results of a query are delivered without gaps; if the log no longer has the next one, the subscription
+ends.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST_BYTES = 1 << 20
 
 
 class Wakers:
-    """One hop to an event loop per batch, however many subscriptions wait there."""
+    """Wakes the subscriptions of each event loop with one cross-thread call per batch, however many wait there."""
 
     def __init__(self, log: ResultLog) -> None:
         self._loops: dict[asyncio.AbstractEventLoop, set[asyncio.Event]] = {}
@@ -42,11 +43,11 @@ class Wakers:
         for loop, events in self._loops.items():
             try:
                 loop.call_soon_threadsafe(_set_all, events)
-            except RuntimeError:  # the loop has been closed, and its clients with it
+            except RuntimeError:  # the loop has been closed, with its clients
                 self._loops = {one: found for one, found in self._loops.items() if one is not loop}
 
     def wake(self) -> None:
-        """Let everybody look, as when a session ends."""
+        """Wake all subscriptions, for example when a session ends."""
         self._wake()
 
 
@@ -56,8 +57,8 @@ def _set_all(events: set[asyncio.Event]) -> None:
 
 
 class Subscription:
-    """Made and used on one event loop. `after` is a number for all queries or one for each; without it a query begins
-    with what comes next. Without `queries` all are meant, those that come later too."""
+    """A subscription, created and used on one event loop. `after` is one number for all queries or one for each;
+    without it a query begins with its next result. Without `queries` it covers all queries, later ones too."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class Subscription:
     def add(
         self, queries: Sequence[str], after: int | Mapping[str, int] | None = None, *, follow: bool = False
     ) -> None:
-        """Listen to more queries, or from another number on; with `follow`, also to all that will come."""
+        """Subscribe to more queries, or continue from another number; with `follow`, also to all future queries."""
         self._after = after
         self._all = self._all or follow
         self._begin(queries)
@@ -111,7 +112,7 @@ class Subscription:
 
     @property
     def position(self) -> dict[str, int]:
-        """The number that was given last, of each query."""
+        """The last delivered number of each query."""
         return dict(self._positions)
 
     def close(self, reason: str | None = None) -> None:
@@ -123,21 +124,21 @@ class Subscription:
             self._on_close()
 
     def end(self, reason: str) -> None:
-        """Close it from another thread."""
-        with suppress(RuntimeError):  # the loop may have gone before
+        """Close the subscription from another thread."""
+        with suppress(RuntimeError):  # the loop may have been closed before
             self._loop.call_soon_threadsafe(self.close, reason)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Let who waits look around."""
+        """Wake the waiting `batch` call."""
         self._event.set()
 
     async def batch(self, is_enough: Callable[[], bool] = lambda: False) -> list[Result]:
-        """What has come, at most some hundred results; waits for the first. Empty when the subscription has ended, or
-        when it was woken and something else is enough.
+        """Return new results, at most some hundred; waits for the first. Empty when the subscription has ended, or when
+        it was woken and `is_enough` returns True.
 
-        Raises ServerError when the client is too slow, or asks for what is no longer kept.
+        Raises ServerError when the client is too slow, or needs results that are no longer kept.
         """
         while not self.closed:
             self._event.clear()
@@ -162,7 +163,7 @@ class Subscription:
             for query in self._log.queries():
                 self._positions.setdefault(query, -1)  # its first result has just come
         for query, last in self._log.forgotten(self._positions).items():
-            self._positions[query] = max(self._positions[query], last)  # what was not given yet went with the query
+            self._positions[query] = max(self._positions[query], last)  # the rest was deleted with the query
         lasts = self._log.lasts()
         pending = {query: at for query, at in self._positions.items() if lasts.get(query, -1) > at}
         self._check_pace(sum(lasts[query] - at for query, at in pending.items()))
@@ -191,7 +192,7 @@ class Subscription:
 
 
 def _within(found: list[Result]) -> list[Result]:
-    """The first results that are not too much for one message; at least one."""
+    """Return the first results that fit into one message; at least one."""
     size = 0
     for place, one in enumerate(found[:MOST_RESULTS]):
         size += len(one.body)

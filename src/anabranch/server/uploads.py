@@ -1,11 +1,11 @@
-"""From a body that a client sends to records of a stream, by its content type.
+"""Decoding of request bodies into records of a stream, by content type.
 
     application/json, application/x-ndjson (and none)     an event, a list of them, or lines
     text/tab-separated-values, text/csv                   lines of time and triple; a table of triples
     application/n-quads, application/trig, application/ld+json     documents whose named graphs are events
     text/turtle, application/n-triples, application/rdf+xml        triples of one instant
 
-Invariant: a body is taken as a whole or refused as a whole, but for single records, which are set aside by the run.
+Invariant: a body is accepted or refused as a whole; only single malformed records are set aside, by the run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def media_type(content_type: str | None) -> str:
 
 
 def type_of_file(name: str, content_type: str | None) -> str:
-    """The media type of an uploaded file: what was said of it, else what its name tells."""
+    """Return the media type of an uploaded file: the declared one, else one by its name."""
     said = media_type(content_type)
     if said not in _VAGUE:
         return said
@@ -58,7 +58,7 @@ def type_of_file(name: str, content_type: str | None) -> str:
 
 
 def unpacked(body: bytes, most: int) -> bytes:
-    """The body without gzip, if that is what it is."""
+    """Return the body, decompressed if it is gzip."""
     if not body.startswith(b"\x1f\x8b"):
         return body
     try:
@@ -72,7 +72,7 @@ def unpacked(body: bytes, most: int) -> bytes:
 
 
 def records(body: bytes, content_type: str | None, at: int | None, name: str) -> list[bytes]:
-    """The records of a body, one JSON text each. `at` is the instant of triples that do not say theirs."""
+    """Return the records of a body, one JSON text each. `at` is the instant of triples that have none."""
     said = media_type(content_type)
     if said in LINES:
         return body_records(body, None, name)
@@ -98,7 +98,7 @@ def _bomb() -> ServerError:
 
 
 def _bounded(found: Iterable[Event | MalformedRecord], most: int) -> list[bytes]:
-    """Records of a packed table or document, as long as they are no bomb."""
+    """Collect the records of a compressed table or document, with a limit against decompression bombs."""
     records = []
     for one in found:
         records.append(_raw(one) if isinstance(one, MalformedRecord) else _record(one))
@@ -123,12 +123,12 @@ def _record(event: Event) -> bytes:
 
 
 def _raw(record: MalformedRecord) -> bytes:
-    """A record that cannot be read stays one: the run sets it aside."""
+    """Return a malformed record unchanged: the run sets it aside."""
     return json.dumps({"malformed": record.reason, "raw": record.raw}).encode()
 
 
 def graph(body: bytes, content_type: str | None, name: str) -> AnyGraph:
-    """A static graph: RDF, or JSON with nodes and relationships."""
+    """Parse a static graph: RDF, or JSON with nodes and relationships."""
     said = media_type(content_type)
     if said in ("", "application/json"):
         try:

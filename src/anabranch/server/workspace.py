@@ -1,7 +1,7 @@
-"""What a session holds, read and checked: its streams, its queries, and whether they go together.
+"""The contents of a session, parsed and checked: its streams, its queries, and whether they fit together.
 
-Invariant: nothing here changes a session but `resolve_streams`, and nothing runs; a set of queries that passes `check`
-is one that the engine takes.
+Invariant: only `resolve_streams` changes a session, and nothing here runs; the engine accepts every set of queries that
+passes `check`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Workspace:
         return scripts_of(self._catalogue.queries(self._session))
 
     def loaded(self) -> set[str]:
-        """The streams whose records a LOAD STREAM reads."""
+        """Return the streams whose records a LOAD STREAM reads."""
         return {
             one.name for one in self.streams_of(self._catalogue.queries(self._session)) if not one.records_are_events
         }
@@ -72,13 +72,13 @@ class Workspace:
     def streams_of(
         self, queries: Iterable[StoredQuery], streams: Sequence[StoredStream] | None = None
     ) -> list[StreamSpec]:
-        """The streams of the session, and those that queries load, as a run opens them."""
+        """Return the streams of the session, and those that queries load, as a run opens them."""
         stored = self._catalogue.streams(self._session) if streams is None else streams
         pairs = [(one.meant or one.name, one.address or f"{PUSH}{one.name}") for one in stored]
         return stream_specs(pairs, scripts_of(queries))
 
     def resolve_streams(self, scripts: Sequence[Script], begun: Collection[str]) -> None:
-        """A stream that a query calls by an IRI is known by it from now on."""
+        """Store the IRI that a query uses for a stream as the name of that stream."""
         stored = [one for one in self._catalogue.streams(self._session) if (one.meant or one.name) not in begun]
         names = resolved_names([one.meant or one.name for one in stored], streams_read(scripts))
         for one in stored:
@@ -102,7 +102,7 @@ class Workspace:
         conflicts: ConflictPolicy,
         replacing: bool,
     ) -> list[StoredQuery]:
-        """The queries of a text, checked together with those that are there."""
+        """Parse the queries of a text, and check them together with the existing ones."""
         checking.refuse_long(text, self._limits.query_text)
         spoken = checking.language_of(text, language)
         found = checking.registrations(text, f"query.{spoken}")
@@ -167,7 +167,7 @@ class Workspace:
 
 
 def options_of(stored: StoredQuery) -> QueryOptions:
-    # Two tries are two queries: a parameter that no text can name tells them apart.
+    # A new attempt is a different query for the engine: a parameter that no text can name distinguishes them.
     parameters = {**stored.parameters, " try": stored.tries} if stored.tries else stored.parameters
     return QueryOptions(
         stored.windows,
@@ -182,7 +182,7 @@ def options_of(stored: StoredQuery) -> QueryOptions:
 
 
 def scripts_of(queries: Iterable[StoredQuery]) -> list[Script]:
-    """The texts of queries, each once."""
+    """Return the texts of queries, each once."""
     found = {one.text: f"query.{one.language}" for one in queries}
     return [checking.script(text, name) for text, name in found.items()]
 

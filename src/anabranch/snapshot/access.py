@@ -1,6 +1,6 @@
-"""Reading parts of values: properties, items, slices, labels.
+"""Access to parts of values: properties, items, slices, labels.
 
-Invariant: a part of null is null, a part that is not there is null, a part of something that has no parts is an error.
+Invariant: a part of null is null, a missing part is null, a part of a value that has no parts is an error.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _bound(value: Value) -> int | None:
 
 
 def carries_labels(subject: Value, labels: tuple[str, ...]) -> bool | None:
-    """`subject:A:B`; of a relationship, that its type is every label named."""
+    """Evaluate `subject:A:B`; for a relationship, whether its type equals every named label."""
     match subject:
         case None:
             return None

@@ -1,13 +1,14 @@
-"""Aggregates: one accumulator per group and call, fed with the values of its arguments, which can be taken back.
+"""Aggregates: one accumulator per group and call, which takes in the values of its arguments and can take them back.
 
-The evaluator only adds; the incremental engine adds what enters a group and removes what leaves it. Both use these.
+The evaluator only adds; the incremental engine adds the values that enter a group and removes those that leave it. Both
+use these accumulators.
 
-Invariant: nulls are ignored (count(*) counts rows). Whether a value is refused depends on the value alone, and
-refusing it changes nothing. After any adds and removes the result is that of a new accumulator which was only given
-what is left: sums are exact until they are rounded, once, at the end; nothing remembers what is gone. No result depends
-on the order of the values, except for aggregates that are `ordered`: they keep it.
+Invariant: nulls are ignored (count(*) counts rows). Whether a value is refused depends on the value only, and a refusal
+changes nothing. After any adds and removes the result is that of a new accumulator with only the remaining values: sums
+are exact until they are rounded, once, at the end; removed values leave no trace. No result depends on the order of the
+values, except for aggregates that are `ordered`: they keep it.
 
-State: what is needed to take any value back; O(1) for counts, sums and deviations, else O(distinct values).
+State: the data needed to remove any value; O(1) for counts, sums and deviations, else O(distinct values).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def remove(self, value: Value, extra: Sequence[Value]) -> None:
-        """Take back a value that was added, and not removed since."""
+        """Take back a value that was added and not removed since."""
 
     @abstractmethod
     def result(self) -> Value: ...
@@ -78,7 +79,7 @@ class Collect(Accumulator):
 
 
 class Ranking:
-    """Values in the order of a key. They wait unsorted until something leaves or somebody asks a second time."""
+    """Values in the order of a key. They stay unsorted until the first removal or the second call of `first`."""
 
     __slots__ = ("_asked", "_bag", "_counts", "_entering", "_key")
 
@@ -120,8 +121,8 @@ class Ranking:
                 self._bag.add(key)
 
     def first(self, largest: bool, firm: bool) -> Value:
-        """The value with the smallest or largest key, or null. Unless `firm`, only the first part of a key says what
-        is larger, and among equals the first one is taken."""
+        """Return the value with the smallest or largest key, or null. Unless `firm`, only the first part of a key
+        decides which is larger, and among equals the first one is taken."""
         if not self._counts and not self._asked:
             self._asked = True
             if not self._entering:
@@ -328,7 +329,7 @@ AGGREGATES: Mapping[str, Callable[[], Accumulator]] = {
 
 
 class _Member:
-    """One look of a value that was added, and how often."""
+    """One representation of an added value, and its count."""
 
     __slots__ = ("count", "extra", "value")
 

@@ -1,10 +1,10 @@
-"""Regular expressions that cannot run away.
+"""Regular expressions with bounded matching time.
 
-Python's matcher goes back on every choice: `(a+)+b` over forty letters takes longer than anybody waits. The number of
-ways through a pattern is counted beforehand, from above: a repetition may stop at any of its counts, any alternative
-may be taken, and what is repeated chooses anew each time. Where there are too many ways for the length of the text, the
-pattern is given to an engine whose time is linear in the text (`linear_regex`); what that does not know (references
-back, look-around) is refused.
+Python's matcher backtracks over every choice: `(a+)+b` over forty letters takes practically for ever. An upper bound on
+the number of ways through a pattern is computed beforehand: a repetition may stop at any of its counts, any alternative
+may be taken, and a repeated part chooses again each time. If there are too many ways for the length of the text, the
+pattern is given to an engine whose time is linear in the text (`linear_regex`); features that this engine lacks
+(references back, look-around) are refused.
 
 Law: the answer is that of Python's `re`, or an error with a code. Work: at most about a million steps of Python's
 matcher, or O(text) of the linear engine.
@@ -22,13 +22,13 @@ from typing import Any
 from anabranch.errors import EvaluationError
 from anabranch.snapshot.linear_regex import NotLinear, fits_linearly, refuse_unknown
 
-_MOST = 6.0  # the logarithm of the ways that Python's matcher may try
+_MOST = 6.0  # the logarithm of the number of ways that Python's matcher may try
 _ENDLESS = 1e6
 _REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 
 
 def fits(pattern: re.Pattern[str], text: str, *, whole: bool) -> bool:
-    """Whether the pattern fits the whole text, or some part of it."""
+    """Return whether the pattern matches the whole text, or some part of it."""
     if is_bounded(pattern, text):
         return (pattern.fullmatch(text) if whole else pattern.search(text)) is not None
     try:
@@ -38,7 +38,7 @@ def fits(pattern: re.Pattern[str], text: str, *, whole: bool) -> bool:
 
 
 def refuse_unbounded(pattern: re.Pattern[str], text: str) -> None:
-    """For what the linear engine is not asked: replacing."""
+    """Refuse a pattern that needs the linear engine, for replacing, which that engine does not do."""
     if not is_bounded(pattern, text):
         raise _too_costly(pattern, text)
 
@@ -49,7 +49,7 @@ def is_bounded(pattern: re.Pattern[str], text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def is_always_answered(pattern: str) -> bool:
-    """Whether no text makes `fits` refuse the pattern, which is a legal one."""
+    """Return whether `fits` answers a legal pattern for every text, without refusing it."""
     try:
         refuse_unknown(re.compile(pattern))
     except NotLinear:
@@ -59,13 +59,14 @@ def is_always_answered(pattern: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _ways(pattern: str, flags: int, bits: int) -> float:
-    """The logarithm of the ways from all beginnings through a text of fewer than 2 ** bits characters."""
+    """Return the logarithm of the number of ways from all beginnings through a text of fewer than 2 ** bits
+    characters."""
     length = 2**bits
     return math.log10(length) + _choices(_parser.parse(pattern, flags), length)
 
 
 def _choices(parts: Any, length: int) -> float:
-    """The logarithm of the ways through a sequence."""
+    """Return the logarithm of the number of ways through a sequence."""
     return min(_ENDLESS, sum(_choice(kind, given, length) for kind, given in parts))
 
 

@@ -1,7 +1,7 @@
-"""The shapes that compiled things have, and the two helpers every compiler file needs.
+"""The types of compiled expressions and operators, and the two helpers that every compiler file needs.
 
-Invariant: what a compiled expression answers depends on nothing but the row and the context; rows are read by position
-and never written.
+Invariant: the result of a compiled expression depends only on the row and the context; rows are read by position and
+never written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def truth(value: Value) -> bool | None:
-    """The value as a truth value, or a refusal."""
+    """Return the value as a truth value, or refuse it."""
     if value is True or value is False or value is None:
         return value
     raise wrong_kind(f"a condition must be true, false or null, not {kind_of(value)}", "compare it with something")

@@ -1,12 +1,13 @@
-"""Shortest paths that fulfil a condition on the path as a whole: of all trails between two nodes that do, the shortest.
+"""Shortest paths under a condition on the path as a whole: of all trails between two nodes that fulfil it, the
+shortest.
 
-The condition is asked of each trail, the short ones first. A trail of n relationships is only walked as far as its end
-can still be reached in n, by the distances of a search from the end; what the condition says of all nodes or of none is
-asked of each node on the way. In general all trails have to be tried, and there may be exponentially many: they are
-paid for from the budget, at a higher price, as a condition is asked of each.
+The condition is evaluated on each trail, short ones first. A trail of n relationships is only followed while its end
+can still be reached within n, by the distances of a search from the end; conditions on all nodes or on no node are
+tested on each node along the way. In general all trails have to be tried, and there may be exponentially many: they
+count against the budget, at a higher price, because a condition is evaluated on each.
 
-Invariant: a trail that is given fulfils the condition, and none that is shorter and leads to the same end does. Of
-several as short, the first by the ids of their relationships is given, or all.
+Invariant: a returned trail fulfils the condition, and no shorter trail to the same end does. Of several shortest ones,
+the first by the ids of their relationships is returned, or all.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ NodeTest = Callable[[Node], bool]
 
 @dataclass(frozen=True, slots=True)
 class PathCondition:
-    """What a path as a whole must fulfil, compiled for the slots of a match: `whole` is true of it, `nodes` are the
-    conditions on each node, with the place of the node after the slots."""
+    """The condition on a path as a whole, compiled for the slots of a match: `whole` must be true of the path, `nodes`
+    are the conditions on each node, with the place of the node after the slots."""
 
     whole: tuple[ExpressionEvaluator, ...]
     nodes: tuple[tuple[ExpressionEvaluator, bool], ...]
@@ -61,7 +62,8 @@ class PathCondition:
             return False
 
     def passes(self, slots: MatchSlots, context: Context) -> NodeTest | None:
-        """Whether a path through a node may fulfil the condition. What fails is left to the whole path."""
+        """Return a test whether a path through a node may fulfil the condition. If the test fails to evaluate, the
+        whole path decides."""
         if not self.nodes:
             return None
         known = tuple(slots)
@@ -82,8 +84,8 @@ class PathCondition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionedSearch:
-    """From where to where, along what, and where the match holds the path and its relationships. `backwards`: the
-    search begins at the path's right end."""
+    """The parameters of a search: start, end, relationships, and the slots for the path and its relationships.
+    `backwards`: the search begins at the path's right end."""
 
     origin: int
     target: End
@@ -144,7 +146,7 @@ class ConditionedSearch:
         slots: MatchSlots,
         context: Context,
     ) -> Iterator[Trail]:
-        """The shortest trails from left to right that fulfil the condition."""
+        """Yield the shortest trails from left to right that fulfil the condition."""
         self.target.bind(slots, end)
         passes = self.condition.passes(slots, context)
         if passes is not None and not (passes(start) and passes(end)):
@@ -191,7 +193,8 @@ def _distances(
     passes: NodeTest | None,
     context: Context,
 ) -> dict[ElementId, int]:
-    """How many relationships lead from each node to the end, through nodes that pass; others lead nowhere."""
+    """Return the number of relationships from each node to the end, through nodes that pass the test; other nodes are
+    left out."""
     found = {end.id: 0}
     level, depth = [end], 0
     while level and depth != maximum:
@@ -212,7 +215,7 @@ def _distances(
 
 
 class _TrailsTo:
-    """The trails of one length from a node to an end, depth first. `longer`: whether there may be any of more."""
+    """The trails of one length from a node to an end, depth first. `longer`: whether longer ones may exist."""
 
     def __init__(
         self,
@@ -232,7 +235,7 @@ class _TrailsTo:
         self._context = context
 
     def walk(self, start: Node) -> Iterator[Trail]:
-        """Each trail; the list is reused."""
+        """Yield each trail; the list is reused."""
         used: set[ElementId | None] = set()
         trail: list[Relationship] = []
         pending: list[Iterator[NeighbourStep]] = [iter(self._steps(start))]

@@ -1,10 +1,10 @@
-"""connected(), component() and componentSize(): which nodes hang together in what a window holds.
+"""connected(), component() and componentSize(): the connected components of a window's content.
 
-A forest over the links, built once per evaluation for each kind of links that the query asks about; O(links) to build
-and next to nothing to ask.
+A union-find forest over the links, built once per evaluation for each kind of links that the query names; O(links) to
+build, and almost O(1) per lookup.
 
-Law: two nodes are connected when a path of links leads from one to the other, in whatever direction; every node is
-connected to itself, also one that the window does not know. What a component is called depends on its nodes alone.
+Law: two nodes are connected when a path of links leads from one to the other, in any direction; every node is connected
+to itself, also one that is not in the window. The name of a component depends on its nodes only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from anabranch.snapshot.rdf.values import integer
 
 
 class ConnectedNodes:
-    """The nodes of some links, by what they hang together with."""
+    """The connected components of some links, by node."""
 
     def __init__(self, links: Iterable[tuple[Hashable, Hashable]]) -> None:
         self._parents: dict[Hashable, Hashable] = {}
@@ -58,7 +58,7 @@ class ConnectedNodes:
         return self._sizes.get(self.root(node), 1)
 
     def name(self, node: Hashable) -> Hashable:
-        """The node that stands for the component."""
+        """Return the node that represents the component."""
         if self._names is None:
             self._names = {}
             for member in self._parents:
@@ -129,7 +129,7 @@ def _linked(links: ex.Links, context: Context) -> Iterator[tuple[Hashable, Hasha
 
 
 def _node_of(links: ex.Links, span: Span | None) -> Callable[[Value], Hashable]:
-    """From a value to the node that it is: an element's id, or a term itself; null of null."""
+    """Return a function from a value to its node: an element's id, or the term itself; null of null."""
 
     def id_of(value: Value) -> Hashable:
         try:

@@ -1,7 +1,7 @@
-"""What one evaluation is given from outside: graphs, parameters, the clock, chance, and how much work it may do.
+"""The context of one evaluation: graphs, parameters, the clock, randomness, and the budget of work.
 
-Invariant: an answer depends on nothing but the plan and this; graphs are asked for once and do not change meanwhile.
-`memory` holds what was found out about them on the way, for this evaluation alone.
+Invariant: an answer depends only on the plan and the context; graphs are fetched once and do not change meanwhile.
+`memory` caches facts about them, for this evaluation only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTSIDE = "what the query keeps"
 MAX_STEPS = 50_000_000
 MAX_HELD = 1 << 30  # bytes that rows of one evaluation may take at once
 _ROW_WORDS = 7  # of a tuple, besides its columns
-_STRETCH = 1 << 16  # steps between two looks at whether somebody asks for an end
+_STRETCH = 1 << 16  # steps between two checks for cancellation
 
 
 def _no_triples(source: Source) -> Triples:
@@ -37,7 +37,7 @@ def _no_windows(window: Window | None) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class SkippedRows:
-    """The rows that evaluations passed over because an expression failed on them: how many, and the errors of the first
+    """The rows that evaluations skipped because an expression failed on them: their number, and the errors of the first
     and of the last."""
 
     count: int = 0
@@ -52,13 +52,13 @@ class SkippedRows:
 
 @dataclass(slots=True)
 class Context:
-    """One evaluation at one instant. `clock` is UTC microseconds; `steps` counts what has been spent of the budget.
+    """One evaluation at one instant. `clock` is UTC microseconds; `steps` counts the used part of the budget.
 
     `skipped` counts the rows on which an expression fails; without it, the first such row ends the evaluation. `check`
-    is called now and then, and may raise to end the evaluation. `graph` and `triple_graph` are the two ways to see a
-    source. `static_version` numbers what a static graph has been: the same number for the same triples; without it
-    nothing that is known of static graphs outlives the evaluation. `bounds` are a window's win_start and win_end, or
-    those of the answer.
+    is called repeatedly, and may raise to end the evaluation. `graph` and `triple_graph` are the two views of a source.
+    `static_version` numbers the versions of a static graph: equal numbers mean equal triples; without it nothing that
+    is cached about static graphs outlives the evaluation. `bounds` are a window's win_start and win_end, or those of
+    the answer.
     """
 
     graph: Callable[[Source], PropertyGraph]
@@ -81,14 +81,14 @@ class Context:
     _known: dict[int, tuple[TripleSource, Triples]] = field(default_factory=dict, repr=False)
 
     def index(self, source: Source) -> GraphIndex:
-        """The graph of a source with its indexes, which live as long as this context."""
+        """Return the graph of a source with its indexes, which live as long as this context."""
         found = self._indexes.get(source)
         if found is None:
             found = self._indexes[source] = GraphIndex(self.graph(source))
         return found
 
     def triples(self, source: TripleSource) -> Triples:
-        """The triples of a source, or of several as one set."""
+        """Return the triples of a source, or of several as one set."""
         known = self._known.get(id(source))
         if known is not None:
             return known[1]
@@ -103,7 +103,7 @@ class Context:
         return found
 
     def spend(self, steps: int) -> None:
-        """Count work that a pattern, a join or a list multiplies; past the budget, give up rather than hang."""
+        """Count steps of patterns, joins and lists; raise LimitExceeded when the budget is used up."""
         self.steps += steps
         if self.steps > self.look_at:
             self._look()
@@ -121,7 +121,7 @@ class Context:
         self.look_at = min(self.max_steps, self.steps + _STRETCH)
 
     def hold(self, rows: int, width: int) -> None:
-        """Refuse more rows at once than there is room for."""
+        """Refuse to hold more rows at once than memory allows."""
         if rows * (width + _ROW_WORDS) * 8 > MAX_HELD:
             raise LimitExceeded(
                 "SER-306",
@@ -132,18 +132,18 @@ class Context:
             self.check()
 
     def begin(self) -> None:
-        """Begin with a whole budget."""
+        """Reset the budget."""
         self.steps = self.look_at = 0
 
     def skip(self, error: EvaluationError) -> None:
-        """Pass over the row on which an expression failed, and count it; or raise the error, where rows are not skipped
-        or the error is about more than a row."""
+        """Skip the row on which an expression failed, and count it; raise the error if rows are not skipped or if it
+        concerns more than a row."""
         if self.skipped is None or isinstance(error, LimitExceeded):
             raise error
         self.skipped.note(error)
 
     def find_node(self, node_id: ElementId) -> Node | None:
-        """A node of any graph that the plan has touched."""
+        """Return a node of any graph that the plan has used."""
         for index in self._indexes.values():
             node = index.graph.nodes.get(node_id)
             if node is not None:
@@ -151,7 +151,7 @@ class Context:
         return None
 
     def end_of(self, relationship: Relationship, node_id: ElementId) -> Node:
-        """The node at an end of a relationship, from the graph that the relationship came from."""
+        """Return the node at an end of a relationship, from the graph that the relationship came from."""
         for index in self._indexes.values():
             if index.graph.relationships.get(relationship.id) is relationship:
                 return index.graph.nodes[node_id]
@@ -159,7 +159,7 @@ class Context:
 
 
 def out_of_memory(what: str, span: Span | None = None, needs: str = "") -> LimitExceeded:
-    """The error of a query for a part of which there is not enough memory; `what` is the name of its operator."""
+    """Return the error of a query whose operator `what` does not have enough memory."""
     return LimitExceeded(
         "SER-311",
         f"{what} needs {needs} at once" if needs else f"the memory ran out in {what}",

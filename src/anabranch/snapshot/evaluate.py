@@ -1,6 +1,6 @@
-"""The plain evaluator: a plan compiled once, run as often as there are windows to answer.
+"""The plain evaluator: a plan is compiled once, and run for every window content.
 
-Invariant: this is the law. What it answers is what the query means; everything incremental is compared with it.
+Invariant: this is the law. Its answer is the meaning of the query; every incremental result is compared with it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from anabranch.snapshot.operators import compile_operator
 
 PlainRows = list[tuple[Value, ...]]
 
-_STRETCH = 1 << 16  # rows between two looks at how many there are
+_STRETCH = 1 << 16  # rows between two checks of their number
 
 
 class CompiledPlan:
-    """A plan ready to run. `columns` name the values of each row; those that begin with a space are anonymous."""
+    """A plan ready to run. `columns` name the values of each row; names that begin with a space are anonymous."""
 
     def __init__(self, plan: Operator, argument: tuple[str, ...] = ()) -> None:
         self.plan = plan
@@ -26,7 +26,7 @@ class CompiledPlan:
         self._rows = compile_operator(plan, argument)
 
     def run(self, context: Context, argument: tuple[Value, ...] = ()) -> PlainRows:
-        """All rows, over the graphs of the context. The budget begins anew."""
+        """Return all rows, over the graphs of the context. The budget is reset."""
         context.begin()
         source, found, width = self._rows(context, argument), [], len(self.columns)
         try:
@@ -39,11 +39,11 @@ class CompiledPlan:
 
 
 def compile_plan(plan: Operator, argument: tuple[str, ...] = ()) -> CompiledPlan:
-    """`argument` names the values that `run` is given for the plan's `Argument` leaf, if it has one."""
+    """Compile a plan. `argument` names the values that `run` is given for the plan's `Argument` leaf, if it has one."""
     return CompiledPlan(plan, argument)
 
 
 def evaluate_plan(plan: Operator, context: Context) -> tuple[tuple[str, ...], PlainRows]:
-    """Compile and run at once: the columns and the rows."""
+    """Compile and run a plan; returns the columns and the rows."""
     compiled = compile_plan(plan)
     return compiled.columns, compiled.run(context)

@@ -1,8 +1,8 @@
-"""Expressions become nested closures, once: names turn into positions, literals into values, functions into calls.
+"""Compilation of expressions to nested closures: names become positions, literals values, functions calls.
 
 A variable that an expression binds itself (comprehension, quantifier, reduction) is appended to the row it sees.
 
-Invariant: a failure carries the span of the innermost expression that failed.
+Invariant: an error carries the span of the innermost expression that failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from anabranch.snapshot.variables import argument_names
 
 ColumnNames = tuple[str, ...]
 
-_HASHED = frozenset((str, int))  # kinds whose equality in Python is their equality in a query
+_HASHED = frozenset((str, int))  # types whose equality in Python is their equality in a query
 _HASHED_FROM = 8
 _SHORT = 64  # characters or items
 _GROWING = frozenset({"replace", "split", "range", "reverse", "tail"})  # functions that make texts and lists
@@ -40,7 +40,7 @@ _PRICE = 2  # of an item that a comprehension makes
 
 
 def compile_expression(expression: ex.Expression, columns: ColumnNames) -> ExpressionEvaluator:
-    """A function from a row with these columns to the expression's value."""
+    """Compile an expression to a function from a row with these columns to its value."""
 
     def compiled(part: ex.Expression) -> ExpressionEvaluator:
         return compile_expression(part, columns)
@@ -124,7 +124,7 @@ def compile_expression(expression: ex.Expression, columns: ColumnNames) -> Expre
 
 
 def position(name: str, columns: ColumnNames) -> int:
-    """Where a name stands in the row; the innermost of two bindings wins."""
+    """Return the position of a name in the row; the innermost of two bindings wins."""
     for index in range(len(columns) - 1, -1, -1):
         if columns[index] == name:
             return index
@@ -197,7 +197,7 @@ def _list(
 
 
 def _flat_enough(value: Value, parts: Iterable[Value], span: Span | None) -> Value:
-    """A list or map, unless what it nests is too much."""
+    """Return a list or map, or refuse it if it is nested too deeply or too large."""
     for part in parts:
         if part.__class__ in NESTED:
             try:
@@ -222,7 +222,7 @@ def _located(evaluator: ExpressionEvaluator, span: Span | None) -> ExpressionEva
 
 
 def _paid(evaluator: ExpressionEvaluator, span: Span | None, makes_items: bool) -> ExpressionEvaluator:
-    """An expression whose texts and lists are paid for from the budget; where it makes the items too, these cost more
+    """Wrap an expression whose texts and lists count against the budget; if it also creates the items, they cost more
     than their places in a list."""
 
     def evaluate(row: Row, context: Context) -> Value:
@@ -239,7 +239,7 @@ def _paid(evaluator: ExpressionEvaluator, span: Span | None, makes_items: bool) 
 
 
 def _added(left: ExpressionEvaluator, right: ExpressionEvaluator, span: Span | None) -> ExpressionEvaluator:
-    """A sum; a text or list that is long is paid for."""
+    """Compile a sum; a long text or list counts against the budget."""
     add = FUNCTIONS["add"]
 
     def evaluate(row: Row, context: Context) -> Value:
@@ -259,7 +259,7 @@ def _added(left: ExpressionEvaluator, right: ExpressionEvaluator, span: Span | N
 def _applied(
     function: Callable[..., Value], arguments: tuple[ExpressionEvaluator, ...], span: Span | None
 ) -> ExpressionEvaluator:
-    """The function of the arguments' values, with the common arities spelled out for speed."""
+    """Compile a call of a function on its arguments, with special cases for small arities for speed."""
     match arguments:
         case (only,):
 
@@ -330,7 +330,7 @@ def _comparison(
 
 
 def _membership(item: ExpressionEvaluator, container: ExpressionEvaluator, span: Span | None) -> ExpressionEvaluator:
-    """`item IN container`. A list that is asked again and again, row by row, is hashed the first time."""
+    """Compile `item IN container`. A list that is tested repeatedly, row by row, is hashed the first time."""
     test = FUNCTIONS["in"]
     hashed: tuple[list[Value], frozenset[Value]] | None = None
 
@@ -407,8 +407,8 @@ def _comprehension(
 
 
 def _stretches(items: list[Value], price: int, context: Context, span: Span | None) -> Iterable[list[Value]]:
-    """The items in parts that are paid for one by one, so that a long list neither outruns the budget nor hides that
-    the evaluation was cancelled."""
+    """Yield the items in parts that are charged one by one, so that a long list neither exceeds the budget unnoticed
+    nor delays a cancellation."""
     if len(items) > _STRETCH:
         return _long_stretches(items, price, context, span)
     context.steps += price * len(items)
@@ -480,7 +480,7 @@ def _reduction(
 
 
 def _collection(plan: Operator, shown: ExpressionEvaluator, columns: ColumnNames) -> ExpressionEvaluator:
-    """A list with what is shown of each row of a plan; rows on which that fails are skipped."""
+    """Compile a list with an expression's value for each row of a plan; rows on which it fails are skipped."""
     rows, argument = _nested(lists_in_order(plan), columns)
     in_order = keeps_lists(plan)
 
@@ -499,7 +499,7 @@ def _collection(plan: Operator, shown: ExpressionEvaluator, columns: ColumnNames
 
 
 def _nested(plan: Operator, columns: ColumnNames) -> tuple[RowSource, Callable[[Row], tuple[Value, ...]]]:
-    """The plan's rows, and how to cut the row of its `Argument` leaf out of the enclosing row."""
+    """Return the plan's rows, and a function that extracts the row of its `Argument` leaf from the enclosing row."""
     from anabranch.snapshot.operators import compile_operator  # operators hold expressions and these hold operators
 
     names = tuple(dict.fromkeys(argument_names(plan)))

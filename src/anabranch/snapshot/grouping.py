@@ -1,15 +1,15 @@
-"""Groups: rows with equal keys come together, and aggregates are computed over each group.
+"""Groups: rows with equal keys form a group, and aggregates are computed over each group.
 
-Aggregates that depend on the order of rows (collect, group_concat) get them as they come where the query says an order.
-Where it does not, they get them in the canonical order of the arguments of all such aggregates, left to right: so two
-lists that are collected side by side belong together, and neither depends on the order of arrival.
+Aggregates that depend on the order of rows (collect, group_concat) get the rows in their order if the query defines
+one. Otherwise they get them in the canonical order of the arguments of all such aggregates, left to right: so two lists
+that are collected side by side correspond, and neither depends on the order of arrival.
 
-Where failing rows are skipped: one whose key fails is in no group; an aggregate passes over a row whose argument fails,
-or whose value it refuses, as it passes over null; a group one of whose results fails gives no row.
+If failing rows are skipped: a row whose key fails is in no group; an aggregate ignores a row whose argument fails, or
+whose value it refuses, like a null; a group with a failing result gives no row.
 
-Invariant: groups come out in the order in which their first rows came in; an annotation makes no row, loses none but
-those of groups whose results fail, and keeps their order. A group's key is the first, in the canonical order, of the
-equivalent ones. What an aggregate refuses depends on the value alone.
+Invariant: groups are in the order of their first rows; an annotation adds no row, drops only the rows of groups whose
+results fail, and keeps their order. A group's key is the first, in the canonical order, of the equivalent ones. Whether
+an aggregate refuses a value depends on the value only.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _FAILED: Any = _Failed()
 
 
 class Aggregation:
-    """What a call means, given the values of its arguments: how to begin, feed, take back and finish.
+    """The operations of an aggregate call on the values of its arguments: begin, add, remove, result.
 
-    With several arguments, `sparql:count` counts rows: the arguments are all columns, and null is as good as a value.
+    With several arguments, `sparql:count` counts rows: the arguments are all columns, and null counts like a value.
     """
 
     __slots__ = (
@@ -88,14 +88,14 @@ class Aggregation:
             state.add(list(values) if self._distinct else True, ())
         elif self.takes(values[0]):
             try:
-                if self._distinct and self.may_refuse:  # before the values that were added make room for it
+                if self._distinct and self.may_refuse:  # a refusal must not depend on earlier values
                     self._begin().add(values[0], values[1:])
                 state.add(values[0], values[1:])
             except EvaluationError as error:
                 raise error.located(self._span) from None
 
     def refuses(self, values: Sequence[Value]) -> bool:
-        """Whether `add` raises an error for these values, whatever the state."""
+        """Return whether `add` raises an error for these values, in any state."""
         if not self.may_refuse or not self.takes(values[0]):
             return False
         try:
@@ -124,7 +124,7 @@ def compile_aggregate(
     aggregates: tuple[tuple[str, ex.AggregateCall], ...],
     in_order: bool,
 ) -> RowSource:
-    """`in_order`: whether the order of the rows is one that the query says."""
+    """Compile an aggregation. `in_order`: whether the query defines the order of the rows."""
     groupings = [compile_expression(expression, columns) for _, expression in keys]
     calls = _Calls([call for _, call in aggregates], columns, in_order)
 
@@ -239,7 +239,7 @@ class _Group:
             self._waiting.append(waiting)
 
     def results(self, context: Context) -> tuple[Value, ...] | None:
-        """What the aggregates say of the group; None where one of them fails and the group is skipped."""
+        """Return the results of the aggregates; None if one of them fails and the group is skipped."""
         self._waiting.sort(key=_order_with_failed if self._has_failed else row_order_key)
         for values in self._waiting:
             start = 0
@@ -266,5 +266,5 @@ def _or_failed(argument: ExpressionEvaluator, row: tuple[Value, ...], context: C
 
 
 def _order_with_failed(values: tuple[Value, ...]) -> SortKey:
-    """Where arguments stand among others; one that failed stands like null."""
+    """Return the sort key of arguments; a failed one sorts like null."""
     return row_order_key([None if value is _FAILED else value for value in values])

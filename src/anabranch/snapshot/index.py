@@ -1,7 +1,7 @@
-"""Indexes of one graph that matching asks for again and again, each built when it is first asked for.
+"""Indexes of one graph for matching, each built on first use.
 
-Invariant: every index is derived from the graph alone and keeps the graph's order, so that matches come in an order
-that does not depend on which index served them.
+Invariant: every index is derived from the graph only and keeps the graph's order, so that the order of matches does not
+depend on the index that served them.
 """
 
 from __future__ import annotations

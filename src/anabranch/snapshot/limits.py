@@ -1,9 +1,10 @@
-"""How large one value may be: the length of a text, the items of a list with all that is in them, the depth of nesting.
+"""Limits on the size of one value: the length of a text, the items of a list including nested ones, the depth of
+nesting.
 
-Each is refused before it is made, or, for lists of lists, before something walks through it: lists that hold one list
-twice, and so on, take next to no memory and would take for ever to be looked at.
+A value is refused before it is made, or, for lists of lists, before it is traversed: lists that contain one list twice,
+and so on, take almost no memory and would take for ever to traverse.
 
-Invariant: whether a value is refused depends on the value alone.
+Invariant: whether a value is refused depends on the value only.
 """
 
 from __future__ import annotations

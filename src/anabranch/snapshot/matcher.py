@@ -49,7 +49,7 @@ from anabranch.snapshot.steps import (
 from anabranch.snapshot.variables import free_variables
 
 _DOUBT = " doubt"  # the slot after the row's own: true once a part of the condition failed to evaluate
-_BEFORE = " before "  # the slots after that: what was bound to an element before it was met again
+_BEFORE = " before "  # prefix of the slots after that: the value of an element before it was found again in this graph
 Make = Callable[[Then], MatchStep]
 _REVERSED: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
@@ -74,7 +74,7 @@ class PatternMatcher:
         own = list(conjuncts(pattern.where))
         self._own = frozenset(range(len(own)))
         self._parts = own + parts
-        paths = {path.variable for path in pattern.paths} - self._given  # which nobody knows before their nodes
+        paths = {path.variable for path in pattern.paths} - self._given  # paths are known only after their nodes
         lookups = lookups_of(self._parts, frozenset(self._labels) - self._bound)
         self._lookups = tuple(lookup for lookup in lookups if lookup.needs.isdisjoint(paths))
         self._compiled = [compile_expression(part, self._names) for part in self._parts]
@@ -161,7 +161,7 @@ class PatternMatcher:
         return _early_check([self._compiled[position] for position in ready], len(self.columns)) if ready else None
 
     def _meet(self, index: GraphIndex) -> list[Make]:
-        """What was bound before is looked up in this graph, before anything is asked about it."""
+        """Return steps that look up elements bound before the match in this graph, before other steps read them."""
         makes: list[Make] = []
         for name in (name for name in self._labels if name in self._bound):
             makes.append(partial(meet_node, self._slot[name], self._labels[name], index.graph))
@@ -278,7 +278,8 @@ def _bound_by(move: Move) -> set[str]:
 
 
 def _early_check(parts: Sequence[ExpressionEvaluator], doubt: int) -> Accept:
-    """Whether parts of the condition are true; what cannot be evaluated is in doubt and decided when all is bound."""
+    """Return a check whether parts of the condition are true; a part that fails to evaluate is decided when all is
+    bound."""
 
     def accept(slots: MatchSlots, context: Context) -> bool:
         for part in parts:
@@ -299,7 +300,7 @@ def _early_check(parts: Sequence[ExpressionEvaluator], doubt: int) -> Accept:
 
 
 def looked_up(lookup: Lookup, value: ExpressionEvaluator, labels: tuple[str, ...], index: GraphIndex) -> Candidates:
-    """The nodes that a lookup leaves: at least all those for which its condition is true."""
+    """Return the candidate nodes of a lookup: at least all those for which its condition is true."""
 
     def having(wanted: Value) -> Sequence[Node]:
         match lookup.key:

@@ -1,13 +1,13 @@
-"""Operators become generators of rows, once: each asks its inputs for rows and gives its own.
+"""Compilation of operators to generators of rows: each reads its inputs' rows and yields its own.
 
-A `Pattern` on the right of a join is matched row by row from what the left has bound; other joins hash. Joins of triple
-patterns and joins in which null is an unbound variable are conjunctions (`snapshot.rdf.conjunction`).
+A `Pattern` on the right of a join is matched row by row from the bindings of the left; other joins hash. Joins of
+triple patterns and joins in which null is an unbound variable are conjunctions (`snapshot.rdf.conjunction`).
 
-Where rows come in no order that the query says, they are a bag: who takes some of them, lists them, or shows one for
-many, does so in the canonical order of rows (`model.compare.row_order`).
+Rows without an order defined by the query are a bag: an operator that takes some of them, lists them, or shows one for
+many uses the canonical order of rows (`model.compare.row_order`).
 
-Invariant: a compiled operator keeps no state between runs; its rows have exactly the operator's columns. Which rows it
-gives does not depend on the order in which a graph holds its elements.
+Invariant: a compiled operator keeps no state between runs; its rows have exactly the operator's columns. Its bag of
+rows does not depend on the order in which a graph holds its elements.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Partners = Callable[[Context, tuple[Value, ...]], Callable[[tuple[Value, ...]], 
 
 
 def compile_operator(operator: op.Operator, argument: ColumnNames) -> RowSource:
-    """The rows of an operator; `argument` names the columns of the row that its `Argument` leaf stands for. Where its
-    budget or the memory ends, it is named."""
+    """Compile an operator; `argument` names the columns of the row for its `Argument` leaf. An error about the budget
+    or the memory names the operator."""
     source = _compile(operator, argument)
     return source if isinstance(operator, _SMALL) else _named(operator, source)
 
@@ -121,7 +121,7 @@ def _unfiltered(operator: op.Operator) -> op.Operator:
 
 
 def _compile_single(operator: op.Operator, source: RowSource, columns: ColumnNames) -> RowSource:
-    """An operator with one input."""
+    """Compile an operator with one input."""
     match operator:
         case op.Filter(_, condition):
             return _filter(source, compile_expression(condition, columns), operator)

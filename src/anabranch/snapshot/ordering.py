@@ -1,7 +1,8 @@
-"""In which order a pattern is matched over one graph: where to start, and along what to go on.
+"""The order of matching a pattern over one graph: the start node, and the relationships to follow.
 
-Greedy: whatever is bound already is followed first, cheapest fan-out first; only when nothing is connected does a scan
-start somewhere new, at the node with the fewest candidates, through a hash index where a condition says `a.x = ...`.
+Greedy: relationships of bound nodes are followed first, cheapest fan-out first; only when no such relationship is left
+does a scan start at a new node, the one with the fewest candidates, through a hash index where a condition is `a.x =
+...`.
 
 Invariant: an order binds every variable of the pattern exactly once, and no order changes the bag of matches.
 """
@@ -18,7 +19,7 @@ from anabranch.errors import InternalError
 from anabranch.snapshot.index import GraphIndex
 from anabranch.snapshot.variables import free_variables
 
-_SHARE_OF_LOOKUP = 0.05  # how many of the candidates a lookup by value is taken to leave
+_SHARE_OF_LOOKUP = 0.05  # the estimated share of the candidates that a lookup by value leaves
 _COST_OF_SHORTEST = 1e6
 _COST_OF_TRAILS = 1e9
 
@@ -45,9 +46,9 @@ class JoinHop:
     relationship: RelationshipPattern
     right: str
     kind: Literal["trail", "shortest", "all-shortest"]
-    needs: frozenset[str]  # what its `where` reads besides the relationship, and what `fulfils` does besides the path
+    needs: frozenset[str]  # variables that `where` reads besides the relationship, and `fulfils` besides the path
     path: str | None = None
-    fulfils: ex.Expression | None = None  # what a shortest path as a whole fulfils
+    fulfils: ex.Expression | None = None  # the condition on a shortest path as a whole
 
 
 @dataclass(frozen=True, slots=True)

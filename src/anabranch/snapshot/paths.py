@@ -74,9 +74,10 @@ def ends_of_trails(
     allowed: RelationshipTest | None,
     context: Context,
 ) -> Iterator[Node]:
-    """Every node at which a trail from a node ends, once, for a minimum of 0 or 1. Where a walk leads there is a trail:
-    a shortest walk passes nothing twice. Only back to the start of relationships that have no direction a walk may go
-    the way that it came; there `_Branches` has to say whether another way leads back."""
+    """Yield every node at which a trail from a node ends, once, for a minimum of 0 or 1. Where a walk exists there is a
+    trail: a shortest walk passes nothing twice. The exception is the way back to the start over undirected
+    relationships, which may reuse the relationship that it came by; there `_Branches` decides whether another way leads
+    back."""
     branches = _Branches(start.id) if both_ways else None
     known: dict[ElementId, None] = {start.id: None}
     if minimum == 0:
@@ -102,29 +103,29 @@ def ends_of_trails(
 
 
 class _Branches:
-    """Of each node that a breadth-first search over relationships of no direction meets, the neighbour of the start by
-    which it was met. A cycle passes the start exactly if a relationship joins two branches, or a neighbour, or the
-    start itself, twice."""
+    """For each node that a breadth-first search over undirected relationships reaches, the neighbour of the start
+    through which it was reached. A cycle passes the start exactly if a relationship joins two branches, or if one joins
+    the start to a neighbour a second time, or to itself."""
 
     def __init__(self, start: ElementId) -> None:
         self._start = start
         self._branch: dict[ElementId, ElementId] = {}
 
     def meet(self, node: Node, neighbour: Node) -> bool:
-        """Whether a step closes a cycle through the start; steps are met in the order of the search."""
+        """Return whether a step closes a cycle through the start; steps must come in the order of the search."""
         if node.id == self._start:
             if neighbour.id == self._start or neighbour.id in self._branch:
                 return True
             self._branch[neighbour.id] = neighbour.id
             return False
         if neighbour.id == self._start:
-            return False  # it was met from the start's side
+            return False  # already counted from the start's side
         branch = self._branch[node.id]
         return self._branch.setdefault(neighbour.id, branch) != branch
 
 
 class ShortestPathSearch:
-    """The shortest paths from one node, found level by level, only as far as somebody asks.
+    """The shortest paths from one node, found level by level, only as far as the caller needs them.
 
     `_steps_back[n]` are the last steps of all shortest paths to n, each as (relationship, node before n).
     """

@@ -1,6 +1,6 @@
-"""The seam for a SPARQL engine of somebody else's: whole plain queries, and the patterns of static parts.
+"""The interface for an external SPARQL engine: whole plain queries, and the patterns of static parts.
 
-Invariant: a plug-in answers what the plain evaluator would; it only may be faster.
+Invariant: a plug-in returns the same answers as the plain evaluator; it may only be faster.
 """
 
 from __future__ import annotations

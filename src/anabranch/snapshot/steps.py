@@ -39,7 +39,8 @@ Where = Callable[[MatchSlots, Context], RelationshipTest]
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """What follows a binding: the conditions that it completes, then the rest of the match (None: it is complete)."""
+    """The continuation after a binding: the conditions that it completes, then the rest of the match (None: it is
+    complete)."""
 
     accept: Accept | None
     rest: MatchStep | None
@@ -122,9 +123,10 @@ def meet_relationships(slot: int, graph: PropertyGraph, then: Then) -> MatchStep
 
 
 def unite_faces(faces: Sequence[tuple[int, int]], then: Then) -> MatchStep:
-    """What was bound before and was met here again is from here on what both graphs say of it.
+    """Merge an element that was bound before with its version in this graph: from here on it has the properties of
+    both.
 
-    `faces` pairs the slot of an element with the slot that keeps what was bound to it before.
+    `faces` pairs the slot of an element with the slot that keeps its earlier value.
     """
 
     def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
@@ -353,7 +355,7 @@ def _known_trail(value: Value, graph: PropertyGraph) -> Trail | None:
 
 
 def _walk(trail: Trail, start_id: ElementId, direction: Direction) -> ElementId | None:
-    """Where a trail leads from a node; None when it cannot be walked so."""
+    """Return the end of a trail from a node; None when it cannot be walked in this direction."""
     here = start_id
     for relationship in trail:
         if here not in _starts(relationship, direction):

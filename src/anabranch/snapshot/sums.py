@@ -1,10 +1,10 @@
-"""Sums that are exact until they are asked for, so that values can be taken back without a trace.
+"""Exact sums: rounded only when read, so that values can be removed without a trace.
 
 A float is an integer times a power of two, and so is every sum of floats. The sum is kept as that integer; the power
-falls when a value needs it. Infinities and NaN are counted apart.
+decreases when a value needs it. Infinities and NaN are counted separately.
 
-Invariant: a sum is that of the values which are in it now, rounded once; how it came about cannot be seen. It is what
-`math.fsum` says, where that has an answer, and an infinity past the largest float.
+Invariant: a sum is that of its present values, rounded once, and does not depend on its history. It equals the result
+of `math.fsum`, where that has one, and is an infinity past the largest float.
 
 Work: O(1) for a value, a few machine words as long as the values are of similar size.
 """
@@ -19,7 +19,8 @@ _ROOT_BITS = 64  # more than a float has, so that a bit that says "and a bit mor
 
 
 class FloatSum:
-    """What is added waits in a list until the second question: who only asks once is served by `math.fsum`."""
+    """An exact sum of floats. Values are buffered; the first `total` without removals uses `math.fsum`, later ones an
+    exact running sum."""
 
     __slots__ = ("_asked", "_entering", "_exponent", "_leaving", "_special", "_units", "count")
 
@@ -41,12 +42,12 @@ class FloatSum:
         self._leaving.append(value)
 
     def total(self, besides: float = 0.0) -> float:
-        """The sum of the values and of one more."""
+        """Return the sum of the values and of `besides`."""
         if not self._asked and not self._leaving:
             self._asked = True
             try:
                 return math.fsum([*self._entering, besides])
-            except (OverflowError, ValueError):  # past the floats, if only on the way; infinities of both signs
+            except (OverflowError, ValueError):  # overflow, perhaps of a partial sum only; or infinities of both signs
                 pass
         self._settle()
         special = [float(name) for name, count in self._special.items() if count]
@@ -56,7 +57,7 @@ class FloatSum:
         return rounded(units, exponent)
 
     def _settle(self) -> None:
-        self._asked = True  # from now on the list is not all
+        self._asked = True  # from now on the buffer does not hold all values
         for values, sign in ((self._entering, 1), (self._leaving, -1)):
             for value in values:
                 if math.isfinite(value):
@@ -67,7 +68,7 @@ class FloatSum:
 
 
 class Moments:
-    """The number of floats, their sum and the sum of their squares, for the spread of the values."""
+    """The number of floats, their sum and the sum of their squares, for the standard deviation."""
 
     __slots__ = ("_exponent", "_special", "_squares", "_units", "count")
 
@@ -104,7 +105,7 @@ class Moments:
 
 
 def exact(value: float) -> tuple[int, int]:
-    """A finite float as an integer and the power of two to multiply it with."""
+    """Return a finite float as an integer and the power of two to multiply it with."""
     mantissa, exponent = math.frexp(value)
     if not mantissa:
         return 0, 0
@@ -112,7 +113,7 @@ def exact(value: float) -> tuple[int, int]:
 
 
 def aligned(units: int, exponent: int, value: float) -> tuple[int, int]:
-    """An exact sum with one more value in it."""
+    """Return an exact sum with one more value."""
     more, power = exact(value)
     if power < exponent:
         return (units << (exponent - power)) + more, power
@@ -120,7 +121,7 @@ def aligned(units: int, exponent: int, value: float) -> tuple[int, int]:
 
 
 def rounded(units: int, exponent: int) -> float:
-    """The float that is nearest to an exact sum."""
+    """Return the float that is nearest to an exact sum."""
     try:
         return units / (1 << -exponent) if exponent < 0 else float(units << exponent)
     except OverflowError:
@@ -128,7 +129,7 @@ def rounded(units: int, exponent: int) -> float:
 
 
 def root(numerator: int, denominator: int, exponent: int) -> float:
-    """The float nearest to sqrt(numerator / denominator) * 2 ** exponent."""
+    """Return the float nearest to sqrt(numerator / denominator) * 2 ** exponent."""
     if not numerator:
         return 0.0
     missing = 2 * _ROOT_BITS - numerator.bit_length() + denominator.bit_length()

@@ -1,6 +1,6 @@
-"""Which columns an expression reads, and how a condition falls apart into conjuncts.
+"""The columns that an expression reads, and the conjuncts of a condition.
 
-Invariant: `free_variables` never misses a column that evaluation reads; it may name one that it does not.
+Invariant: `free_variables` never misses a column that evaluation reads; it may return one that is not read.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ RESERVED = ("win_start", "win_end")
 
 
 class LoweringProblems:
-    """Collects diagnostics while statements are lowered, and hands out names that cannot meet a user's."""
+    """Collects diagnostics while statements are lowered, and creates names that cannot collide with a user's."""
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
@@ -59,7 +59,7 @@ def walk_tree(part: Any, enter: Callable[[Any], bool] | None = None) -> Iterator
 
 
 def parts_of(node: Any) -> list[Any]:
-    """What stands right below a node of a tree, or in a tuple of them."""
+    """Return the direct children of a node of a tree, or of a tuple of nodes."""
     if isinstance(node, tuple):
         return list(node)
     if not is_dataclass(node) or isinstance(node, type):

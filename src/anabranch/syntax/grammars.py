@@ -1,7 +1,7 @@
-"""A grammar becomes a parser. Its tables take a second to compute, so they are kept beside the bytecode.
+"""Parsers from grammars. The tables of a grammar take a second to compute, so they are cached beside the bytecode.
 
-Invariant: kept tables are used only if they were made from this very grammar by this version of lark; where nothing can
-be written, they are computed each time.
+Invariant: cached tables are used only if they were made from exactly this grammar by this version of lark; where no
+file can be written, they are computed each time.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def parser_of(package: str, names: Sequence[str], starts: Sequence[str]) -> Lark
 
 
 def _kept(name: str) -> str:
-    """Where Python itself would keep the bytecode of a module that is called so."""
+    """Return the path where Python itself would cache the bytecode of a module of this name."""
     return cache_from_source(__file__.replace("grammars.py", f"{name}.py")).removesuffix("pyc") + "tables"

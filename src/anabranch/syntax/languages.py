@@ -1,8 +1,8 @@
-"""Which language a text is in, and the one way from any of them to the algebra.
+"""Detection of a text's language, and the common entry from all languages to the algebra.
 
-A file's extension says it; a text without one is looked at. Languages are loaded when a text of theirs comes.
+The file's extension decides; without one, the content does. A language is loaded when its first text comes.
 
-Invariant: the language of a text depends on the text and its file's name alone, so a restart reads it the same way.
+Invariant: the language of a text depends on the text and its file name only, so a restart detects the same one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SPOKEN: dict[Language, str] = {
 
 
 class QueryText(NamedTuple):
-    """A text of queries and where it comes from."""
+    """A text of queries, and its origin."""
 
     text: str
     file_name: str = "<query>"
@@ -100,8 +100,8 @@ def registrations(text: str, file_name: str = "<query>") -> tuple[Registration, 
 
 
 def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> PlainQuery:
-    """The algebra of a plain query (no REGISTER, no windows). `graphs` are the names of the graphs that there are, for
-    `GRAPH ?g`; None means that nobody knows."""
+    """Return the algebra of a plain query (no REGISTER, no windows). `graphs` are the names of the existing graphs, for
+    `GRAPH ?g`; None means that they are not known."""
     if language_of(text, file_name) == "seraph":
         from anabranch.syntax import seraph
 

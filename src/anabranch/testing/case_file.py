@@ -1,6 +1,6 @@
-"""Reading case files: sections, options, events and expectations, as `cases` describes them.
+"""Parsing of case files: sections, options, events and expectations, as `cases` describes them.
 
-Invariant: what is not understood is refused with the section's name; nothing in a file is skipped in silence.
+Invariant: an unknown section or option is refused with the section's name; nothing in a file is skipped silently.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SECTIONS = ("options", "query", "graph", "events", "answers", "warnings", "erro
 
 @dataclass
 class CaseFile:
-    """A case file, read."""
+    """A parsed case file."""
 
     path: Path
     options: dict[str, str] = field(default_factory=dict)
@@ -140,7 +140,7 @@ def _read_options(case: CaseFile, lines: list[str]) -> None:
 
 
 def _joined(lines: Sequence[str]) -> list[str]:
-    """Lines without blank ones; a line that begins with a blank belongs to the one above."""
+    """Return the lines without blank ones; a line that begins with a blank is joined to the line above."""
     joined: list[str] = []
     for line in lines:
         if line[:1] == " " and joined and line.strip():

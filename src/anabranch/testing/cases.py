@@ -12,11 +12,11 @@ A `.case` file has a story in `#` lines and sections:
     --- warnings         a line per warning: instant, text
     --- error            the diagnostics, as people see them
 
-A case runs as: one event per push, all at once, and restarted after every event; all three must agree to the
-letter, with the expectation and with the oracle. `python -m anabranch.testing.cases --rewrite FILE` writes the
-expectation anew, from the oracle only.
+A case runs as: one event per push, all at once, and restarted after every event; all three must give exactly
+the answers of the expectation and of the oracle. `python -m anabranch.testing.cases --rewrite FILE` replaces the
+expectation by the answers of the oracle.
 
-Invariant: an expectation never comes from the engine that it judges.
+Invariant: an expectation never comes from the engine that it tests.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ __all__ = [
 
 
 class CaseFailure(AssertionError):
-    """A case that does not hold; the message shows what was expected and what came."""
+    """A case that does not hold; the message shows the expected and the actual answers."""
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def run_case(case: CaseFile) -> None:
 
 
 def agreed(case: CaseFile) -> dict[str, list[Answer]]:
-    """What every way of running the case and the law agree on; raise CaseFailure where one differs."""
+    """Run a case in every way and by the law, and return the common answers; raise CaseFailure where one differs."""
     one_by_one = _run(case, _push_one_by_one)
     _same(case, "all at once", one_by_one, _run(case, _push_at_once))
     _same(case, "restarted after every event", one_by_one, _run(case, _push_with_restarts))
@@ -136,7 +136,8 @@ def new_session(
 
 
 def _in_arrival_order(case: CaseFile) -> list[tuple[str, Event]]:
-    """The events of all streams as they would come in: each stream in its own order, the streams side by side."""
+    """Return the events of all streams in a plausible order of arrival: each stream in its own order, the streams
+    interleaved."""
     tagged = []
     for position, (name, events) in enumerate(case.streams.items()):
         newest = accumulate((event.event_time for event in events), max)
@@ -187,7 +188,7 @@ def _expect_error(case: CaseFile) -> None:
 
 
 def oracles(case: CaseFile) -> list[Oracle]:
-    """The law of every query of a case; a stream that one query makes for another is made by the law too."""
+    """Return the oracle of every query of a case; a derived stream is made by its oracle too."""
     streams = {name: accepted(events, case.lateness) for name, events in case.streams.items()}
     waiting = list(languages.registrations(case.query, file_name=case.path.name))
     made = {one.into for one in waiting if one.into is not None}
@@ -225,7 +226,7 @@ def _oracle(
 
 
 def answer_lines(case: CaseFile, registration: Registration, answers: Sequence[Answer]) -> list[str]:
-    """Answers as the lines of a case file."""
+    """Format answers as the lines of a case file."""
     lines = [f"columns: {' | '.join(registration.columns)}"]
     for answer in answers:
         at, win_start, win_end = (
@@ -278,7 +279,7 @@ def _as_text(outcome: Mapping[str, Sequence[Answer]]) -> str:
 
 
 def _check_law(case: CaseFile, law: Oracle, got: Sequence[Answer]) -> None:
-    """Each instant by itself; of very many instants, those that told something and their neighbours."""
+    """Compare every instant with the law; if there are very many, only instants with an answer and their neighbours."""
     expected = law.answers(case.until, case.drain)
     if expected is None and law.starting_at is not None:
         instants = EvaluationInstants(law.starting_at, law.registration.every)
@@ -292,7 +293,7 @@ def _check_law(case: CaseFile, law: Oracle, got: Sequence[Answer]) -> None:
 
 
 def rewrite(path: Path) -> None:
-    """Write the answers of a case file anew, as the oracle gives them."""
+    """Rewrite the answers of a case file with those of the oracle."""
     case = load(path)
     text = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     registrations = languages.registrations(case.query, file_name=path.name)

@@ -1,12 +1,12 @@
-"""Random continuous queries over random streams, to hold the engine against the law.
+"""Random continuous queries over random streams, to compare the engine with the law.
 
-A draw is a case like those in tests/cases, made by chance: `agreed` runs it one event per push, all at once and
-restarted after every event, and compares each answer with the plain evaluation of that instant's window.
+A draw is a random case like those in tests/cases: `agreed` runs it one event per push, all at once and restarted after
+every event, and compares each answer with the plain evaluation of that instant's window.
 
     python -m anabranch.testing.draws --count 10000 --seed law
 
-Invariant: a draw is a function of its random source alone, and whatever is drawn is a legal query whose answer does not
-depend on the order in which matches are found.
+Invariant: a draw is a function of its random source only, and every draw is a legal query whose answer does not depend
+on the order in which matches are found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RHYTHMS = ("PT1M", "PT2M", "PT3M", "PT150S", "PT7M")
 
 
 def draw_case(random: Random, number: int = 0) -> CaseFile:
-    """A case by chance: one or two streams of events and one to three queries over them."""
+    """Draw a case: one or two streams of events and one to three queries over them."""
     streams = ["s"] if random.random() < 0.8 else ["s", "t"]
     options = {"windows": random.choice(("trailing", "trailing", "formal", "right-open"))}
     options["conflicts"] = random.choice(("latest", "latest", "latest", "strict"))
@@ -43,7 +43,7 @@ def draw_case(random: Random, number: int = 0) -> CaseFile:
     if random.random() < 0.3:
         options["drain"] = ""
     options["streams"] = ", ".join(streams)
-    # Of trails without bound there may be so many that only small graphs let the plain evaluator find them all.
+    # Unbounded trails may be so many that the plain evaluator finds them all only in small graphs.
     endless = random.random() < 0.2
     queries = [_Query(random, streams, f"q{index}", endless).text() for index in range(random.choice((1, 1, 1, 2, 3)))]
     return CaseFile(
@@ -56,7 +56,7 @@ def draw_case(random: Random, number: int = 0) -> CaseFile:
 
 
 def _events(random: Random, disordered: bool, few: bool) -> list[Event]:
-    """Events with up to four relationships each and 16 in all; `few`: with up to two each and six in all."""
+    """Draw events with up to four relationships each and 16 in all; `few`: with up to two each and six in all."""
     events = []
     left = 6 if few else 16
     at = _START + random.randint(-5, 5) * _MINUTE
@@ -107,8 +107,8 @@ _UNWOUND = (
 
 
 def draw_unwound(random: Random, number: int = 0) -> CaseFile:
-    """A case by chance whose queries unwind lists of nodes, cut rows off and collect what is left, over events of few
-    instants. No two events of an instant say something of the same element."""
+    """Draw a case whose queries unwind lists of nodes, cut rows off and collect the rest, over events of few instants.
+    No two events of an instant describe the same element."""
     queries = []
     for index in range(3):
         body = random.choice(_UNWOUND).format(few=random.randint(1, 3), desc=random.choice(("", " DESC")))
@@ -138,7 +138,7 @@ _ON_TRAILS = (
 
 
 def draw_trails(random: Random, number: int = 0) -> CaseFile:
-    """A case by chance whose queries ask something of all relationships of a path of several lengths."""
+    """Draw a case whose queries have conditions on all relationships of a path of variable length."""
     queries = []
     for index in range(2):
         key, sign = random.choice("xy"), random.choice(("=", "<>", "<", ">="))
@@ -157,7 +157,7 @@ def draw_trails(random: Random, number: int = 0) -> CaseFile:
 
 
 def _few(random: Random) -> list[Event]:
-    """Events of few nodes and relationships, so that trails stay few."""
+    """Draw events of few nodes and relationships, so that there are few trails."""
     events = []
     for at in range(random.randint(2, 5)):
         nodes = tuple(Node(one, ("A",) if one % 2 else ("B",), _properties(random)) for one in range(5))
@@ -171,7 +171,7 @@ def _few(random: Random) -> list[Event]:
 
 
 def permuted(case: CaseFile, random: Random) -> CaseFile:
-    """The case with the events of each instant in another order."""
+    """Return the case with the events of each instant in another order."""
     streams = {}
     for name, events in case.streams.items():
         shuffled = random.sample(events, len(events))
@@ -184,7 +184,7 @@ class _Query:
 
     def __init__(self, random: Random, streams: list[str], name: str, endless: bool) -> None:
         self.random = random
-        self.endless = endless  # whether trails have no bound
+        self.endless = endless  # whether trails are unbounded
         self.streams = streams
         self.name = name
         self.nodes: list[str] = []
@@ -192,7 +192,7 @@ class _Query:
         self.values: list[str] = []
         self.paths: list[str] = []
         self.made = 0
-        self.budget = 4  # relationships that may still be drawn, so that no draw explodes
+        self.budget = 4  # relationships that may still be drawn, so that the number of matches stays small
 
     def text(self) -> str:
         random = self.random
@@ -255,7 +255,7 @@ class _Query:
         if length == 1 and many and random.random() < 0.3:
             text = f"{random.choice(('shortestPath', 'allShortestPaths'))}({text})"
             if text.startswith("shortestPath"):
-                return text  # which of several shortest paths is chosen is free, so it gets no name
+                return text  # the path gets no name, because any of several shortest paths may be chosen
         if random.random() < 0.2:
             name = self._fresh("p")
             self.paths.append(name)
@@ -294,7 +294,7 @@ class _Query:
         return self.random.choice(("0", "1", "2", "3", "1.5", "'a'", "true", "null", "$p", "[1, 2]"))
 
     def _value(self) -> str:
-        """An expression over what is in scope."""
+        """Draw an expression over the variables in scope."""
         random = self.random
         choices = [self._literal()]
         if self.nodes:
@@ -337,7 +337,7 @@ class _Query:
         return f"{self._value()} {random.choice(('=', '<>', '<', '<=', '>'))} {self._value()}"
 
     def _subquery(self) -> str:
-        """EXISTS with a pattern or with clauses, which have aggregates, orders and names of their own."""
+        """Draw an EXISTS with a pattern or with clauses, which have aggregates, orders and names of their own."""
         random = self.random
         node = random.choice(self.nodes)
         bound = random.choice(("0", "1", "2"))
@@ -356,7 +356,7 @@ class _Query:
         return f"EXISTS {{ {body} }}"
 
     def _along(self) -> str:
-        """A condition on what a path goes through."""
+        """Draw a condition on the elements of a path."""
         random = self.random
         quantifier = random.choice(("ALL", "ALL", "ALL", "NONE", "ANY", "SINGLE"))
         what = random.choice(("relationships", "relationships", "nodes"))

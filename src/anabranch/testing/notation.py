@@ -2,10 +2,10 @@
 
     14:45 (5:Bike:EBike {id: 5})-[r1:rentedAt {user_id: 1234}]->(1:Station {id: 1}), (2:Station)
 
-The word before the first colon is the element's id (an integer when it looks like one). An end of a relationship
-that has neither labels nor properties is only named, not described. A relationship without an id is one of its own.
+The word before the first colon is the element's id (an integer when it looks like one). An end of a relationship that
+has neither labels nor properties is only named, not described. A relationship without an id is one of its own.
 
-Invariant: what this reads is what the NDJSON of the same event gives.
+Invariant: the notation of an event gives the same event as its NDJSON.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _WORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 
 
 class NotationError(ValueError):
-    """A case file that cannot be read; the message says where."""
+    """A case file that cannot be parsed; the message names the place."""
 
 
 def read_instant(text: str, date: str | None) -> int:
-    """An instant: full, a date, or a time of the case's day."""
+    """Parse an instant: full, a date, or a time of the case's day."""
     if re.fullmatch(r"\d\d:\d\d.*", text):
         if date is None:
             raise NotationError(f"`{text}` needs a day: add `date: 2022-10-14` to the options")
@@ -39,7 +39,7 @@ def read_instant(text: str, date: str | None) -> int:
 
 
 def write_instant(instant: int, date: str | None) -> str:
-    """The shortest text that `read_instant` reads as the instant."""
+    """Return the shortest text that `read_instant` parses as the instant."""
     day, _, time = format_instant(instant).removesuffix("Z").partition("T")
     time = time.removesuffix(":00")
     if day == date:
@@ -48,12 +48,12 @@ def write_instant(instant: int, date: str | None) -> str:
 
 
 def read_graph_line(line: str) -> Event:
-    """Elements without an instant, for static graphs."""
+    """Parse elements without an instant, for static graphs."""
     return _Reader(line, 0).event(0)
 
 
 def read_event(line: str, date: str | None) -> Event:
-    """One event of the short notation."""
+    """Parse one event of the short notation."""
     head = re.match(rf"\s*({INSTANT})(?=\s|$)", line)
     if head is None:
         raise NotationError(f"an event begins with its instant: {line.strip()}")
@@ -61,7 +61,7 @@ def read_event(line: str, date: str | None) -> Event:
 
 
 class _Reader:
-    """A reader of patterns, one token ahead."""
+    """A parser of patterns with one token of look-ahead."""
 
     def __init__(self, line: str, position: int) -> None:
         self._line = line
@@ -143,7 +143,7 @@ class _Reader:
         raise self._error(f"`{text}` is no value")
 
     def _call(self, function: str) -> Value:
-        """date('2015-07-21') and its like."""
+        """Parse a call such as date('2015-07-21')."""
         self._expect("(")
         kind, text = self._take()
         if kind != "text":

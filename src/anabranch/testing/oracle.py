@@ -1,9 +1,9 @@
-"""The plain law, spelled out: what each instant must answer, computed from all events, from scratch, every time.
+"""The oracle: the expected answer of each instant, computed from all events, from scratch, every time.
 
-Nothing here is shared with the engine but the plain evaluator and the calendar: windows, unions and differences are
-written down again in the most direct way, so that a mistake would have to be made twice.
+The oracle shares only the plain evaluator and the calendar with the engine: windows, unions and differences are
+implemented again in the most direct way, so that a mistake would have to be made twice.
 
-Work: every instant looks at every event. That is the point.
+Work: every instant reads every event. This is intended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from anabranch.snapshot.context import SkippedRows
 
 
 def accepted(events: Sequence[Event], lateness: Duration | None = None) -> list[Event]:
-    """The events that are not late, in the order of time, with ids for relationships that have none."""
+    """Return the events that are not late, in the order of time, with ids for relationships that have none."""
     kept: list[Event] = []
     newest: int | None = None
     for event in events:
@@ -51,23 +51,23 @@ def accepted(events: Sequence[Event], lateness: Duration | None = None) -> list[
 
 @dataclass(frozen=True)
 class Oracle:
-    """One query over finished streams."""
+    """The law of one query over finished streams."""
 
     registration: Registration
-    streams: Mapping[str, Sequence[Event]]  # as `accepted` gives them
+    streams: Mapping[str, Sequence[Event]]  # as returned by `accepted`
     policy: str = "trailing"
     conflicts: str = "latest"
     parameters: Mapping[str, Value] = field(default_factory=dict)
     graphs: Mapping[str, PropertyGraph | TripleGraph] = field(default_factory=dict)
     now: int | None = None
     mapping: ModelMapping = field(default_factory=ModelMapping)
-    clocks: Mapping[str, int] = field(default_factory=dict)  # how far streams that queries make have come
+    clocks: Mapping[str, int] = field(default_factory=dict)  # how far derived streams have come
     on_error: str = "skip"
     _held: dict[int, list[tuple[Value, ...]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def starting_at(self) -> int | None:
-        """STARTING AT, or the given now, or the first event; None when there is none of these."""
+        """The value of STARTING AT, or the given now, or the first event; None when there is none of these."""
         if self.registration.arrivals is not None:
             return self._arrivals[0] if self._arrivals else None
         if self.registration.starting_at is not None:
@@ -75,7 +75,7 @@ class Oracle:
         first = self.now if self.now is not None else min(self._times, default=None)
         if first is None or not self.registration.aligned:
             return first
-        # The epoch's multiples, of whatever duration; events from before it begin with the epoch itself.
+        # Multiples of the duration since the epoch; events from before the epoch begin with the epoch itself.
         instants = EvaluationInstants(0, self.registration.every)
         index = instants.index_at_or_after(first)
         while not self._can_hold(instants.instant(index), first):
@@ -83,13 +83,13 @@ class Oracle:
         return instants.instant(index)
 
     def _can_hold(self, at: int, event_time: int) -> bool:
-        """Whether an event is in a window at an instant, or will never be in one that ends later."""
+        """Return whether an event is in a window at an instant, or will never be in one that ends later."""
         ends = [self._snapped(window, at) for window in self._windows] or [at]
         return any(event_time < end or (event_time == end and self.policy != "right-open") for end in ends)
 
     @cached_property
     def _arrivals(self) -> list[int]:
-        """The instants of a query that is evaluated as triples come."""
+        """The instants of a query that is evaluated as triples arrive."""
         names = dict.fromkeys(self._name(window) for window in self._windows)
         times = sorted(
             event.event_time
@@ -111,7 +111,7 @@ class Oracle:
 
     @cached_property
     def _times(self) -> list[int]:
-        """The event times that move the query: those of its streams, or of all when it reads none."""
+        """The event times that drive the query: those of its streams, or of all when it reads none."""
         if not self._windows:
             return [event.event_time for events in self.streams.values() for event in events]
         return [event.event_time for window in self._windows for event in self._events(window)]
@@ -134,14 +134,14 @@ class Oracle:
         return self.registration.every
 
     def _snapped(self, window: Window, at: int) -> int:
-        """The instant whose content a window shows: with a step, that of the last multiple of it."""
+        """Return the instant whose content a window shows: with a step, the last multiple of the step."""
         if window.step is None:
             return at
         steps = EvaluationInstants(self.registration.starting_at or 0, window.step)
         return steps.instant(steps.index_at_or_after(at + 1) - 1)
 
     def bounds(self, window: Window, at: int) -> tuple[int, int]:
-        """What is reported as win_start and win_end."""
+        """Return win_start and win_end of a window."""
         at = self._snapped(window, at)
         if window.width is None:
             inside = self.content(window, at)
@@ -173,7 +173,7 @@ class Oracle:
                 return [event for event in events if event.event_time <= at]
 
     def _recent(self, window: Window, at: int) -> list[Event]:
-        """All that has come, or the last triples of it; of the oldest event perhaps only its last triples."""
+        """Return all events so far, or those of the last triples; the oldest event may be cut to its last triples."""
         came = [
             event
             for event in self._events(window)
@@ -185,7 +185,8 @@ class Oracle:
         return single[-window.count :]
 
     def rows(self, index: int) -> list[tuple[Value, ...]]:
-        """The plain query over the windows' contents. The last instant's are kept, for the difference with the next."""
+        """Evaluate the plain query over the windows' contents. The rows of the last instant are kept, for the
+        difference with the next."""
         held = self._held.get(index)
         if held is None:
             self._held.clear()
@@ -236,7 +237,7 @@ class Oracle:
         return Event(event.event_time, *self.mapping.elements_of(event)) if event.triples else event
 
     def answer(self, index: int) -> Answer | None:
-        """What the query tells at an instant; None when it tells nothing."""
+        """Return the answer of the query at an instant; None when it emits nothing."""
         output = self.registration.output
         before = self.rows(index - 1) if index and output != "snapshot" else []
         rows = self.rows(index)
@@ -250,12 +251,12 @@ class Oracle:
         return Answer.told(self.registration.name, at, output, self._reported(at), self.registration.columns, rows)
 
     def _reported(self, at: int) -> tuple[int, int]:
-        """The bounds of the widest window."""
+        """Return the bounds of the widest window."""
         reported = sorted((self.bounds(window, at) for window in self._windows), key=lambda ends: (ends[0], -ends[1]))
         return reported[0] if reported else (at, at)
 
     def is_last(self, index: int, until: int | None = None, drain: bool = False) -> bool:
-        """Whether evaluation ends with this instant once the input has ended."""
+        """Return whether evaluation ends with this instant once the input has ended."""
         if self._is_once:
             return True
         if self.registration.arrivals is not None:
@@ -276,7 +277,7 @@ class Oracle:
         return [self.clocks[name] for name in names if name in self.clocks]
 
     def clock(self, until: int | None = None, drain: bool = False) -> int | None:
-        """The last instant; where instants hang on what comes, as far as anything came."""
+        """Return the last instant; where instants depend on arrivals, the time of the last arrival."""
         if self.registration.arrivals is not None:
             return max([*self._times, *self._reached]) if self._times else None
         if self.starting_at is None or (until is not None and self.starting_at > until):
@@ -288,7 +289,7 @@ class Oracle:
         return self.registration.every is None and self.registration.arrivals is None
 
     def events(self, until: int | None = None, drain: bool = False) -> list[Event]:
-        """The stream that a query with INTO makes of its answers."""
+        """Return the stream that a query with INTO derives from its answers."""
         found = []
         for answer in self.answers(until, drain) or []:
             if self.registration.language == "seraph":
@@ -303,7 +304,7 @@ class Oracle:
         return found
 
     def answers(self, until: int | None = None, drain: bool = False, limit: int = 3_000) -> list[Answer] | None:
-        """All answers up to the end; None when there are more than `limit` instants."""
+        """Return all answers up to the end; None when there are more than `limit` instants."""
         if self.starting_at is None or (until is not None and self.starting_at > until):
             return []
         found = []
@@ -317,7 +318,7 @@ class Oracle:
 
 
 def _elements(value: object) -> Event:
-    """The nodes and relationships that rows of a property graph hold, as one event."""
+    """Return the nodes and relationships of rows of a property graph, as one event."""
     match value:
         case Node():
             return Event(0, (value,))
@@ -334,7 +335,7 @@ def _elements(value: object) -> Event:
 
 
 def set_of(arrivals: Iterable[tuple[Triple, int | None]]) -> TripleGraph:
-    """Triples as a set; one that comes again counts from its latest arrival."""
+    """Return triples as a set; a repeated triple counts from its latest arrival."""
     latest: dict[Triple, int | None] = {}
     for triple, time in arrivals:
         latest.pop(triple, None)
@@ -346,7 +347,7 @@ def set_of(arrivals: Iterable[tuple[Triple, int | None]]) -> TripleGraph:
 
 
 def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
-    """Union by id, by a simple loop; elements stand in the order of the latest event that carries them."""
+    """Compute the union by id, by a simple loop; elements are in the order of the latest event that contains them."""
     nodes: dict[object, Node] = {}
     relationships: dict[object, Relationship] = {}
     for event in events:
@@ -372,7 +373,7 @@ def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
 
 
 def minus(rows: Sequence[tuple[Value, ...]], others: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
-    """Bag difference: each of the others takes away one equal row, the first."""
+    """Compute the bag difference: each of the others removes one equal row, the first."""
     left = Counter(tuple(content_key(value) for value in row) for row in others)
     result = []
     for row in rows:

@@ -1,12 +1,12 @@
-"""Random continuous SPARQL queries over random RDF streams, judged by pyoxigraph.
+"""Random continuous SPARQL queries over random RDF streams, compared with pyoxigraph.
 
-A draw is a C-SPARQL query and its streams, made by chance. Its continuous answers are compared, instant by instant,
-with what pyoxigraph answers to the plain query over the window's content, which is computed here from all events.
+A draw is a random C-SPARQL query with its streams. Its continuous answers are compared, instant by instant, with
+pyoxigraph's answers to the plain query over the window's content, which is computed here from all events.
 
     python -m anabranch.testing.sparql_draws --count 10000 --seed law
 
-Invariant: a draw is a function of its random source alone, and whatever is drawn is a legal query whose answer, as a
-bag, does not depend on the order in which matches are found.
+Invariant: a draw is a function of its random source only, and every draw is a legal query whose answer, as a bag, does
+not depend on the order in which matches are found.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _ELEMENTS = ("optional", "optional", "union", "minus", "bind", "values", "exists
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One query and what it reads. `body` is the plain query without its dataset, split where that would stand."""
+    """One query and its input. `body` is the plain query without its dataset, split where the dataset clause
+    belongs."""
 
     head: str
     body: str
@@ -149,8 +150,8 @@ class _Query:
         return "{ " + " ".join(parts if depth == 2 else self._apart(parts)) + " }"
 
     def _apart(self, parts: list[str]) -> list[str]:
-        """The parts of an inner group, where EXISTS reads no variable that only the groups outside bind: it does not
-        see their values (SPARQL 1.1, section 18.6), but pyoxigraph lets it."""
+        """Return the parts of an inner group with renamed variables, so that EXISTS reads no variable that only outer
+        groups bind: by SPARQL 1.1 (section 18.6) it does not see their values, but in pyoxigraph it does."""
         found = []
         for place, part in enumerate(parts):
             if part.startswith(("FILTER EXISTS", "FILTER NOT EXISTS")):
@@ -196,7 +197,7 @@ class _Query:
         value = self._random.choice(_VARIABLES) if self._random.random() < 0.75 else constant
         verb = self._verb()
         if verb[0] in "(!^":
-            # Where pyoxigraph and SPARQL 1.1 differ there is nothing to judge: it gives each node once where a path
+            # Left out, because pyoxigraph differs from SPARQL 1.1: it gives each node once where a path
             # begins and ends with one variable, and finds no path of no steps from a term that no triple holds.
             subject, value = self._random.sample(_VARIABLES, 2)
         return f"{subject} {verb} {value} ."
@@ -288,7 +289,7 @@ Bag = Counter[Hashable]
 
 
 def disagreement(one: Draw) -> str | None:
-    """Where the engine and pyoxigraph differ; None when they agree at every instant."""
+    """Describe where the engine and pyoxigraph differ; None when they agree at every instant."""
     try:
         got = _answers(one)
     except QueryError as error:
@@ -322,14 +323,14 @@ def _answers(one: Draw) -> dict[int, Bag]:
 
 
 def _times(one: Draw) -> list[int]:
-    """The event times of the streams that the query looks at; a stream may be named and not be asked anything."""
+    """Return the event times of the streams that the query reads; a stream may be named without being read."""
     [registration] = languages.registrations(one.text)
     read = {window.stream.name for window in windows(registration.plan)}
     return [event.event_time for name, events in one.streams.items() if name in read for event in events]
 
 
 def _may_answer(one: Draw, times: Sequence[int], at: int) -> bool:
-    """Whether an instant is one at which the query is evaluated: from the first event on, until all were seen."""
+    """Return whether the query is evaluated at an instant: from the first event on, until all events were seen."""
     first, last = min(times), max(times)
     begun = at > first or (at == first and one.policy == "trailing")
     before = at - one.step * _SECOND
@@ -377,7 +378,7 @@ def _key(row: dict[str, Any]) -> Hashable:
 
 
 def _value(term: Term) -> Hashable:
-    """Numbers by value, so that 1.0 and 1.00 are one answer."""
+    """Return a comparable value: numbers by value, so that 1.0 and 1.00 are one answer."""
     if isinstance(term, Literal) and term.datatype in (XSD_INTEGER, XSD_DECIMAL):
         return (term.datatype, Decimal(term.lexical).quantize(Decimal("1e-12")).normalize())
     return term

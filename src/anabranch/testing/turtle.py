@@ -1,4 +1,4 @@
-"""RDF in case files: Turtle with the prefixes of the case, and terms as a person would write them.
+"""RDF in case files: Turtle with the prefixes of the case, and terms in short form.
 
     --- options
     prefix c: http://linkedurbandata.org/city#
@@ -6,7 +6,8 @@
     --- events tollgates
     10:01 c:gate1 t:registers "156" .
 
-Invariant: what `term_short` writes of a term is Turtle for that term, but for blank nodes, whose document is left out.
+Invariant: `term_short` writes a term as Turtle that gives the same term, except for blank nodes, whose document is left
+out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ KNOWN_PREFIXES: Mapping[str, str] = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD}
 
 
 def read_triples(text: str, prefixes: Mapping[str, str], document: str) -> tuple[Triple, ...]:
-    """The triples of a piece of Turtle, each once, in their order."""
+    """Parse the triples of a piece of Turtle, each once, in their order."""
     declared = "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in {**KNOWN_PREFIXES, **prefixes}.items())
     names = BlankNames(document)
     try:
@@ -35,7 +36,8 @@ def read_triples(text: str, prefixes: Mapping[str, str], document: str) -> tuple
 
 
 def term_short(term: Term, prefixes: Mapping[str, str]) -> str:
-    """A term as Turtle: with a prefix where one fits, numbers and truth values bare; of blank nodes the label alone."""
+    """Format a term as Turtle: with a prefix where one fits, numbers and truth values bare; blank nodes by their label
+    only."""
     if isinstance(term, Blank):
         return f"_:{term.label}"
     return Terms(tuple(prefixes.items())).term(term)

@@ -1,6 +1,6 @@
 """The monitor's page: write a query, see the stream, the answers, and why. One page, live, over the server's hub.
 
-Invariant: nothing is fetched from elsewhere; all that the browser loads comes with the installed packages.
+Invariant: nothing is fetched from other sites; all files that the browser loads come with the installed packages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["mount"]
 
 
 def mount(app: FastAPI, hub: Hub) -> None:
-    """Serve the page at / of the application; what the application serves itself stays as it is."""
+    """Serve the page at / of the application; the application's own routes are unchanged."""
     from anabranch.ui.mounting import mount_page
 
     mount_page(app, hub)

@@ -1,6 +1,6 @@
-"""The rows of the latest answer, live. What came is green and what went is struck through for one beat.
+"""The rows of the latest answer, live. New rows are green, and removed rows are struck through for a moment.
 
-A query that tells only what enters or leaves gets a log: the newest rows first, each with its instant.
+A query that emits only rows that enter or leave gets a log: the newest rows first, each with its instant.
 
 State: the rows that the browser has, by key. Work per answer: the rows of the answer.
 
@@ -83,7 +83,7 @@ class Answers:
         self._table.empty(words_)
 
     def warn(self, warnings: Sequence[str]) -> None:
-        """What the query warned of, of which the last is told."""
+        """Show the last warning of the query, with the number of earlier ones."""
         before = f" ({len(warnings) - 1} before)" if len(warnings) > 1 else ""
         _say_if(self._warning, f"Warning{before}: {warnings[-1]}" if warnings else "")
 
@@ -92,7 +92,7 @@ class Answers:
         return self._columns
 
     def seen(self) -> dict[str, list[Any]]:
-        """The values of each column that the page shows, or has just shown."""
+        """Return the values of each column that the page shows, or has just shown."""
         rows = [row for row, _ in (*self._rows.rows.values(), *self._rows.gone.values())]
         return {name: [row[place] for row in rows] for place, name in enumerate(self._columns)}
 
@@ -100,13 +100,14 @@ class Answers:
         self._table.ticked(names)
 
     def show(self, results: Sequence[Mapping[str, Any]], *, still: bool = False) -> None:
-        """Take further results; the newest is what is seen."""
+        """Take further results; the newest is shown."""
         log = results[-1]["op"] != "snapshot"
         for result in results if log else results[-1:]:
             self._take(result, log, still)
 
     def show_none(self, at: int | None) -> None:
-        """At this instant the answer has no rows, which no result tells; nothing if a later one has."""
+        """Show that the answer has no rows at this instant, since no result says so; ignored if a later result
+        exists."""
         if self.last is None or at is None or at <= micros(self.last["at"]):
             return
         if self._rows.rows:
@@ -164,7 +165,7 @@ class Answers:
         _say_if(self._note, text)
 
     async def _chosen(self, key: int) -> None:
-        """A row that the browser shows: one of the answer, or one that has left since."""
+        """Handle a click on a row: a row of the answer, or one that has left since."""
         left = key not in self._rows.rows
         found = self._rows.gone.get(key) if left else self._rows.rows[key]
         if found is not None:
@@ -172,7 +173,7 @@ class Answers:
 
 
 def _say_if(where: Element, text: str) -> None:
-    """Say something, or hide the place where it would be said."""
+    """Show a text, or hide its element if the text is empty."""
     say(where, text)
     shown(where, bool(text))
 

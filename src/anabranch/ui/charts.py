@@ -1,8 +1,8 @@
-"""Any numeric column over time: ticked in the table's head, kept while answers come, and there again after a reload.
+"""Charts of numeric columns over time: columns are ticked in the table's head, and stay ticked after a reload.
 
-State: which columns are ticked and how they are drawn, remembered by the browser per query.
+State: the ticked columns and the way they are drawn, stored by the browser per query.
 
-Invariant: the lines are those of the results that the server keeps; nothing is drawn twice.
+Invariant: the lines show the results that the server keeps; nothing is drawn twice.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Charts:
         return self._lines.drawn.columns
 
     def reset(self) -> None:
-        """Another query: what was ticked for it when it was last looked at, else what its example draws."""
+        """Switch to another query: restore its ticked columns, or else those that its example draws."""
         held = self._desk.recall(self._key) or self._offered()
         columns = tuple(one for one in held.get("columns", ()) if isinstance(one, str))
         fold = held.get("fold", "mean")
@@ -118,7 +118,7 @@ class Charts:
     # --- results ------------------------------------------------------------------------------------------------
 
     def add(self, results: Sequence[Mapping[str, Any]], *, whole: bool = False) -> None:
-        """Draw further results, or all of them anew."""
+        """Draw further results, or redraw all of them."""
         if results and tuple(results[-1]["columns"]) != self._columns:
             self._columns = tuple(results[-1]["columns"])
             self._show_tools()

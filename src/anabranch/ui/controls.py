@@ -1,6 +1,6 @@
-"""Start, pause and stop; where events come from, and how fast.
+"""Start, pause and stop; the choice of the stream's source and rate.
 
-Invariant: nothing runs but what the server has accepted; what it refuses is underlined in the text, or told.
+Invariant: only queries that the server has accepted run; a refusal is underlined in the text, or shown as a message.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Controls:
     # --- running ------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """The text becomes a query, or takes the place of the one of its name; then the session runs."""
+        """Register the text as a query, or replace the query of its name; then start the session."""
         async with self._alone():
             session, editor = self._desk.session, self.editor
             if session is None or editor is None:
@@ -120,7 +120,8 @@ class Controls:
     # --- where from ---------------------------------------------------------------------------------------------
 
     async def _at_rate(self, rate: str) -> None:
-        """Another speed is another stream: it begins anew, and so do the queries that read it."""
+        """Change the rate: this replaces the stream, so the stream and the queries that read it restart from
+        scratch."""
         async with self._alone():
             session = self._desk.session
             found = session.streams() if session is not None else []
@@ -132,8 +133,8 @@ class Controls:
             self._desk.choose()
 
     async def take(self, preset: Preset) -> None:
-        """Look at a preset's session, made if need be, with its streams and graphs, and let it run there. A query that
-        somebody else wrote under its name is left as it is."""
+        """Open a preset's session, created if necessary with its streams and graphs, and run the preset there. A query
+        of the same name with another text is not changed."""
         async with self._alone():
             made = await self._desk.ask(lambda: prepared(self._desk.hub, preset))
             if made is None or self.editor is None:
@@ -153,7 +154,7 @@ class Controls:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        """One thing after another; Start cannot be pressed meanwhile."""
+        """Run one action at a time; Start is disabled meanwhile."""
         async with self._lock:
             enabled(self._start, False)
             try:
@@ -163,7 +164,7 @@ class Controls:
 
 
 def _readdressed(session: LiveSession, stream: str, address: str) -> None:
-    """Give a stream another address. Its readers pause meanwhile."""
+    """Change a stream's address. Its readers are paused meanwhile."""
     reading = [one.name for one in session.queries() if one.state != "paused"]
     for name in reading:
         session.pause_query(name)

@@ -1,9 +1,9 @@
-"""What one visitor looks at: a session, a query, a tab, and what the browser remembers for the next visit.
+"""The desk: the session, query and tab that one visitor has chosen, and the settings that the browser stores.
 
-The session, the query and the tab stand in the address, so that it can be sent to others; texts, ticked columns and the
-theme are kept by the browser.
+The session, the query and the tab are part of the address, so that it can be shared; texts, ticked columns and the
+theme are stored by the browser.
 
-Invariant: nothing of a visitor is kept by the server once the page is left.
+Invariant: the server keeps nothing of a visitor once the page is closed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Desk:
         self._watchers: list[Callable[[], None]] = []
         self.queries: list[QueryStatus] = []
 
-    # --- what is looked at --------------------------------------------------------------------------------------
+    # --- choice -------------------------------------------------------------------------------------------------
 
     @property
     def session(self) -> LiveSession | None:
@@ -51,7 +51,7 @@ class Desk:
         return "" if found is None else found.text
 
     def prefixes(self) -> dict[str, str]:
-        """How IRIs are shortened: as the query writes them."""
+        """Return the prefixes that shorten IRIs: common ones and those of the query."""
         found = self.query
         return {} if found is None else {**COMMON_PREFIXES, **found.prefixes}
 
@@ -60,7 +60,7 @@ class Desk:
         return next((one for one in self.queries if one.name == self.query_name), None)
 
     def choose(self, *, session: str | None = None, query: str | None = None, tab: str | None = None) -> None:
-        """Look at something else; everybody who watches is told."""
+        """Change the choice, update the address, and notify all watchers."""
         if session is not None and session != self.session_name:
             self.session_name, self.query_name = session, ""
         if query is not None:
@@ -75,7 +75,7 @@ class Desk:
             watcher()
 
     def _settle(self) -> None:
-        """Look at something that is there."""
+        """Replace a chosen session or query that no longer exists by an existing one."""
         session = self.session
         if session is None:
             names = [one.name for one in self.hub.sessions()]
@@ -87,7 +87,7 @@ class Desk:
             self.query_name = names[0] if names else ""
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Call it after every choice."""
+        """Register a callback for every change of the choice."""
         self._watchers.append(watcher)
 
     # --- memory -------------------------------------------------------------------------------------------------
@@ -105,11 +105,11 @@ class Desk:
             f"localStorage.setItem({STORE!r}, JSON.stringify(held));"
         )
 
-    # --- asking the server --------------------------------------------------------------------------------------
+    # --- calls of the server ------------------------------------------------------------------------------------
 
     async def ask(self, what: Callable[[], Found], *, quiet: bool = False) -> Found | None:
-        """Do something of the server in a thread; a failure is told, and gives None. Nothing follows once the page is
-        left."""
+        """Call the server in a thread; a failure is shown, and returns None. Cancels the task if the page was closed
+        meanwhile."""
         found = await self.attempt(what)
         if isinstance(found, Exception):
             if not quiet:
@@ -118,7 +118,7 @@ class Desk:
         return found
 
     async def attempt(self, what: Callable[[], Found]) -> Found | Exception:
-        """The same, where who asks tells of a failure."""
+        """Call the server in a thread like `ask`, but return a failure to the caller."""
         found: Found | Exception | None
         try:
             found = await run.io_bound(what)

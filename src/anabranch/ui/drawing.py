@@ -1,6 +1,7 @@
-"""An operator graph as boxes with places, for the browser to draw. The layout is that of EXPLAIN's drawings.
+"""An operator graph as placed boxes, for the browser to draw. The layout is that of EXPLAIN's drawings.
 
-Invariant: every number is a function of the graph alone; windows stand above what they feed, the result below all.
+Invariant: every number is a function of the graph only; windows are above the boxes that they feed, the result below
+all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _COUNTS = ("in 000,000 · out 000,000", "holds 000,000 · 00.00 ms")
 
 
 def drawing(graph: OperatorGraph, *, counted: bool) -> dict[str, Any]:
-    """Boxes, edges and the size of the whole; `counted` leaves room for what each box does."""
+    """Return boxes, edges and the total size; `counted` leaves room for the counts of each box."""
     boxes = tuple(_box(one, counted) for one in graph.boxes)
     edges = tuple(PictureEdge(str(source), str(one.id)) for one in graph.boxes for source in dict.fromkeys(one.inputs))
     if not boxes:
@@ -45,7 +46,7 @@ def drawing(graph: OperatorGraph, *, counted: bool) -> dict[str, Any]:
 
 
 def _lines(detail: str) -> list[str]:
-    """A detail in a few short lines, broken at spaces."""
+    """Split a detail into a few short lines, broken at spaces."""
     lines: list[str] = []
     for word in detail.split():
         if lines and len(lines[-1]) + 1 + len(word) <= _WIDEST:
@@ -58,7 +59,7 @@ def _lines(detail: str) -> list[str]:
 
 
 def _box(one: OperatorBox, counted: bool) -> Box:
-    """Title and part stand on one line; what is counted takes two more."""
+    """Return a box with title and part on one line; counts take two more lines."""
     title = f"{one.name}   {PARTS[one.kind]}"
     return Box(str(one.id), title, (*_lines(one.detail), *(_COUNTS if counted else ())), one.kind)
 

@@ -1,6 +1,6 @@
-"""The query and its errors: what is written is checked a moment after the last key, underlined and explained below.
+"""The editor of the query: its text is checked a moment after the last key; errors are underlined and explained below.
 
-Invariant: the editor never changes the text by itself; a preset and the choice of another query do.
+Invariant: the editor never changes the text by itself; only a preset and the choice of another query do.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class Editor:
     def show(self, text: str) -> None:
         if text != self.text:
             self._code.set_value(text)
-            self.tell(())  # what was wrong with another text
+            self.tell(())  # removes the errors of the previous text
         self._language_of(text)
         self._check_soon(0.0)
 
     def restore(self) -> None:
-        """The text that was last written for the query that is looked at, or the query as it runs."""
+        """Restore the last draft for the chosen query, or its running text."""
         here = (self._desk.session_name, self._desk.query_name)
         if here == self._shown_for:
             return
@@ -102,7 +102,7 @@ class Editor:
         self.show(draft if isinstance(draft, str) and draft.strip() else self._desk.query_text())
 
     def settled(self) -> None:
-        """The text has become a query: it is the draft of that query, and no longer of what was looked at before."""
+        """Mark the text as the draft of the query that it has become, not of the query chosen before."""
         self._shown_for = (self._desk.session_name, self._desk.query_name)
         self._desk.remember(self._key, self.text)
 
@@ -148,7 +148,7 @@ class Editor:
                 self.tell(found)
 
     def tell(self, diagnostics: Sequence[dict[str, Any]]) -> None:
-        """Underline these and list them."""
+        """Underline and list these diagnostics."""
         text = self.text
         marks: list[dict[str, Any]] = [
             {"kind": "mark", "from": start, "to": stop, "class": "ab-own"}
@@ -186,7 +186,7 @@ class Editor:
                 words("span", one["hint"], "hint")
 
     def _go(self, place: int) -> None:
-        """Put the cursor there, and what is around into view."""
+        """Put the cursor at a place, and scroll it into view."""
         units = len(self.text[:place].encode("utf-16-le", "surrogatepass")) // 2
         ui.run_javascript(
             f"const {{editor}} = getElement({self._code.id}), at = Math.min({units}, editor.state.doc.length);"
@@ -196,7 +196,7 @@ class Editor:
 
 
 def _span(one: dict[str, Any], length: int) -> tuple[int, int] | None:
-    """Where to underline: at least one letter, and never past the end."""
+    """Return the range to underline: at least one letter, and never past the end."""
     start, stop = one.get("start"), one.get("stop")
     if start is None or stop is None or length == 0:
         return None

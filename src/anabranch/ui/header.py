@@ -1,6 +1,6 @@
-"""The line at the top: which session, how it is, how fast, how far.
+"""The header: the chosen session, its state, its rate and its progress.
 
-Invariant: it shows the state of the session as the server tells it, not what was asked for.
+Invariant: it shows the state of the session as the server reports it, not as it was requested.
 """
 
 from __future__ import annotations

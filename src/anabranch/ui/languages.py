@@ -1,6 +1,6 @@
-"""What the editor must know of the languages: which one a text is, and the words that Cypher and SPARQL do not have.
+"""Language support of the editor: detection of a text's language, and the keywords that Cypher and SPARQL do not have.
 
-Invariant: this only colours; whether a text is right is for `check` to say.
+Invariant: this is used for colours only; `check` decides whether a text is correct.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def language(text: str) -> str:
 
 
 def own_words(text: str, of: str) -> Iterator[tuple[int, int]]:
-    """Where the words of the streaming language stand that its base language does not have."""
+    """Yield the ranges of keywords that the streaming language has and its base language has not."""
     words = _SERAPH_WORDS if of == "seraph" else _SPARQL_WORDS
     for found in words.finditer(text):
         if found["skipped"] is None:

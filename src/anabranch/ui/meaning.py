@@ -1,6 +1,7 @@
-"""What somebody means who writes a value as the page shows it: shortened, grouped, by a prefix.
+"""Parsing of values that a visitor types as the page shows them: shortened, grouped, or with a prefix.
 
-Invariant: a text that is the shown form of exactly one value means that value; of several, the visitor is asked.
+Invariant: a text that is the shown form of exactly one value means that value; if there are several, the visitor
+chooses.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from anabranch.ui.values import cell, short_iri
 
 
 def meant(text: str, seen: Iterable[Any], prefixes: Mapping[str, str]) -> list[Any]:
-    """The values among those seen that are shown as this text, or are it."""
+    """Return the values, of those seen, that are shown as this text, or equal it."""
     text = text.strip()
     found: dict[str, Any] = {}
     for value in seen:
@@ -32,8 +33,8 @@ def _forms(value: Any, prefixes: Mapping[str, str]) -> set[str]:
 
 
 def read(text: str, prefixes: Mapping[str, str]) -> Any:
-    """A value that is written out: an IRI by a prefix or in brackets; numbers, true, false and quoted texts as JSON has
-    them; all else is text."""
+    """Parse a value that is written in full: an IRI by a prefix or in brackets; numbers, true, false and quoted texts
+    as in JSON; anything else is text."""
     text = text.strip()
     if text.startswith("<") and text.endswith(">"):
         return text[1:-1]
@@ -47,7 +48,7 @@ def read(text: str, prefixes: Mapping[str, str]) -> Any:
 
 
 def iris(recording: Recording, text: str, prefixes: Mapping[str, str]) -> list[str]:
-    """The IRIs of a recording that are shown as this text."""
+    """Return the IRIs of a recording that are shown as this text."""
     found: dict[str, None] = {}
     for events in recording.events.values():
         for event in events:
@@ -61,7 +62,7 @@ def iris(recording: Recording, text: str, prefixes: Mapping[str, str]) -> list[s
 def has_row(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], values: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """The first row that has these values."""
+    """Return the first row that has these values."""
     for row in rows:
         held = dict(zip(columns, row, strict=True))
         if all(held[name] == value for name, value in values.items()):

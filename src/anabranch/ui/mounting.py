@@ -1,6 +1,6 @@
-"""The page joins an application.
+"""Mounting of the page into an application.
 
-Invariant: a page that is left is forgotten within seconds: its timers end, its elements and recordings go.
+Invariant: a closed page is released within seconds: its timers end, its elements and recordings are dropped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# NiceGUI makes a folder where it stands, unless it is told another; the page keeps nothing on the server.
+# NiceGUI creates a folder in the working directory unless this is set; the page stores nothing on the server.
 os.environ.setdefault("NICEGUI_STORAGE_PATH", os.devnull + ".nicegui")
 
 from nicegui import app as pages
@@ -32,7 +32,7 @@ _ICON = (
     '<g fill="none" stroke="#fff" stroke-width="2.1" stroke-linecap="round"><path d="M5 9c5 0 5 5 9 5s5-5 9-5"/>'
     '<path d="M5 14h18"/><path d="M5 19c5 0 5-5 9-5s5 5 9 5"/></g></svg>'
 )
-# Told on load and whenever the theme changes, be it by the button or by the system.
+# Sent on load and at every change of the theme, by the button or by the system.
 _WATCH_THEME = """
 let told = null;  // the class is set again and again to what it is
 const tell = () => {
@@ -58,7 +58,7 @@ def mount_page(app: FastAPI, hub: Hub) -> None:
         await ui.context.client.connected()
         memory = await _remembered()
         if ui.context.client.is_deleted:
-            return  # whoever fetched the page has never opened it
+            return  # the page was fetched but never opened
         skeleton.delete()
         page = Monitor(hub, memory, session, query, tab)
         page.build()
@@ -79,7 +79,7 @@ def mount_page(app: FastAPI, hub: Hub) -> None:
 
 
 async def _remembered() -> dict[str, Any]:
-    """What the browser keeps from earlier visits; nothing, if it does not say."""
+    """Return the settings that the browser has stored; empty if it does not answer."""
     if ui.context.client.is_deleted:
         return {}
     try:

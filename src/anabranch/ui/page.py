@@ -1,6 +1,6 @@
 """The page: header, query, streams on one side; answers, plan, steps and window on the other.
 
-Invariant: a tick of the page asks only for what is looked at and sends only what changed; nothing outlives the page.
+Invariant: a tick of the page requests only data for the visible tab and sends only changes; nothing outlives the page.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from anabranch.server.streams import StreamInfo
 
 PACE = 0.2  # seconds: the page is updated five times a second at most
-_SLOW = 5  # what changes slowly is looked at every fifth tick
+_SLOW = 5  # slowly changing figures are read every fifth tick
 _AT_ONCE = 200  # results
 TABS: Mapping[str, str] = {"answers": "Answers", "plan": "Plan", "steps": "Step by step", "window": "Window"}
 
 
 class Monitor:
-    """One visitor's page."""
+    """The page of one visitor."""
 
     def __init__(self, hub: Hub, memory: dict[str, Any], session: str, query: str, tab: str) -> None:
         self._desk = Desk(hub, memory, session, query, tab if tab in TABS else "answers")
@@ -70,7 +70,7 @@ class Monitor:
                     with self._editor.build():
                         self._controls.build()
                     self._streams.build()
-                with tag("div", "ab-body", id="answers", tabindex="-1"):  # what is around it is the page's <main>
+                with tag("div", "ab-body", id="answers", tabindex="-1"):  # the surrounding element is the page's <main>
                     self._build_body()
         self._dialogs.build()
         desk.watch(self._changed)
@@ -117,7 +117,7 @@ class Monitor:
     # --- choices ------------------------------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        """Something else is looked at."""
+        """Update the page after a change of the choice."""
         desk = self._desk
         for name, one in self._tabs.items():
             selected = "true" if name == desk.tab else "false"
@@ -164,7 +164,7 @@ class Monitor:
         self._answers.ticked(self._charts.ticked)
 
     def _redraw(self) -> None:
-        """Draw the kept results anew; what is seen in the table stays."""
+        """Redraw the kept results; the table is unchanged."""
         ui.timer(0, self._history, once=True)
 
     async def _why(self, row: Mapping[str, Any], at: str, left: bool) -> None:
@@ -185,7 +185,7 @@ class Monitor:
             await self._plan.tick()
 
     async def _tick_view(self) -> None:
-        """What looks into a recording, which may take long: nothing else waits for it."""
+        """Update the tabs that inspect a recording, which may take long; no other update waits for it."""
         match self._desk.tab:
             case "steps":
                 await self._steps.tick()
@@ -216,7 +216,7 @@ class Monitor:
             self._answers.explain_emptiness(self._why_empty())
 
     def _stay_with(self, session: LiveSession | None, queries: list[str]) -> None:
-        """Look at something that is there, if others have taken away what was looked at, or made it anew."""
+        """Choose an existing session and query, if the chosen ones were deleted or created again by other clients."""
         looked, query = self._looked or (None, "")
         if session is looked and query in (queries or [""]):
             return
@@ -235,7 +235,7 @@ class Monitor:
         found = await self._desk.ask(lambda: session.results(query, after, _AT_ONCE), quiet=True)
         if (session, query) != self._looked or after != self._seen:
             return
-        if found is None:  # so far behind that they are gone
+        if found is None:  # so far behind that the results are no longer kept
             self._seen = -1
         elif found:
             self._seen = found[-1]["seq"]
@@ -243,7 +243,7 @@ class Monitor:
             self._charts.add(found)
 
     async def _history(self) -> None:
-        """All results that are kept: the chart needs them, the table the last ones."""
+        """Load all results that are kept: the chart needs them all, the table the last ones."""
         session, query = self._desk.session, self._desk.query_name
         if session is None or not query:
             return
@@ -322,13 +322,13 @@ class Monitor:
             shown(self._banner, bool(text))
 
     def dark(self, yes: bool) -> None:
-        """The theme is another, by the button or by the system."""
+        """Store a change of the theme, by the button or by the system."""
         self._desk.remember("dark", yes)
         self._editor.dark(yes)
 
 
 def _distinct(streams: list[StreamInfo]) -> list[StreamInfo]:
-    """Without what the run still tells of a stream under the name that it had before."""
+    """Drop derived-stream entries that the run still reports under the name of an added stream."""
     given = {one.name for one in streams if one.kind != "query"}
     return [one for one in streams if one.kind != "query" or one.name not in given]
 
@@ -340,7 +340,7 @@ def _words_of(error: Mapping[str, Any]) -> str:
 
 
 def _kept(session: Any, query: str) -> list[dict[str, Any]]:
-    """The results of a query that the server keeps."""
+    """Return the results of a query that the server keeps."""
     found: list[dict[str, Any]] = session.results(query, -1, 1000)
     while found and (more := session.results(query, found[-1]["seq"], 1000)):
         found = [*found, *more][-2000:]

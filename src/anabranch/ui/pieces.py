@@ -1,4 +1,4 @@
-"""Small pieces that all panels are made of: buttons, cards, pictures of a few strokes.
+"""Small building blocks of all panels: buttons, cards, icons.
 
 Invariant: everything that can be clicked is a button with a name.
 """
@@ -52,7 +52,7 @@ def picture(name: str) -> str:
 
 
 def raw(markup: str) -> Element:
-    """Markup of our own, never of a user."""
+    """Insert trusted markup, never text of a user."""
     return ui.html(markup, sanitize=False).style("display: contents")
 
 
@@ -64,14 +64,14 @@ def tag(name: str, classes: str = "", **attributes: str) -> Element:
 
 
 def words(name: str, text: str, classes: str = "", **attributes: str) -> Element:
-    """A tag that holds text."""
+    """Create a tag that holds text."""
     element = tag(name, classes, **attributes)
     say(element, text)
     return element
 
 
 def say(element: Element, text: str) -> None:
-    """Give an element another text, if it is another."""
+    """Set an element's text if it differs."""
     text = sendable(text)
     if element._text != text:
         element._text = text
@@ -81,7 +81,7 @@ def say(element: Element, text: str) -> None:
 def button(
     text: str, on_click: ClickHandler | None, *, icon: str = "", classes: str = "", label: str = "", hint: str = ""
 ) -> Element:
-    """A button; without a handler it submits the form that it stands in, as the Enter key does."""
+    """Create a button; without a handler it submits its form, as the Enter key does."""
     kind = "submit" if on_click is None else "button"
     element = tag("button", f"ab-button {classes}" + (" icon" if not text else ""), type=kind)
     if label or not text:
@@ -119,12 +119,12 @@ def arrows(element: Element, role: str) -> None:
 
 
 def focused_menu(menu: ui.menu) -> None:
-    """A menu whose first entry has the focus when it opens, and whose entries the arrow keys reach."""
+    """Focus a menu's first entry when it opens, and let the arrow keys reach the entries."""
     menu.on("show", js_handler="() => document.querySelector('.q-menu [role=menuitem]')?.focus()")
 
 
 def returning(dialog: ui.dialog) -> None:
-    """After a dialog the focus is where it was; on the table, where the row that had it is gone."""
+    """Return the focus after a dialog to its former element; to the table if the focused row is gone."""
     dialog.on(
         "hide",
         js_handler="""() => setTimeout(() => {
@@ -134,7 +134,7 @@ def returning(dialog: ui.dialog) -> None:
 
 
 def enabled(element: Element, yes: bool) -> None:
-    """A button that can or cannot be pressed."""
+    """Enable or disable a button."""
     if bool(element.props.get("disabled")) == yes:
         if yes:
             del element.props["disabled"]
@@ -149,7 +149,8 @@ def shown(element: Element, yes: bool) -> None:
 
 @contextmanager
 def card(title: str, classes: str = "") -> Iterator[tuple[Element, Element]]:
-    """A card with its head; within, what is built goes below the head. Gives the card and the head."""
+    """Create a card with a head; elements built inside the `with` block are below the head. Yields the card and the
+    head."""
     outer = tag("section", f"ab-card {classes}", aria_label=title)
     with outer:
         head = tag("div", "ab-card-head")
@@ -159,7 +160,7 @@ def card(title: str, classes: str = "") -> Iterator[tuple[Element, Element]]:
 
 
 def failed(error: BaseException) -> None:
-    """Tell of a failure in the words of the error."""
+    """Show a failure with the message of the error."""
     ui.notify(
         sendable(str(error)) or type(error).__name__,
         type="negative",
@@ -170,5 +171,5 @@ def failed(error: BaseException) -> None:
 
 
 def argument(event: Any) -> Any:
-    """The one thing that a component's event tells."""
+    """Return the single argument of a component's event."""
     return event.args[0] if isinstance(event.args, list) and len(event.args) == 1 else event.args

@@ -1,6 +1,6 @@
-"""How a query is run: its operators with what they do just now, and the plan before and after the rules.
+"""The execution of a query: its operators with their current counts, and the plan before and after the rules.
 
-Invariant: counts are sent only where they changed, and only while they are looked at.
+Invariant: counts are sent only when they changed, and only while they are visible.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class PlanPanel:
 
 
 def _themed(svg: str) -> str:
-    """The drawing without its own colours: those of the page have the same names."""
+    """Return the drawing without its own colours: the page defines colours of the same names."""
     svg = re.sub(r"@media \(prefers-color-scheme: dark\) \{\s*svg \{[^}]*\}\s*\}", "", svg)
     svg = re.sub(r"svg \{[^}]*\}", "", svg, count=1)
     svg = re.sub(r'<text [^>]*class="title"[^>]*>[^<]*</text>', "", svg)
@@ -154,5 +154,5 @@ def _themed(svg: str) -> str:
 
 
 def _counts(one: OperatorLoad) -> tuple[float, ...]:
-    """Rows in, rows out, rows held, milliseconds a call."""
+    """Return rows in, rows out, rows held, milliseconds per call."""
     return one.rows_in, one.rows_out, one.held_rows, round(1000 * one.seconds / one.calls, 3) if one.calls else 0.0

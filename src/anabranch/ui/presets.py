@@ -1,4 +1,4 @@
-"""Queries to begin with. Each brings its stream along, and what does not move.
+"""Preset queries, each with its streams and static graphs.
 
 The texts are those of examples/, which an installed package carries as anabranch/demos/examples.
 
@@ -25,8 +25,8 @@ _CITY = (("", "tolls/city.ttl"), ("city", "tolls/city.ttl"))
 
 @dataclass(frozen=True, slots=True)
 class UseCase:
-    """A session: streams as (name, address), graphs as (name, file). A file's path begins at the examples. `scene` says
-    where its events come from."""
+    """A session: streams as (name, address), graphs as (name, file). A file's path is relative to the examples. `scene`
+    describes the source of its events."""
 
     session: str
     title: str
@@ -37,8 +37,8 @@ class UseCase:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A query with its use case. `story` says what its rows are; `draw` are the columns that are drawn over time until
-    the visitor chooses others, each value of the column `each` by a line of its own."""
+    """A query with its use case. `story` describes its rows; `draw` are the columns that are drawn over time until the
+    visitor chooses others, with one line for each value of the column `each`."""
 
     case: UseCase
     title: str
@@ -221,7 +221,7 @@ def available() -> tuple[Preset, ...]:
 
 
 def preset_of(session: str, text: str) -> Preset | None:
-    """The preset that a query of a session is, word for word."""
+    """Return the preset whose text equals that of a session's query."""
     of_session = [
         one for one in available() if session == one.case.session or session.startswith(f"{one.case.session}-")
     ]
@@ -229,8 +229,8 @@ def preset_of(session: str, text: str) -> Preset | None:
 
 
 def prepared(hub: Hub, preset: Preset) -> LiveSession:
-    """The session of a preset with what it needs. One of its name that has other streams is left alone: another is made
-    beside it."""
+    """Return the session of a preset with its streams and graphs. A session of that name with other streams is not
+    changed: a further session is created."""
     case = preset.case
     held = {one.name: one for one in hub.sessions()}
     names = (case.session if number == 1 else f"{case.session}-{number}" for number in count(1))
@@ -248,32 +248,32 @@ def prepared(hub: Hub, preset: Preset) -> LiveSession:
 
 
 def _fits(session: LiveSession, case: UseCase) -> bool:
-    """Whether all streams of a session are those of a use case, at whatever speed."""
+    """Return whether all streams of a session are those of a use case, at any rate."""
     wanted = {name: _origin(address_of(address)) for name, address in case.streams}
     own = [one for one in session.streams() if one.kind != "query"]
     return all(one.address is not None and wanted.get(one.name) == _origin(one.address) for one in own)
 
 
 def _origin(address: str) -> tuple[str, str]:
-    """Where events come from: a file, or a generator and its model."""
+    """Return the origin of events: a file, or a generator and its model."""
     name, _, query = address.partition("?")
     return (name, dict(parse_qsl(query)).get("model", "")) if address.startswith("gen:") else (address, "")
 
 
 def address_of(address: str) -> str:
-    """A stream's address as a session needs it: that of a file in full."""
+    """Return a stream's address for a session: a file gets its full path."""
     return address if address.startswith("gen:") else str(examples() / address)
 
 
 def rate_of(address: str) -> str | None:
-    """The events per second that a generator is asked for; None of what has no speed."""
+    """Return the events per second of a generator's address; None for an address without a rate."""
     if not address.startswith("gen:"):
         return None
     return dict(parse_qsl(address.partition("?")[2])).get("rate", "")
 
 
 def at_rate(address: str, rate: str) -> str:
-    """The address with another speed."""
+    """Return the address with another rate."""
     name, _, query = address.partition("?")
     options = [(key, value) for key, value in parse_qsl(query) if key != "rate"]
     if rate:

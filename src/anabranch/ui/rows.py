@@ -1,6 +1,6 @@
-"""Which rows of an answer are those of the answer before.
+"""The identity of rows between two answers.
 
-Work per answer: O(rows of both). Invariant: keys are never used again, and no two rows have the same.
+Work per answer: O(rows of both). Invariant: keys are never reused, and no two rows have the same key.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ShownRow = tuple[Any, ...]
 
 
 class ShownRows:
-    """Which rows are shown, and the key of each.
+    """The shown rows, and the key of each.
 
-    A row that is equal to one before keeps its key. Of the others, one that differs from a row before in its numbers
-    alone takes its key: its cells have changed. All else came or went. What went is remembered for a while, with the
-    last instant at which it was there: the browser still shows it.
+    A row that equals a previous one keeps its key. Of the others, a row that differs from a previous one only in its
+    numbers takes that key: its cells have changed. All other rows entered or left. Rows that left are kept for a while,
+    with the last instant at which they were there, because the browser still shows them.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class ShownRows:
         self.gone: dict[int, tuple[ShownRow, str]] = {}
 
     def show(self, rows: Sequence[ShownRow], at: str) -> tuple[list[int], list[int]]:
-        """These rows take the place of all others; their keys in order, and which must be sent."""
+        """Replace all rows by these; returns their keys in order, and the keys that must be sent."""
         free: dict[str, list[int]] = {}
         for key, (row, _) in self.rows.items():
             free.setdefault(repr(row), []).append(key)
@@ -52,7 +52,7 @@ class ShownRows:
         return order, fresh
 
     def put_first(self, rows: Sequence[ShownRow], at: str) -> tuple[list[int], list[int]]:
-        """These rows come before those that are there."""
+        """Insert these rows before the existing ones."""
         fresh = list(range(self._next, self._next + len(rows)))
         self._next += len(rows)
         held = dict(zip(fresh, ((row, at) for row in rows), strict=True)) | self.rows

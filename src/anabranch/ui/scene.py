@@ -36,7 +36,8 @@ def vertices_and_links(
     prefixes: Mapping[str, str],
     kinds: list[str],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the browser draws. `kinds` are those seen before, which keep their colours; new ones are added."""
+    """Return the vertices and links for the browser. `kinds` are the kinds seen before, which keep their colours; new
+    ones are added."""
     entered, matched = frozenset(entered), frozenset(matched)
     vertices: dict[str, _Vertex] = {}
     links: dict[str, dict[str, Any]] = {}
@@ -75,7 +76,7 @@ def _vertex(vertices: dict[str, _Vertex], key: str) -> _Vertex:
 
 
 def _predicate(label: str) -> str:
-    """The last part of a predicate's name: what tells it from others."""
+    """Return the last part of a predicate's name, which distinguishes it from others."""
     return re.split(r"[/#:.]", label.rstrip(">"))[-1] or label
 
 

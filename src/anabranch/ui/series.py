@@ -1,6 +1,6 @@
-"""Answers as series over time: one line for a ticked column, or one for each row that has a name.
+"""Answers as series over time: one line per ticked column, or one per row that has a name.
 
-Invariant: the points of a series depend on the results alone, so that they are the same after a reload.
+Invariant: the points of a series depend on the results only, so they are the same after a reload.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class SeriesChoice:
-    """What is drawn: these columns, by the column `name`, or all rows folded by `fold` if it is empty."""
+    """The drawn series: these columns, by the column `name`, or all rows folded by `fold` if `name` is empty."""
 
     columns: tuple[str, ...] = ()
     name: str = ""
@@ -58,10 +58,10 @@ def values(result: Mapping[str, Any], drawn: SeriesChoice, prefixes: Mapping[str
 
 
 class Lines:
-    """Which lines there are: those of rows that the newest answer has, a dozen lines at most. A row that is drawn stays
-    while it is there; a free place goes to the row whose first drawn value is the largest.
+    """The drawn lines: those of rows of the newest answer, a dozen at most. A drawn row stays while it is in the
+    answer; a free place goes to the row whose first drawn value is the largest.
 
-    State: what the last results say, `_MOST_VALUES` values at most.
+    State: the values of the last results, at most `_MOST_VALUES`.
     """
 
     def __init__(self, drawn: SeriesChoice) -> None:
@@ -83,8 +83,8 @@ class Lines:
         return row if len(drawn.columns) == 1 else f"{row} · {column}"
 
     def add(self, results: Sequence[Mapping[str, Any]], prefixes: Mapping[str, str]) -> Points:
-        """The points that these results add, by line. `drawn_anew` says that the lines are others, and that these are
-        all their points: a row came that is drawn from now on, or time went back and the stream has begun anew."""
+        """Return the points that these results add, by line. `drawn_anew` means that the set of lines has changed and
+        these are all their points: another row is drawn, or time went back because the stream restarted."""
         before, self.drawn_anew = list(self._chosen), False
         new: list[tuple[float, SeriesValues]] = []
         for result in results:
@@ -105,7 +105,7 @@ class Lines:
 
     def _choose(self, said: SeriesValues) -> None:
         if not said:
-            return  # what was drawn stays, with a break
+            return  # drawn lines stay, with a gap
         most = max(1, MOST_LINES // max(1, len(self.drawn.columns)))
         kept = [row for row in self._chosen if row in said]
         others = sorted((row for row in said if row not in kept), key=lambda row: -next(iter(said[row].values())))

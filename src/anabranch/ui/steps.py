@@ -1,8 +1,8 @@
 """Step by step: the messages between the operators, forwards and backwards, as in the LUPOS demonstration.
 
-State: one recording and where in it the visitor stands; both are let go with the page.
+State: one recording and the visitor's position in it; both are released with the page.
 
-Invariant: what is shown at a message does not depend on how it was reached.
+Invariant: the view at a message does not depend on how it was reached.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StepByStep:
         self._due = 0.0
         self._speed = 3.0
         self._listed: tuple[int, int] | None = None
-        self._looking = asyncio.Lock()  # one thread at a time looks into a recording
+        self._looking = asyncio.Lock()  # one thread at a time uses a recording
 
     def build(self) -> Element:
         with card("Step by step") as (outer, head):
@@ -74,7 +74,7 @@ class StepByStep:
                         self._memory = LiveTable("what the operator holds", "It holds nothing.")
                         self._answer_of = words("div", "", "ab-sub")
                         self._answer = LiveTable("answer so far", "The answer is empty.")
-        # The editor is a div to the browser, and so is what scrolls by itself.
+        # For the browser, the editor and scrolling elements are divs.
         ui.keyboard(self._key, ignore=["input", "select", "textarea", "div"])  # type: ignore[list-item]
         self.reset()
         return outer
@@ -105,7 +105,7 @@ class StepByStep:
         return len(self._steps.messages) if self._steps is not None else 0
 
     def reset(self) -> None:
-        """Another query: nothing is recorded of it yet."""
+        """Switch to another query: nothing of it is recorded yet."""
         self._steps = None
         if self._playing:
             self._toggle()
@@ -132,9 +132,9 @@ class StepByStep:
         found = await self._desk.ask(lambda: _recorded(session, query))
         enabled(self._again, True)
         if (session, query) != (self._desk.session, self._desk.query_name):
-            return  # another query is looked at by now
+            return  # another query has been chosen meanwhile
         enabled(self._start, True)
-        if found is None or len(found.messages) < 2:  # the first one only says that it begins
+        if found is None or len(found.messages) < 2:  # the first message is only the start of evaluation
             say(self._what, before)
             say(
                 self._why,
@@ -151,7 +151,7 @@ class StepByStep:
         await self.go(self._beginning(found))
 
     def _beginning(self, found: RecordedSteps) -> int:
-        """Not the very first message: the last instant is what people want to see built up."""
+        """Return the first message of the last instant, so that the visitor sees its result built up."""
         return found.instants[-1][1] if len(found.instants) > 1 else 0
 
     # --- moving -------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class StepByStep:
         self._at = at = max(0, min(number, self._count - 1))
         async with self._looking:
             if (steps, at) != (self._steps, self._at):
-                return  # somebody was quicker, and wants to see another one
+                return  # another message has been chosen meanwhile
             state = await self._desk.ask(lambda: steps.state(at))
             if state is not None and (steps, at) == (self._steps, self._at):
                 self._show(steps, state)
@@ -184,7 +184,7 @@ class StepByStep:
         self._play_icon.set_content(picture("pause" if self._playing else "play"))  # type: ignore[attr-defined]
 
     async def tick(self) -> None:
-        """Go on while it plays."""
+        """Advance while playing."""
         if not self._playing or self._steps is None:
             return
         now = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""The streams of the session: how fast they flow, how far their time has come, and what was set aside.
+"""The streams of the session: their rates, their progress in event time, and the records that were set aside.
 
 Invariant: a figure is sent only when it changed.
 """

@@ -1,6 +1,6 @@
-"""Values as people read them: numbers with their digits grouped, IRIs by their prefixes, times without what all share.
+"""Values as readable text: numbers with grouped digits, IRIs by their prefixes, times without their common part.
 
-Invariant: what is shortened can be had in full; a cell is its text, or its text with the full one.
+Invariant: the full form of a shortened value is available; a cell is its text, or its text with the full one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_number(value: object) -> bool:
 
 
 def numeric_columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> frozenset[str]:
-    """The columns that hold numbers and nothing else, at least one."""
+    """Return the columns that hold numbers and nothing else, at least one."""
     found = set()
     for index, name in enumerate(columns):
         held = [row[index] for row in rows if row[index] is not None]
@@ -41,7 +41,7 @@ def numeric_columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> fr
 
 
 def fractional_columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> frozenset[str]:
-    """The columns that hold a number which is not whole."""
+    """Return the columns that hold a number which is not whole."""
     return frozenset(
         name
         for index, name in enumerate(columns)
@@ -50,7 +50,7 @@ def fractional_columns(columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def cell(value: Any, prefixes: Mapping[str, str], *, fractional: bool = False) -> CellText:
-    """A value of an answer as a cell of a table; in a `fractional` column whole numbers have decimals too."""
+    """Format a value as a cell of a table; in a `fractional` column whole numbers have decimals too."""
     match value:
         case None:
             return None
@@ -69,7 +69,7 @@ def cell(value: Any, prefixes: Mapping[str, str], *, fractional: bool = False) -
 
 
 def plain(value: Any, prefixes: Mapping[str, str]) -> str:
-    """The short text of a value."""
+    """Return the short text of a value."""
     shown = cell(value, prefixes)
     return "–" if shown is None else shown if isinstance(shown, str) else shown[0]
 
@@ -85,7 +85,7 @@ def number(value: int | float) -> str:
 
 
 def short_iri(iri: str, prefixes: Mapping[str, str]) -> str:
-    """By the longest prefix that fits, else by its last part."""
+    """Shorten an IRI by the longest prefix that fits, else to its last part."""
     fitting = [
         (len(base), name, base) for name, base in prefixes.items() if iri.startswith(base) and len(iri) > len(base)
     ]
@@ -98,7 +98,7 @@ def short_iri(iri: str, prefixes: Mapping[str, str]) -> str:
 
 
 def short_text(text: str, prefixes: Mapping[str, str]) -> str:
-    """A text with the IRIs that stand in it shortened."""
+    """Shorten the IRIs within a text."""
     return _BRACKETED.sub(lambda found: short_iri(found[1], prefixes), text) if "<" in text else text
 
 
@@ -118,7 +118,7 @@ def _cut(text: str) -> str:
 
 
 def _shape(value: Any, prefixes: Mapping[str, str]) -> str:
-    """Lists and maps; nodes and relationships by their labels and what tells them apart."""
+    """Format lists and maps; nodes and relationships by their labels and identifying properties."""
     match value:
         case {"labels": list(labels), "properties": dict(held)}:
             named = _named(":".join(str(one) for one in labels), held, prefixes)
@@ -135,7 +135,7 @@ def _shape(value: Any, prefixes: Mapping[str, str]) -> str:
 
 
 def _within(value: Any, prefixes: Mapping[str, str]) -> str:
-    """A part of a list or map: a list shows where it begins and ends."""
+    """Format a part of a list or map; an inner list shows its brackets."""
     text = plain(value, prefixes)
     return f"[{text}]" if isinstance(value, list | tuple) and value else text
 
@@ -149,7 +149,8 @@ def _named(kind: str, held: Mapping[str, Any], prefixes: Mapping[str, str]) -> s
 
 
 def sendable(value: Any) -> Any:
-    """The value as JSON can tell it: halves of letters are replaced, numbers beyond 64 bits become floats."""
+    """Return the value in a form that JSON can carry: lone surrogates are replaced, numbers beyond 64 bits become
+    floats."""
     match value:
         case str():
             return _HALF.sub("\ufffd", value)
@@ -166,20 +167,20 @@ def sendable(value: Any) -> Any:
 
 
 def micros(text: str) -> int:
-    """An instant as it stands in results, in UTC microseconds."""
+    """Parse an instant of a result into UTC microseconds."""
     at = datetime.fromisoformat(text.replace("Z", "+00:00"))
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
 
 
 def duration(seconds: float) -> str:
-    """How long: in seconds, minutes or hours, whichever is read at a glance."""
+    """Format a duration in seconds, minutes or hours, whichever is most readable."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def clock(at: str | int | None, *, day: bool = True) -> str:
-    """`2022-10-14 14:45:00`: an instant, with fractions of a second only where there are some."""
+    """Format an instant as `2022-10-14 14:45:00`, with fractions of a second only if there are any."""
     if at is None:
         return "–"
     try:

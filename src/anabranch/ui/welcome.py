@@ -1,6 +1,7 @@
-"""One sentence of welcome above the answers of an example: where the events come from, what the rows are, what to do.
+"""The welcome sentence above the answers of an example: the source of the events, the meaning of the rows, the next
+step.
 
-Invariant: a sentence that was closed stays closed in that browser.
+Invariant: a closed sentence stays closed in that browser.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Welcome:
 
 
 def scene(preset: Preset, streams: list[StreamInfo]) -> str:
-    """Where the events come from, and how many: by the speed that the stream has now."""
+    """Describe the source of the events, and their present rate."""
     stream = next((one for one in streams if one.kind != "query"), None)
     rate = None if stream is None or stream.address is None else rate_of(stream.address)
     if rate:

@@ -1,6 +1,6 @@
-"""Why a row is there, why one left, and why one is not there: dialogs.
+"""Dialogs: why a row is there, why a row left, and why no such row is there.
 
-Invariant: both tell what insight found, with its own reservations; the page adds no reason.
+Invariant: they show the results and notes of insight; the page adds no reason.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Dialogs:
     # --- why ----------------------------------------------------------------------------------------------------
 
     async def why(self, row: Mapping[str, Any], at: str) -> None:
-        """Why a row is there at an instant."""
+        """Show why a row is there at an instant."""
         session, query = self._desk.session, self._desk.query_name
         if session is None:
             return
@@ -60,7 +60,7 @@ class Dialogs:
                     self._tell_why(found[1])
 
     async def why_left(self, row: Mapping[str, Any], at: str) -> None:
-        """Why a row left that was there at an instant."""
+        """Show why a row that was there at an instant has left."""
         session, query = self._desk.session, self._desk.query_name
         if session is None:
             return
@@ -74,7 +74,8 @@ class Dialogs:
     async def _looked_up(
         self, row: Mapping[str, Any], look: Callable[[], Reason], at: str
     ) -> tuple[Piece, Reason] | None:
-        """The reason and where to tell it; None if there is none, which is told, or another row was asked for."""
+        """Return the reason and the element to show it in; None after a failure, which is shown, or if the dialog was
+        closed."""
         prefixes = self._desk.prefixes()
         _facts({name: plain(value, prefixes) for name, value in row.items()})
         answer = tag("div")
@@ -148,7 +149,8 @@ class Dialogs:
     # --- why not ------------------------------------------------------------------------------------------------
 
     def ask(self, columns: Sequence[str], seen: Mapping[str, Sequence[Any]], last: Mapping[str, Any] | None) -> None:
-        """Ask for a row; `seen` are values of each column to choose from, `last` is the newest result."""
+        """Open the form for a missing row; `seen` are values of each column to choose from, `last` is the newest
+        result."""
         with self._open("Why is a row not there?"):
             if not columns:
                 words("p", "There is no answer yet whose columns could be asked for. Start a query first.", "ab-story")
@@ -169,11 +171,11 @@ class Dialogs:
             form.on("submit.prevent", lambda _: self._submit(fields, seen, last, answer))
 
     def _field(self, name: str, seen: Sequence[Any]) -> ui.input:
-        """A field with the values that the column has had to choose from."""
+        """Create a field that offers the previous values of the column."""
         field = ui.input(placeholder="anything").props(f'dense outlined aria-label="{name.replace(chr(34), "")}"')
         prefixes = self._desk.prefixes()
         shown = list(dict.fromkeys(plain(value, prefixes) for value in seen if value is not None))[:_MOST_CHOICES]
-        with tag("datalist", id=f"{field.html_id}-datalist"):  # where NiceGUI's input looks for its choices
+        with tag("datalist", id=f"{field.html_id}-datalist"):  # the id that NiceGUI's input expects for its choices
             for one in shown:
                 tag("option", value=one)
         return field
@@ -225,7 +227,7 @@ class Dialogs:
                 self._tell_why_not(told)
 
     def _did_you_mean(self, field: ui.input, name: str, found: Sequence[Any], answer: Piece) -> None:
-        """Several values are shown as the text: let one be chosen."""
+        """Let the visitor choose among several values that are shown as the same text."""
         answer.clear()
         with answer:
             words("p", f"Several values of {name} look like this. Did you mean", "ab-story")

@@ -1,8 +1,8 @@
-"""The window as a graph that lives: what enters, what leaves, what takes part in a match; and a timeline to go back.
+"""The window as a live graph: elements that enter, leave or take part in a match; and a timeline to go back.
 
-While it follows the stream it records anew every few seconds, and less often where that takes long.
+While it follows the stream it records again every few seconds, or less often if recording takes long.
 
-Invariant: a scene is shown once; the recording is let go when another query is looked at.
+Invariant: a scene is shown once; the recording is released when another query is chosen.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WindowView:
         self._due = 0.0
         self._shown: tuple[int, int] | None = None
         self._asked = 0
-        self._looking = asyncio.Lock()  # one thread at a time looks into a recording
+        self._looking = asyncio.Lock()  # one thread at a time uses a recording
         self._kinds: list[str] = []
 
     def build(self) -> Element:
@@ -85,7 +85,7 @@ class WindowView:
         self._due = 0.0
 
     async def tick(self) -> None:
-        """Record anew, if the time has come."""
+        """Record again when the interval has passed."""
         loop = asyncio.get_running_loop()
         session, query = self._desk.session, self._desk.query_name
         if session is None or not query or loop.time() < self._due:

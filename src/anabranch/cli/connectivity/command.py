@@ -1,6 +1,6 @@
-"""`anabranch connectivity`: which vertices hang together through the edges of a sliding window.
+"""`anabranch connectivity`: connected components of the graph that the edges of a sliding window form.
 
-Invariant: memory follows the window, not the file; the summary comes however the run ends.
+Invariant: memory is proportional to the window, not to the file; the summary is printed however the run ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TimeUnitOption(StrEnum):
 
 
 class WithBareChanges(TyperCommand):
-    """`--changes` alone means `--changes=main`."""
+    """A command in which `--changes` without a value means `--changes=main`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         values = set(WhichChanges)
@@ -191,7 +191,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
 
 
 def _until(interrupted: Callable[[], bool], chunks: Iterable[EdgeChunk]) -> Iterator[EdgeChunk]:
-    """The chunks up to an interrupt, also one that came while nobody could hear it."""
+    """Yield the chunks until an interrupt, including one whose exception was lost."""
     for chunk in chunks:
         if interrupted():
             raise KeyboardInterrupt
@@ -201,7 +201,7 @@ def _until(interrupted: Callable[[], bool], chunks: Iterable[EdgeChunk]) -> Iter
 
 
 class _Run:
-    """Edges in, lines out."""
+    """One run: reads edges and writes report lines."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class _Run:
 
 
 class _Letters:
-    """Edges that were set aside, in a file that is made when the first one needs it."""
+    """The file of edges that were set aside; the first one creates it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -329,7 +329,7 @@ def _refuse_place(plot: str | None) -> None:
 
 @contextmanager
 def _opened(edges: str) -> Iterator[tuple[BinaryIO, Meter]]:
-    """The file of the edges, through gzip if it is that, and how much of it there is."""
+    """Open the file of the edges, decompressed if it is gzip, with a meter of its size."""
     from anabranch.cli.summary import Meter
     from anabranch.sources.lines import explained, unpacked, unpacked_pipe
 

@@ -43,7 +43,7 @@ text { fill: var(--ink); font: 12px system-ui, 'Segoe UI', Helvetica, Arial, san
 
 @dataclass(slots=True)
 class _Place:
-    """One or more instants next to each other."""
+    """One or more neighbouring instants."""
 
     first: int
     last: int
@@ -163,7 +163,7 @@ def _noun(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From `low` at `foot` to `high` at `head`."""
+    """A vertical scale from `low` at `foot` to `high` at `head`."""
 
     low: float
     high: float
@@ -174,7 +174,7 @@ class _Scale:
         return self.foot + (value - self.low) / (self.high - self.low) * (self.head - self.foot)
 
     def marks(self) -> list[float]:
-        """Round values, about five."""
+        """Return about five round values."""
         rough = (self.high - self.low) / 5
         power = 10 ** math.floor(math.log10(rough))
         step = max(1, next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough))
@@ -183,7 +183,7 @@ class _Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Across:
-    """Instants, or numbers of edges, from left to right."""
+    """The horizontal scale of instants, or of numbers of edges."""
 
     first: int
     last: int
@@ -200,7 +200,7 @@ class _Across:
         return first if first == last else f"{first} to {last}"
 
     def drawn(self, foot: float) -> list[str]:
-        """Marks below a panel, with what stands there."""
+        """Draw the marks below a panel, with their labels."""
         parts = []
         for instant in self._marks():
             left = self.at(instant)

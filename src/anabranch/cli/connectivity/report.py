@@ -51,7 +51,7 @@ class WhichChanges(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One line of output: of the instant `at` either a pair, the components, or a change."""
+    """One line of output for the instant `at`: a pair, the components, or a change."""
 
     at: int
     pair: tuple[VertexId, VertexId] | None = None
@@ -62,7 +62,7 @@ class ReportLine:
 
 @dataclass(slots=True)
 class ReportOptions:
-    """What is told at an instant: pairs (if there are any) only when they changed, unless `every`."""
+    """The content of the report at an instant: pairs (if there are any) only when they changed, unless `every`."""
 
     pairs: Sequence[tuple[VertexId, VertexId]]
     every: bool
@@ -71,7 +71,7 @@ class ReportOptions:
     _before: npt.NDArray[np.bool_] | None = field(default=None, init=False)
 
     def facts(self, answer: ConnectivityAnswer) -> Iterator[ReportLine]:
-        # Changes first: components are found on the way.
+        # Changes first: their computation also finds the components.
         changes = answer.changes().of(*self._kinds()) if self.changes is not None else ()
         if self.components:
             yield ReportLine(answer.at, components=answer.components())
@@ -104,7 +104,7 @@ def make_report(form: ConnectivityForm, console: Console, asked: ReportOptions) 
 
 
 def instant_text(at: int) -> str | int:
-    """An instant as ISO text; a number of edges as itself."""
+    """Format an instant as ISO text; a number of edges stays a number."""
     from anabranch.model.instants import Instant
 
     return str(at) if isinstance(at, Instant) else at
@@ -136,7 +136,7 @@ def component_counts(components: WindowComponents) -> dict[str, int]:
 
 
 class _CsvReport:
-    """One kind of facts, so one header."""
+    """A report of one kind of facts, with one header."""
 
     def __init__(self, asked: ReportOptions) -> None:
         self._csv = csv.writer(sys.stdout, lineterminator="\n")
@@ -167,7 +167,7 @@ def _json_list(components: Sequence[WindowComponent]) -> str:
 
 
 class _LineReport:
-    """A line per fact, the instant before the first of them; numbers of components in columns."""
+    """A report with a line per fact, the instant before the first of them; numbers of components in columns."""
 
     def __init__(self, console: Console, asked: ReportOptions) -> None:
         self._console = console
@@ -209,7 +209,7 @@ class _LineReport:
 
 
 def _fitting(room: int) -> dict[str, int]:
-    """The widths of the columns of numbers, in so much room if their names fit there."""
+    """Return the widths of the columns of numbers, within `room` if their names fit."""
     widths = dict(_HEADS)
     while sum(widths.values()) + 2 * len(widths) > room:
         spare, widest = max((width - len(name), name) for name, width in widths.items())

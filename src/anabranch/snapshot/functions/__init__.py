@@ -1,4 +1,4 @@
-"""Every function and operator that an expression can call, in two tables by lower-case name.
+"""The tables of all functions and operators that an expression can call, by lower-case name.
 
 Invariant: the two tables together hold exactly the scalar names of `algebra.functions`. A function of FUNCTIONS is
 called with its arguments' values; one of CONTEXT_FUNCTIONS gets the evaluation's context first (clock, chance, graphs).

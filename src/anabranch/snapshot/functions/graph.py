@@ -1,6 +1,6 @@
 """Functions of nodes, relationships, paths and maps.
 
-Invariant: what an element carries is read from the element itself; only the ends of a relationship need the graph.
+Invariant: properties of an element are read from the element itself; only the ends of a relationship need the graph.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def properties(value: Value) -> Value:
 
 
 def merge_maps(*maps: Value) -> Value:
-    """One map from several, the last one's entries winning (map projection)."""
+    """Merge several maps; later entries win (map projection)."""
     merged: dict[str, Value] = {}
     for one in maps:
         if one is None:

@@ -1,6 +1,6 @@
-"""What the function files share: null in, null out, and the checks of an argument's kind.
+"""Helpers of the function files: null propagation, and checks of an argument's type.
 
-Invariant: a check returns its argument unchanged, narrowed to the kind it promises, or refuses it.
+Invariant: a check returns its argument unchanged, narrowed to the promised type, or refuses it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTEGER_MAX = 2**63 - 1
 
 
 def strict(function: Function) -> Function:
-    """The function, giving null as soon as one argument is null."""
+    """Wrap a function to return null as soon as one argument is null."""
 
     @wraps(function)
     def call(*arguments: Value) -> Value:
@@ -32,7 +32,7 @@ def strict(function: Function) -> Function:
 
 
 def in_range(number: int) -> int:
-    """The integer, if 64 bits hold it."""
+    """Return the integer if it fits into 64 bits, else refuse it."""
     if INTEGER_MIN <= number <= INTEGER_MAX:
         return number
     raise EvaluationError("SER-303", "the result does not fit into a 64-bit integer", "compute with floats: 1.0 * x")

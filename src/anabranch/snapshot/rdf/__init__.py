@@ -1,4 +1,4 @@
-"""What is particular to RDF in the plain evaluator: values of literals, SPARQL's functions, matching of triples.
+"""The RDF parts of the plain evaluator: values of literals, SPARQL's functions, matching of triples.
 
-Invariant: nothing here raises because of data: what SPARQL calls an error is null.
+Invariant: nothing here raises because of data: an error in the sense of SPARQL is null.
 """

@@ -1,11 +1,11 @@
 """Aggregates of SPARQL (18.5.1): one accumulator per group and call.
 
-Unlike the aggregates of property graphs they see nulls: a null is an error, and an error among the values of sum, avg,
-min, max or group_concat is the result. Each class says so by `takes_null`.
+Unlike the aggregates of property graphs they receive nulls: a null is an error, and an error among the values of sum,
+avg, min, max or group_concat is the result. Each class declares this by `takes_null`.
 
-Invariant: as for all aggregates, the result is that of the values which are left. Sums of integers and decimals are
-exact, those of floats are rounded once at the end; the type is the widest of those that are present; of equal values
-min, max and sample take the same term; an error is the result as long as its value is there, and no longer.
+Invariant: as for all aggregates, the result is that of the remaining values. Sums of integers and decimals are exact,
+those of floats are rounded once at the end; the type is the widest of those that are present; of equal values min, max
+and sample take the same term; an error is the result as long as its value is present, and no longer.
 """
 
 from __future__ import annotations

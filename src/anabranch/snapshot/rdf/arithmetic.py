@@ -199,7 +199,7 @@ def _decimal_quotient(one: Decimal, other: Decimal) -> Decimal | None:
     if not other:
         return None
     result = EXACT.divide(one, other)
-    if len(result.as_tuple().digits) <= 40:  # it ended by itself
+    if len(result.as_tuple().digits) <= 40:  # the division is exact
         return result
     digits = max(_FRACTION_DIGITS, _FRACTION_DIGITS - 1 - result.adjusted() if result.adjusted() < -6 else 0)
     cut = result.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_DOWN, context=EXACT)

@@ -24,7 +24,7 @@ TableSource: TypeAlias = Callable[[Context, tuple[Value, ...]], TermTable]
 
 
 class ConjunctionRun:
-    """One evaluation of a conjunction: the context, and its tables by their numbers, each made when first asked for."""
+    """One evaluation of a conjunction: the context, and its tables by number, each built on first use."""
 
     __slots__ = ("_row", "_sources", "_tables", "context")
 

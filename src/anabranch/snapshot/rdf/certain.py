@@ -1,6 +1,6 @@
-"""Which columns of an operator are never null.
+"""The columns of an operator that are never null.
 
-Invariant: a column that is named here has a value in every row; one that is not may have one as well.
+Invariant: a returned column has a value in every row; other columns may have one as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Joins of triple patterns, paths and tables, matched together.
+"""Conjunctions: joins of triple patterns, paths and tables, matched together.
 
-A tree of joins falls apart into atoms. They are taken one after the other, each extending the rows found so far; which
-comes next is decided while the query runs, by what the rows found so far would meet. Conditions are tested as soon as
+A tree of joins is split into atoms. They are applied one after the other, each extending the rows found so far; the
+next atom is chosen at run time, by the estimated number of extensions of these rows. Conditions are tested as soon as
 the columns that they read have their final values.
 
 Invariant: the rows are those of the plain reading, bottom-up: every part by itself, then joined, then filtered.
@@ -50,7 +50,7 @@ class _Parts:
 
 
 def joins_terms(operator: op.Operator) -> bool:
-    """Whether a join, perhaps under filters, or a leaf is matched here and not by the property-graph matcher."""
+    """Return whether a join, perhaps under filters, or a leaf is matched here and not by the property-graph matcher."""
     match operator:
         case op.Filter(source):
             return joins_terms(source)
@@ -65,7 +65,7 @@ def joins_terms(operator: op.Operator) -> bool:
 
 
 def _agree_on_certain(pair: op.Join | op.LeftJoin) -> bool:
-    """Whether no shared column can be null: then it does not matter what a null would join."""
+    """Return whether no shared column can be null: then the treatment of nulls in the join does not matter."""
     shared = frozenset(pair.left.columns) & frozenset(pair.right.columns)
     return shared <= certain_columns(pair.left) & certain_columns(pair.right)
 
@@ -97,7 +97,7 @@ def _may_rise(condition: ex.Expression, source: op.Operator) -> bool:
 
 
 def compile_conjunction(operator: op.Operator, argument: RowLayout, inner: Compile) -> RowSource:
-    """A join, perhaps under filters, or a single leaf. `inner` compiles what is no atom."""
+    """Compile a join, perhaps under filters, or a single leaf. `inner` compiles operators that are not atoms."""
     parts = _Parts()
     _take_apart(operator, parts, True)
     seed = next((leaf for leaf in parts.leaves if isinstance(leaf, op.Argument)), None)
@@ -117,7 +117,8 @@ def compile_conjunction(operator: op.Operator, argument: RowLayout, inner: Compi
 
 
 def compile_left_join(operator: op.LeftJoin, argument: RowLayout, inner: Compile) -> RowSource:
-    """All left rows go through one conjunction, numbered; those whose number does not come out stay alone."""
+    """Compile a left join: all left rows go through one conjunction, numbered; rows whose number does not come out are
+    padded with nulls."""
     parts = _Parts()
     _take_apart(operator.right, parts, False)
     parts.conditions += conjuncts(operator.condition)
@@ -129,8 +130,8 @@ def compile_left_join(operator: op.LeftJoin, argument: RowLayout, inner: Compile
     nothing = (None,) * (len(operator.columns) - len(operator.left.columns))
 
     def rows(context: Context, row: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
-        waiting: deque[tuple[Value, ...]] = deque()  # read, and not known to have a partner
-        passed = 0  # the number of the first that is waiting
+        waiting: deque[tuple[Value, ...]] = deque()  # left rows that were read and have no known partner yet
+        passed = 0  # the number of the first waiting row
 
         def numbered() -> Iterator[Solution]:
             for number, one in enumerate(left(context, row)):
@@ -155,7 +156,7 @@ def compile_left_join(operator: op.LeftJoin, argument: RowLayout, inner: Compile
 
 
 def _located(source: RowSource, span: Span | None) -> RowSource:
-    """What goes wrong while rows are found happens at the operator's place, if at none further down."""
+    """Add the operator's span to errors that have none."""
     if span is None:
         return source
 
@@ -171,7 +172,7 @@ def _located(source: RowSource, span: Span | None) -> RowSource:
 class CompiledConjunction:
     """Atoms and conditions, compiled for rows that have the columns `given` already.
 
-    The steps depend on the order of the atoms, which depends on the data; those that were compiled are kept.
+    The steps depend on the order of the atoms, which depends on the data; compiled steps are kept.
     """
 
     def __init__(
@@ -211,8 +212,8 @@ class CompiledConjunction:
         return ConjunctionRun(context, row, self._tables)
 
     def extend(self, run: ConjunctionRun, rows: Iterator[Solution]) -> Iterator[Solution]:
-        """The completed rows, in the order of the given ones. What comes after what is decided once an evaluation, by
-        the first rows that got there."""
+        """Yield the completed rows, in the order of the given ones. The order of the atoms is decided once per
+        evaluation, by the first rows that reach each stage."""
         decided: dict[tuple[int, ...], int] = run.context.memory.setdefault(self, {})
         order: tuple[int, ...] = ()
         stage = self._stage(order)
@@ -233,7 +234,8 @@ class CompiledConjunction:
         return map(picker([stage.layout.index(name) for name in self._columns]), rows)
 
     def _next(self, run: ConjunctionRun, order: tuple[int, ...], sample: Sequence[Solution]) -> int:
-        """The atom with the fewest extensions; one that shares no column with the rows only when it has at most one."""
+        """Return the atom with the fewest extensions; one that shares no column with the rows only when it has at most
+        one."""
         left = [number for number in self._numbers if number not in order]
         if len(left) == 1:
             return left[0]
@@ -244,7 +246,7 @@ class CompiledConjunction:
         for number in left:
             atom = self._atoms[number]
             extensions = atom.estimate(run, layout, sample)
-            if not extensions:  # whatever the others cost, this is the end: tables need not be made
+            if not extensions:  # this atom ends the search at any cost of the others: no tables need to be built
                 return number
             after = here.union(atom.columns)
             tests = sum(not needs <= here and needs <= after for needs in self._needs)
@@ -257,7 +259,7 @@ class CompiledConjunction:
     # --- stages ---
 
     def _stage(self, done: tuple[int, ...]) -> _Stage:
-        """What is done once these atoms have been taken, in this order."""
+        """Return the stage after these atoms, in this order."""
         stage = self._stages.get(done)
         if stage is None:
             stage = self._stages[done] = self._compiled(done)
@@ -324,7 +326,8 @@ def _passing(
 
 
 def table_source(leaf: op.Operator, argument: RowLayout, inner: Compile) -> TableSource:
-    """The rows of an operator as a table. What does not depend on the enclosing row is computed once an evaluation."""
+    """Return the rows of an operator as a table. A table that does not depend on the enclosing row is computed once per
+    evaluation."""
     if isinstance(leaf, tr.Values):
         constant = TermTable(leaf.columns, leaf.rows)
         return lambda context, row: constant

@@ -19,7 +19,7 @@ from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource
 from anabranch.snapshot.context import Context
 
 GraphRows = Iterator[tuple[Value, ...]]
-_NEW = " _:"  # how the template's blank nodes are named
+_NEW = " _:"  # prefix of the names of the template's blank nodes
 
 
 def is_triple(subject: object, predicate: object, object_: object) -> bool:
@@ -72,7 +72,8 @@ def compile_construct(operator: tr.Construct, source: RowSource) -> RowSource:
 
 
 def _slot(place: tr.TermPlace, names: Sequence[str]) -> tuple[int, Term | None]:
-    """Where a place of the template has its value: in the row, or by itself (null for a variable nobody binds)."""
+    """Return the position of a template place's value in the row, or its constant (null for a variable that no row
+    binds)."""
     if not isinstance(place, tr.Var):
         return -1, place
     return (names.index(place.name), None) if place.name in names else (-1, None)

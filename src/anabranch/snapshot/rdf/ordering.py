@@ -25,7 +25,7 @@ TermSortKey = tuple[object, ...]
 
 
 def order_key(value: Value) -> TermSortKey:
-    """Where a term, a truth value or nothing stands; keys of any two values compare."""
+    """Return the sort key of a term, a truth value or null; keys of any two values compare."""
     match value:
         case None:
             return (_UNBOUND,)
@@ -73,8 +73,8 @@ def _length(period: Period) -> Decimal:
 
 
 def strict_key(value: Value) -> TermSortKey:
-    """As `order_key`, but only the same term has the same key: which of two equal values is taken is then no chance.
-    Of numbers the widest type comes first."""
+    """Return a key like `order_key`, but equal only for the same term, so that the choice among equal values is
+    deterministic. Of numbers the widest type comes first."""
     match value:
         case Literal(lexical, datatype, language):
             return (order_key(value), -RANKS.get(type(value_of(value)), 0), datatype, lexical, language)

@@ -1,7 +1,7 @@
-"""Property paths: where a walk leads, and paths of any length as atoms.
+"""Property paths: the nodes that a walk reaches, and paths of any length as atoms.
 
-A path compiles to a walk, which goes from a node to the nodes at the path's other end, each once. Walks backward are
-walks of the turned path, so a path is walked from whichever end is known.
+A path compiles to a walk, which goes from a node to the nodes at the path's other end, each once. Backward walks are
+walks of the reversed path, so a path is walked from the end that is known.
 
 Invariant: bottom-up meaning. A path of no steps joins a node of the graph with itself, and a term that the query itself
 writes at an end with itself; a value that another part of the query has bound must be a node of the graph.
@@ -105,7 +105,8 @@ def _negated(
 
 
 def _repeat(walk: PathWalk, least: int, most: int | None, graph: Triples, spend: Spend, start: Term) -> Iterator[Term]:
-    """Breadth first, giving each node when it is first met: who looks for one end stops there."""
+    """Yield each node breadth first, when it is first reached, so that a caller that looks for one end can stop
+    there."""
     frontier: Iterable[Term] = (start,)
     for _ in range(least):
         frontier = dict.fromkeys(end for node in frontier for end in walk(graph, spend, node))
@@ -196,7 +197,7 @@ class PathAtom(Atom):
 
 
 class _Pairs:
-    """The pairs of one path over one graph. What is reached from a start is found once per evaluation."""
+    """The pairs of one path over one graph. The nodes reached from a start are found once per evaluation."""
 
     def __init__(self, atom: PathAtom, context: Context) -> None:
         self._atom = atom
@@ -248,7 +249,8 @@ class _Pairs:
         return ends
 
     def _is_here(self, term: Term) -> bool:
-        """Whether a walk may begin: only one that may stand still could begin outside of the graph."""
+        """Return whether a walk may begin at a term: a path that allows zero steps needs a term of the query or a node
+        of the graph."""
         if not self._atom._allows_no_step or term in self._terms:
             return True
         graph = self._graph

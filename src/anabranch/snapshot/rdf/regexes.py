@@ -1,10 +1,10 @@
 """Regular expressions of XPath, for Python's `re`.
 
-What XPath does not have (look-around, inline flags, named groups, possessive quantifiers) is refused, so that a pattern
-means the same here as elsewhere. Taken from other engines: `\\b` and `\\B`; `\\w` and `\\s` are those of Unicode's
-words and white space.
+Features that XPath lacks (look-around, inline flags, named groups, possessive quantifiers) are refused, so that a
+pattern means the same here as elsewhere. Taken from other engines: `\\b` and `\\B`; `\\w` and `\\s` are those of
+Unicode's words and white space.
 
-Invariant: a pattern is translated once, and one that is not understood has no matches and no failures: it is null.
+Invariant: a pattern is translated once, and an invalid one has no matches and raises no error: its result is null.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def template(replacement: str, groups: int) -> tuple[str | int, ...] | None:
 
 
 class _Translator:
-    """One pass over the pattern, token by token."""
+    """Translates the pattern in one pass, token by token."""
 
     def __init__(self, pattern: str, multiline: bool, spaced: bool) -> None:
         self._pattern = pattern
@@ -198,7 +198,7 @@ class _Translator:
         return rf"(?:\{number})"
 
     def _class_escape(self) -> str:
-        """An escape that may stand inside of a class and outside: what to write inside of one."""
+        """Translate an escape that is allowed inside and outside of a class; returns its form inside of one."""
         char = self._peek()
         self._place += 1
         if char and char in "nrtsSdDwW":
@@ -224,7 +224,7 @@ class _Translator:
         return name
 
     def _class(self) -> str:
-        """A class, after its bracket; what is subtracted becomes a look-ahead."""
+        """Translate a class, after its bracket; a subtraction becomes a look-ahead."""
         negated = self._peek() == "^"
         self._place += negated
         items: list[str] = []
@@ -309,7 +309,7 @@ def _merged(name: str) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, list[tuple[int, int]]]:
-    """The code points of each of Unicode's general categories; a third of a second, for those who ask."""
+    """Return the code points of each of Unicode's general categories; takes a third of a second, so only on demand."""
     found: dict[str, list[tuple[int, int]]] = {}
     start, current = 0, unicodedata.category("\0")
     for point in range(1, sys.maxunicode + 1):

@@ -1,10 +1,11 @@
-"""Static parts: what static knowledge alone answers is computed once for each version of its graphs, and kept.
+"""Static parts: the parts of a plan that read only static graphs are computed once per version of these graphs, and
+kept.
 
-Invariant: the rows are those of the plan at this instant. They are kept only under the numbers of the graphs that they
-came from, and not used while a window holds a triple that could belong to them.
+Invariant: the rows are those of the plan at this instant. They are kept only under the version numbers of the graphs
+that they came from, and not used while a window holds a triple that could belong to them.
 
-Invariant: a part that is kept has no more rows than its graphs have triples, or than `MOST_ROWS`. Past that
-`PartTooLarge` is raised: asking the part for what the rest of the query meets costs less than keeping it.
+Invariant: a part that is kept has no more rows than its graphs have triples, or than `MOST_ROWS`. Beyond that
+`PartTooLarge` is raised: evaluating the part for the bindings of the rest of the query costs less than keeping it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MOST_ROWS = 100_000
 
 
 class PartTooLarge(Exception):
-    """A static part has more rows than it is worth; the query is right, and is to be evaluated without such parts."""
+    """A static part has too many rows to be kept; the query is correct, and must be evaluated without such parts."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"a part over static graphs has more than {limit:,} rows")
@@ -86,7 +87,7 @@ class StaticRows:
 
 
 def no_more_than(most: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of a part; one that has more is too large."""
+    """Yield the rows of a part; raise PartTooLarge if there are more than `most`."""
     for number, row in enumerate(rows):
         if number >= most:
             raise PartTooLarge(most)

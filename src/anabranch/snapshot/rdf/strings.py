@@ -56,7 +56,7 @@ def length(term: Value) -> Literal | None:
 
 
 def substring(term: Value, start: Value, count: Value | None = None) -> Literal | None:
-    """Characters are counted from 1; what lies outside of the string is left out."""
+    """Return a substring. Characters are counted from 1; positions outside of the string are ignored."""
     text, first = _string(term), number_of(start)
     most = math.inf if count is None else number_of(count)
     if text is None or first is None or most is None:

@@ -38,7 +38,7 @@ class _Group:
 
 
 def key_at(row: Sequence[Value], positions: tuple[int, ...]) -> Hashable:
-    """What two rows with equal values at these positions have in common."""
+    """Return a hash key that is equal for rows with equal values at these positions."""
     if len(positions) == 1:
         return identity_key(row[positions[0]])
     return tuple([identity_key(row[at]) for at in positions])
@@ -72,7 +72,8 @@ class TermTable:
         return found
 
     def meets(self, positions: tuple[int, ...], values: Sequence[Value]) -> bool:
-        """Whether some row agrees with these values and has one of its own at one of the positions at least."""
+        """Return whether some row agrees with these values and has a value of its own at one of the positions at
+        least."""
         for group in self._groups if self._groups is not None else self._grouped():
             where = [at for at, position in enumerate(positions) if position not in group.nulls]
             if where and group.find(tuple(positions[at] for at in where), _key([values[at] for at in where])):

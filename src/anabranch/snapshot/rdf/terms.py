@@ -1,6 +1,6 @@
-"""Functions about terms: what kind they are, what they are made of, and new ones.
+"""Functions about terms: their kind, their parts, and the creation of new ones.
 
-Invariant: chance comes from the context alone, so that an evaluation can be repeated.
+Invariant: randomness comes from the context only, so that an evaluation can be repeated.
 """
 
 from __future__ import annotations

@@ -302,7 +302,7 @@ def shifted(start: XsdMoment, period: Period) -> XsdMoment:
 
 
 def between(later: XsdMoment, earlier: XsdMoment) -> Period:
-    """How much time passed, for two moments of one kind."""
+    """Return the time between two moments of one kind."""
     return Period(XSD_DAY_TIME_DURATION, 0, EXACT.subtract(later.instant, earlier.instant))
 
 

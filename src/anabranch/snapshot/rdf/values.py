@@ -50,7 +50,7 @@ from anabranch.snapshot.rdf.timeline import (
 
 
 class Opaque(Enum):
-    """What a literal without a value of its own is."""
+    """The kinds of literals without a value."""
 
     TAGGED = "language-tagged string"
     ILL = "no lexical form of its datatype"
@@ -94,7 +94,7 @@ INTEGER_RANGES: Mapping[str, tuple[int | None, int | None]] = {
 }
 
 NUMERIC_DATATYPES = frozenset((*INTEGER_RANGES, XSD_DECIMAL, XSD_FLOAT, XSD_DOUBLE))
-_LONGEST = 4000  # digits; beyond it Python refuses to write integers, and nobody reads them
+_LONGEST = 4000  # digits; beyond it Python refuses to write integers
 
 
 # --- text to value ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Seraph: the Cypher family's continuous query language. Text in, algebra out.
 
-Invariant: what comes out is checked: names, kinds and counts are right, or a `QueryError` with every problem was
-raised.
+Invariant: the output is checked: names, kinds and counts are right, or a `QueryError` with every problem was raised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """From lark's parse tree to Seraph's syntax tree: clauses, queries and statements.
 
-Invariant: no names are resolved and no types are looked at here; what the grammar reads wider than the language
-(brackets that are nodes, lists that are comprehensions, calls that are quantifiers) is narrowed, and literals are
-read.
+Invariant: no names are resolved and no types are checked here; where the grammar is wider than the language (brackets
+that are nodes, lists that are comprehensions, calls that are quantifiers) the tree is narrowed, and literals are read.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from anabranch.syntax.seraph.build_patterns import PatternBuilder
 
 @v_args(meta=True, inline=True)
 class Builder(PatternBuilder):
-    """The whole tree; `problems` holds what was wrong with literals and shapes."""
+    """Builds the whole tree; `problems` collects the errors in literals and shapes."""
 
     def where(self, meta: Meta, condition: t.Expr) -> t.Expr:
         return bare(condition)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Hints for texts that other languages would read: what is written instead here.
+"""Hints for texts in the style of other languages: the equivalent in Seraph.
 
-Invariant: a hint depends on the text around the mistake and on what could have stood there; it never changes what is
-refused.
+Invariant: a hint depends on the text around the mistake and on the terminals that are accepted there; it never changes
+which texts are refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _QUOTED = "a name with other signs than letters, digits and _ needs backticks: "
 
 
 def hint_for(text: str, word: str, start: int, accepts: Set[str]) -> str:
-    """What to try where a word at a place could not be read; `accepts` are the terminals that could."""
+    """Return a hint for a word that could not be parsed; `accepts` are the terminals that are accepted there."""
     lowered = word.lower()
     keywords = {name[1:] for name in accepts if re.fullmatch(r"_[A-Z]+", name)}
     said = _said_elsewhere(text, lowered, start, accepts)

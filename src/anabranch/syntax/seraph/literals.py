@@ -77,7 +77,7 @@ def read_string(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Two halves of a surrogate pair are one character, as in Java; one half is none."""
+    """Join the two halves of a surrogate pair into one character, as in Java; a single half is refused."""
     if _HALF.search(text) is None:
         return text
     try:

@@ -45,8 +45,8 @@ PLAIN = Window()
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A plan, what its rows are called, the source that patterns in expressions look at, and inside of a subquery what
-    is read from here on of what is visible around it."""
+    """A plan with the names of its columns, the source for patterns in expressions and, inside of a subquery, the outer
+    variables that the rest of it reads."""
 
     plan: Operator
     scope: Scope
@@ -56,7 +56,7 @@ class _Table:
 
 
 class Lowering:
-    """Lowers one query. `continuous` queries need windows; plain ones know none."""
+    """Lowers one query. `continuous` queries need windows; plain ones have none."""
 
     def __init__(self, problems: Problems, *, continuous: bool) -> None:
         self.problems = problems
@@ -66,7 +66,7 @@ class Lowering:
         )
         self.projections = ProjectionLowering(problems, self.expressions)
         self._source: Source | None = None if continuous else PLAIN
-        self._window: Window | None = None  # that of the MATCH before, whose bounds can be read
+        self._window: Window | None = None  # the window of the preceding MATCH, whose bounds can be read
         self._in_answer = False  # whether bounds are those of the answer
         self.holds_elements = False  # whether rows of an answer may hold nodes or relationships
 
@@ -291,7 +291,7 @@ class Lowering:
         return plan, binder.scope
 
     def _subquery(self, query: t.QueryTree, scope: Scope) -> Operator:
-        """The plan of EXISTS { ... }: which rows it has is asked, and not what they show."""
+        """Return the plan of EXISTS { ... }: only the existence of its rows matters, not their columns."""
         around = self._source, self._window, self._in_answer
         bindings = {name: replace(binding, local=False) for name, binding in scope.bindings.items()}
         visible = Scope(bindings, unusable=scope.unusable)

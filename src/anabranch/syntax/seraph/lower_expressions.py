@@ -52,13 +52,14 @@ def is_aggregate(call: object) -> bool:
 
 
 def has_aggregate(expression: t.Expr) -> bool:
-    """Whether an expression aggregates the rows of its own clause; a subquery's aggregates are of the subquery."""
+    """Return whether an expression aggregates the rows of its own clause; aggregates of a subquery belong to the
+    subquery."""
     return any(is_aggregate(part) for part in outside_of_subqueries(expression))
 
 
 @dataclass
 class AggregateSink:
-    """Where the aggregates of a projection are gathered; their arguments see the rows before grouping."""
+    """Collects the aggregates of a projection; their arguments are evaluated on the rows before grouping."""
 
     before: Scope
     calls: list[tuple[str, x.AggregateCall]] = field(default_factory=list)
@@ -68,8 +69,8 @@ LowerPattern = Callable[..., tuple[Operator, Scope]]
 
 
 class ExpressionLowering:
-    """Lowers expressions; patterns inside them are handed to `match_pattern`, subqueries to `subquery`. `source` says
-    which graph functions of the whole graph ask, `bound` what a name of a window's bounds means."""
+    """Lowers expressions; patterns inside them are passed to `match_pattern`, subqueries to `subquery`. `source`
+    returns the graph for functions of the whole graph, `bound` resolves a name of a window's bounds."""
 
     def __init__(
         self,
@@ -521,7 +522,7 @@ def _sum_type(left: Type, right: Type) -> Type:
 
 
 def _result_type(signature: Signature, kinds: list[Type]) -> Type:
-    """What the signature says, made narrower where the argument decides."""
+    """Return the result type of the signature, narrowed where the argument decides."""
     match signature.name:
         case "coalesce":
             return common(kinds)

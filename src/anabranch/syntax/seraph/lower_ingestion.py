@@ -32,7 +32,7 @@ def stream_name(uri: str) -> str:
 
 
 def last_part(uri: str) -> str:
-    """What stands behind the last slash of an address, without its options."""
+    """Return the part of an address after its last slash, without its options."""
     parts = urlsplit(uri)
     return parts.path.rstrip("/").rpartition("/")[2] or parts.netloc or uri
 

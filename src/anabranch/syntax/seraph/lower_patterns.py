@@ -94,7 +94,7 @@ class PatternBinder:
 
 
 class PatternLowering:
-    """One clause's patterns: `paths`, the predicates that their property maps say, and the scope they leave."""
+    """The lowered patterns of one clause: `paths`, the predicates from their property maps, and the resulting scope."""
 
     def __init__(self, problems: Problems, expressions: ExpressionLowering, binder: PatternBinder) -> None:
         self.problems = problems

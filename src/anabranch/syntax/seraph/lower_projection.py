@@ -180,7 +180,7 @@ class ProjectionLowering:
                 name = column_name(item)
                 lowered[index] = _Column(name, item.expression, expression, kind)
                 variable = item.expression.name if isinstance(item.expression, t.VariableRef) else None
-                # What a pattern beside an aggregate binds may have any name that a user can write.
+                # The variables of a pattern beside an aggregate may have any name that a user can write.
                 named[index] = name if not asks or name == variable else self.problems.fresh(name)
                 if isinstance(item.expression, t.VariableRef | t.PropertyLookup):
                     keys.append(Replacement(item.expression, named[index], kind))

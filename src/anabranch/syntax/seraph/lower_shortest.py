@@ -1,11 +1,11 @@
-"""The WHERE of a MATCH with shortest paths: which of its conditions say what a path must be like.
+"""The WHERE of a MATCH with shortest paths: separates the conditions that restrict the search for a path.
 
-A condition that speaks of one shortest path, by its variable or that of its relationships, is part of the search: the
-shortest path is sought among those that fulfil it. Where it can be said of each relationship, or as bounds of the
-length, it becomes that. An upper bound of the length needs no search: where the shortest path is too long, all are.
-What speaks of two shortest paths is asked of the paths that were found.
+A condition on one shortest path, by its variable or that of its relationships, is part of the search: the shortest path
+is searched among those that fulfil it. If it can be expressed for each relationship, or as bounds of the length, it
+becomes that. An upper bound of the length needs no search: if the shortest path is too long, all are. A condition on
+two shortest paths is tested on the paths that were found.
 
-Invariant: the matches are those of the definition, whatever a condition becomes.
+Invariant: the matches are those of the definition, whatever form a condition takes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ShortestConditions:
         return True
 
     def _each(self, tree: t.Expr, at: int) -> x.Expression | None:
-        """What a quantifier over the path's relationships says of each of them."""
+        """Return the condition that a quantifier over the path's relationships imposes on each of them."""
         match tree:
             case t.QuantifierExpr(("all" | "none") as kind, variable, source, t.Expr() as where):
                 pass
@@ -117,7 +117,7 @@ class ShortestConditions:
         return False
 
     def _comparisons(self, tree: t.Expr, at: int) -> list[tuple[str, t.Expr]] | None:
-        """What the path's length is compared with; None of any other condition."""
+        """Return the comparisons of the path's length; None for any other condition."""
         if not isinstance(tree, t.Comparison):
             return None
         found: list[tuple[str, t.Expr]] = []

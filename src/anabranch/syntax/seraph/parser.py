@@ -1,7 +1,7 @@
 """Text to syntax tree, with errors that point at the text.
 
 Invariant: a text either gives a tree or a `QuerySyntaxError` with at least one diagnostic inside the text; after an
-error the rest of the text is looked at too, clause by clause, so that several mistakes are told at once.
+error the rest of the text is parsed too, clause by clause, so that several mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _too_deep() -> Diagnostic:
 
 
 def _integer_problems(built: Any) -> list[Diagnostic]:
-    """Integers outside 64 bits, told once the sign is known."""
+    """Report integers outside 64 bits, once the sign is known."""
     from anabranch.syntax.common import walk_tree
 
     problems: list[Diagnostic] = []

@@ -1,4 +1,4 @@
-"""Which names a clause can see, and what is known of them.
+"""Scopes: the names that a clause can see, with their columns and types.
 
 Invariant: a scope is never changed, only extended into a new one; every visible name stands for exactly one column.
 """
@@ -27,7 +27,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """An expression that was computed already: where its text stands again, the column stands for it."""
+    """An expression that was computed already: where its text occurs again, the column replaces it."""
 
     expression: t.Expr
     column: str
@@ -54,8 +54,8 @@ class Scope:
         return replace(self, bindings={**self.bindings, name: binding})
 
     def bind_inside(self, name: str, binding: Binding) -> Scope:
-        """The scope inside of an expression that binds a name: what was computed of an outer variable of that name is
-        not what the same text says here."""
+        """Return the scope inside of an expression that binds a name. Replacements that mention an outer variable of
+        that name are dropped, because the same text means something else here."""
         kept = tuple(one for one in self.replacements if name not in names_in(one.expression))
         return replace(self.bind(name, binding), replacements=kept)
 

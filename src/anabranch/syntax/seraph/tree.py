@@ -1,4 +1,4 @@
-"""Seraph's syntax tree: what the text says, before names and types are looked at.
+"""Seraph's syntax tree: the structure of the text, before names and types are resolved.
 
 Invariant: two texts that mean the same to the parser give equal trees; spans are never compared. The printer turns a
 tree back into a text that parses to an equal tree.
@@ -246,7 +246,7 @@ class MatchClause(Clause):
 
 @dataclass(frozen=True, slots=True)
 class ProjectionItem(TreeNode):
-    """One thing to project. Without an alias the column is called as the text stands."""
+    """One item of a projection. Without an alias the column is named by its text."""
 
     expression: Expr
     alias: Name | None

@@ -1,4 +1,4 @@
-"""Names in parts of a syntax tree: which ones it mentions, and which ones it leaves to be bound outside."""
+"""Names in parts of a syntax tree: the names that a part mentions, and those that must be bound outside of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def outside_of_subqueries(part: t.Expr) -> Iterator[Any]:
 
 
 def names_in(*parts: t.Expr | t.Clause) -> set[str]:
-    """Every variable that expressions or clauses mention, whoever binds it."""
+    """Return every variable that expressions or clauses mention, bound inside or outside."""
     return {name for part in parts for node in walk_tree(part) if (name := _mentioned(node)) is not None}
 
 

@@ -1,7 +1,7 @@
 """The SPARQL family: plain SPARQL 1.1, C-SPARQL, LUPOS and RSP-QL. Text in, algebra out.
 
-Invariant: what comes out is checked: names, groups, windows and rhythms are right, or a `QueryError` with every problem
-was raised.
+Invariant: the output is checked: names, groups, windows and rhythms are right, or a `QueryError` with every problem was
+raised.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CLASSES: dict[str, type[QueryError]] = {
 
 @dataclass(frozen=True, slots=True)
 class PlainSparql:
-    """A plain query: it has one answer."""
+    """A plain query, which has one answer."""
 
     plan: Operator
     form: ResultForm
@@ -77,10 +77,10 @@ def _too_deep(span: Span | None, text: str, file_name: str) -> QuerySyntaxError:
 
 
 def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> PlainSparql:
-    """The algebra of a plain SPARQL query over the default graph and named graphs.
+    """Return the algebra of a plain SPARQL query over the default graph and named graphs.
 
-    `graphs` are the names of all graphs that there are: GRAPH ?g ranges over them, and GRAPH with another name finds
-    nothing. None: it is not known which there are, so GRAPH <name> reads the static graph of that name.
+    `graphs` are the names of all existing graphs: GRAPH ?g ranges over them, and GRAPH with another name finds nothing.
+    None means that they are not known, so GRAPH <name> reads the static graph of that name.
     """
     problems = LoweringProblems()
     statement = parse_query(text, file_name)
@@ -94,10 +94,10 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
 
 
 def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> tuple[Registration, ...]:
-    """The statements of a file, in its order, all of them checked.
+    """Return the statements of a file, in its order, all of them checked.
 
-    What a statement means hangs on its text alone: GRAPH ?g ranges over what the query names, never over the static
-    graphs that a session happens to have.
+    The meaning of a statement depends on its text only: GRAPH ?g ranges over the graphs that the query names, never
+    over the static graphs that a session happens to have.
     """
     problems = LoweringProblems()
     found: list[Registration] = []
@@ -119,7 +119,7 @@ def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> 
 
 
 def _shallow(registration: Registration, text: str, file_name: str) -> Registration:
-    """A query whose plan is too deep for our evaluator is the plug-in's, where it is plain SPARQL."""
+    """Delegate a query whose plan is too deep for the evaluator to the plug-in, if it is plain SPARQL."""
     try:
         _check_depth(registration.plan, text, file_name)
     except QuerySyntaxError:

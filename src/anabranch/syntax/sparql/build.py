@@ -1,7 +1,7 @@
 """Queries and statements from lark's parse tree.
 
-Invariant: no variable is looked up here; what the grammar reads wider than the language is narrowed, and what a dialect
-says in its own way ends in the fields that `tree.py` has for it.
+Invariant: no variable is resolved here; where the grammar is wider than the language the tree is narrowed, and the
+additions of a dialect are stored in the fields that `tree.py` has for them.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class QueryBuilder(GroupBuilder):
 
 
 class StreamBuilder(QueryBuilder):
-    """What the dialects add to a query."""
+    """Builds the additions of the dialects to a query."""
 
     def duration(self, span: Span, token: Token) -> Duration:
         return self._read(literals.read_duration, token, _NO_TIME)
@@ -252,7 +252,8 @@ class Builder(StreamBuilder):
         return fields
 
     def _name(self, name: Token, kind: str) -> t.NameTree:
-        """A query is called as it is written; what is read as a stream goes by its IRI."""
+        """Return the name of a statement: a query has its name as written; a name that is read as a stream is resolved
+        to its IRI."""
         span = self._token_span(name)
         if name.type == "QUERY_NAME":
             return t.NameTree(str(name), span=span)

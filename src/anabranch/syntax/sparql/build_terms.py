@@ -31,7 +31,7 @@ class TooDeep(Exception):
 
 
 class TermBuilder:
-    """One method for each rule of the grammar, called with the place and what its parts became."""
+    """One method for each rule of the grammar, called with the place and the results of its parts."""
 
     def __init__(self, source: ScannedText, prologue: Prologue) -> None:
         self.source = source

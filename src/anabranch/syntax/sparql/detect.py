@@ -1,6 +1,7 @@
-"""Which language a text is written in, by what it holds.
+"""Detection of a text's language by its content.
 
-Invariant: comments, strings and IRIs are passed over; every text gets an answer, and its parser says what is wrong.
+Invariant: comments, strings and IRIs are ignored; every text gets a language, and the parser of that language reports
+its errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is wrong with a text that the grammar refuses: the message, the place, what could stand there, what to try.
+"""Diagnostics for texts that the grammar refuses: the message, the place, the accepted tokens, and a hint.
 
 Invariant: at least one diagnostic, and each of them inside the user's text; after an error the rest of the text is
-looked at too, pattern by pattern and statement by statement, and errors there are told when they stand on later lines.
+parsed too, pattern by pattern and statement by statement, and errors there are reported if they are on later lines.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _diagnose(text: str, dialect: Dialect, error: UnexpectedInput) -> Diagnostic
 
 
 def _word_at(text: str, offset: int, error: UnexpectedInput) -> tuple[str, str]:
-    """What stands at the place: the terminal that it is elsewhere, if any, and its text."""
+    """Return the word at a place: its terminal in other contexts, if any, and its text."""
     bare = _WORD.match(text, offset)
     if isinstance(error, UnexpectedToken):
         token: Token = error.token

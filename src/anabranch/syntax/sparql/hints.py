@@ -1,7 +1,7 @@
-"""What could stand at a place, in words, and what to try instead of what stands there.
+"""Descriptions of the accepted tokens at a place, and hints for common mistakes.
 
-Invariant: a hint is built from what the grammar accepts there or from a mistake that is known by its looks; otherwise
-there is none.
+Invariant: a hint is built from the tokens that the grammar accepts there, or from a known mistake that the text
+resembles; otherwise there is none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Blank node labels: one may stand in one basic graph pattern only (SPARQL 1.1, 4.1.4).
+"""Blank node labels: each may occur in one basic graph pattern only (SPARQL 1.1, 4.1.4).
 
-A basic graph pattern is the run of triples in one group, over filters but over nothing else.
+A basic graph pattern is the run of triples in one group; only filters may interrupt it.
 
-Invariant: looks at a finished tree and changes nothing.
+Invariant: reads a finished tree and changes nothing.
 """
 
 from __future__ import annotations

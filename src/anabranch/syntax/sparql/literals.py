@@ -1,6 +1,6 @@
-"""Strings, numbers, names, lengths of time and instants of the SPARQL family, from their text.
+"""Strings, numbers, names, durations and instants of the SPARQL family, from their text.
 
-Invariant: what cannot be read raises `TermProblem` in the user's words; nothing is guessed.
+Invariant: a literal that cannot be parsed raises `TermProblem` in the user's words; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_string(text: str) -> str:
 
 
 def read_iri_reference(text: str) -> str:
-    """What stands between `<` and `>`."""
+    """Return the text between `<` and `>`."""
     body = text[1:-1]
     if "\\" not in body:
         return body

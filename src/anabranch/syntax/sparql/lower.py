@@ -74,7 +74,7 @@ class QueryLowering:
 
 
 def _written(query: t.QueryTree) -> tuple[t.TripleTree, ...]:
-    """The triples of CONSTRUCT WHERE, whose pattern is its own template."""
+    """Return the triples of CONSTRUCT WHERE, whose pattern is its own template."""
     elements = () if query.where is None else query.where.elements
     return tuple(triple for element in elements if isinstance(element, t.TriplesTree) for triple in element.triples)
 
@@ -88,7 +88,7 @@ def _template(triple: t.TripleTree) -> TriplePattern:
 
 
 def _can_be(pattern: TriplePattern, columns: tuple[str, ...]) -> bool:
-    """Whether the triple is ever made: a variable that no row binds leaves it out."""
+    """Return whether the triple can ever be made: a variable that no row binds prevents it."""
     return all(_is_blank(name) or name in columns for name in pattern.variables)
 
 

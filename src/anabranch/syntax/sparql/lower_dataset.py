@@ -1,4 +1,4 @@
-"""Dataset clauses to sources: what the default graph is, what GRAPH and WINDOW find under a name, and the rhythm.
+"""Dataset clauses to sources: the default graph, the graphs and windows by name, and the evaluation instants.
 
 Rules where the papers are silent:
   - Without any static FROM clause the default graph also holds the session's repository.
@@ -8,7 +8,7 @@ Rules where the papers are silent:
   - A window without STEP moves with COMPUTED EVERY, else it tumbles. Without COMPUTED EVERY the query is evaluated at
     every step; when steps differ, at every multiple of their greatest common divisor.
 
-Invariant: a window carries a step only where it moves otherwise than the query is evaluated.
+Invariant: a window has a step only where it does not move at the evaluation instants of the query.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MICROS_PER_SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """When a query is evaluated: `every` so often, or at each so many `arrivals`, or once."""
+    """The evaluation instants of a query: `every` duration, at each so many `arrivals`, or once."""
 
     every: Duration | None = None
     arrivals: int | None = None
@@ -38,11 +38,11 @@ class Rhythm:
 @dataclass(frozen=True, slots=True)
 class Dataset:
     default: TripleSource
-    graphs: Mapping[Iri, TripleSource] = field(default_factory=dict)  # what GRAPH finds under a name
-    named: tuple[Iri, ...] = ()  # what GRAPH ?g ranges over
+    graphs: Mapping[Iri, TripleSource] = field(default_factory=dict)  # the source of GRAPH for each name
+    named: tuple[Iri, ...] = ()  # the graphs that GRAPH ?g ranges over
     windows: Mapping[Iri, Window] = field(default_factory=dict)  # RSP-QL's named windows
     streams: Mapping[Iri, tuple[Window, ...]] = field(default_factory=dict)  # the windows on a stream, for timestamp()
-    closed: bool = False  # whether there is no graph beside those
+    closed: bool = False  # whether there are no other graphs
 
     def graph(self, iri: Iri) -> TripleSource | None:
         """The graph under a name; None when the dataset certainly has none."""
@@ -65,7 +65,7 @@ def merged(parts: Iterable[Window | Static]) -> TripleSource:
 
 
 def plain_dataset(clauses: tuple[t.FromTree | t.FromStreamTree, ...], graphs: tuple[str, ...] | None) -> Dataset:
-    """The dataset of a plain query: its own clauses, else the session's graphs (None: it is not known which)."""
+    """Return the dataset of a plain query: its own clauses, else the session's graphs (None: they are not known)."""
     static = [clause for clause in clauses if isinstance(clause, t.FromTree)]
     if not static:
         names = tuple(Iri(name) for name in graphs or ())

@@ -1,11 +1,11 @@
-"""A statement as one plain SPARQL query for the plug-in, where its text is one once the stream clauses are taken out.
+"""Delegation: a statement as one plain SPARQL query for the plug-in, if its text without the stream clauses is one.
 
-What a dialect adds inside of a query (AGGREGATE, WINDOW, timestamp(), LUPOS's clauses, the liberties of the papers'
-listings) is nothing that a SPARQL engine knows: such a statement cannot be delegated. Nor can one that asks for the
-clock or for chance (NOW, RAND, fresh blank nodes): an engine that knows no instants would answer a rerun otherwise.
+A SPARQL engine does not know the additions of a dialect inside of a query (AGGREGATE, WINDOW, timestamp(), LUPOS's
+clauses, the liberties of the papers' listings): such a statement cannot be delegated. Nor can one that reads the clock
+or chance (NOW, RAND, fresh blank nodes): an engine that knows no instants would give another answer in a rerun.
 
-Invariant: the text that is handed on is the user's own, with blanks where the dataset stood, and plain SPARQL 1.1; the
-plug-in reads no window or graph that the plan does not read.
+Invariant: the delegated text is the user's own, with blanks in place of the dataset, and plain SPARQL 1.1; the plug-in
+reads no window or graph that the plan does not read.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _named_graphs(
 
 
 def _is_plain(function: str | Iri) -> bool:
-    """Whether any SPARQL engine knows the function, and answers the same at any time."""
+    """Return whether any SPARQL engine knows the function, and its result does not depend on time."""
     if isinstance(function, Iri):
         return function.value in CASTS
     known = SPARQL_FUNCTIONS.get(f"sparql:{function.lower()}")

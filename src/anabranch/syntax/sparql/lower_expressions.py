@@ -246,7 +246,7 @@ class ExpressionLowering:
         return Not(IsNull(variable, span=tree.span), span=tree.span)
 
     def _counts(self, tree: t.CallTree, least: int, most: int | None) -> bool:
-        """Whether the number of arguments is right; a problem if not."""
+        """Check the number of arguments; reports a problem and returns False if it is wrong."""
         given = len(tree.arguments)
         if given >= least and (most is None or given <= most):
             return True

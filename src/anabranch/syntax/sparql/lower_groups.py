@@ -1,10 +1,10 @@
 """Groups `{ ... }` to the algebra, bottom-up (SPARQL 1.1, section 18.2.2).
 
-EXISTS is asked of each row by itself, and the row's values stand for their variables inside of it. So its group begins
-with the row (`Seed`), and so do all groups below: patterns join with it, filters see it. MINUS takes away by the
-variables that its own group binds, whatever else was handed in.
+EXISTS is evaluated for each row separately, and the row's values replace their variables inside of it. So its group
+begins with the row (`Seed`), and so do all groups below: patterns join with it, filters see it. MINUS compares only the
+variables that its own group binds, not those of the seed.
 
-Invariant: what a group gives depends on nothing but its own text, its source and its seed.
+Invariant: the rows of a group depend only on its own text, its source and its seed.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class GroupLowering:
         return filtered(table, [self._expressions.truth(one.condition, scope) for one in filters], _span(filters, tree))
 
     def exists(self, tree: t.GroupTree, scope: Scope) -> Operator:
-        """The plan of EXISTS for the rows of a scope: it is given those columns that the group mentions."""
+        """Return the plan of EXISTS for the rows of a scope; its argument has the columns that the group mentions."""
         mentioned = variables(tree)
         wanted = {name for name in mentioned if name in scope.columns}
         for name in mentioned:
@@ -246,7 +246,7 @@ class GroupLowering:
                 if not group.elements and seed is None:
                     return VariableTable(
                         GraphPattern(found, (), span=element.span)
-                    )  # it asks whether the graph is there
+                    )  # this only tests whether the graph exists
                 return self.group(group, found, seed)
             case t.NamedWindowTree(t.TermTree(Iri() as iri), group):
                 if iri not in dataset.windows:

@@ -34,7 +34,7 @@ class PathLowering:
     def pieces(
         self, source: TripleSource, subject: TermPlace, path: PropertyPath, object_: TermPlace, span: Span | None
     ) -> list[Piece]:
-        """What must be joined so that the two ends are those of the path."""
+        """Return the plans whose join connects the two ends by the path."""
         match path:
             case rdf.PathLink(iri):
                 return [self._timed(TriplePattern(subject, iri, object_, span=span), source)]

@@ -37,7 +37,7 @@ def lower_registration(
     problems: LoweringProblems,
     text: str,
 ) -> Registration:
-    """One statement of a file with this text; `name` is its own or the one that it was given."""
+    """Lower one statement of a file with this text; `name` is its own or an assigned one."""
     problems.next_statement()
     query = statement.query
     sources = DatasetLowering(statement, dialect, problems)

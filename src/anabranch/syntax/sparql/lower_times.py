@@ -1,10 +1,11 @@
-"""Times of triples for C-SPARQL's timestamp(): which triple patterns get columns for them, and who reads which.
+"""Times of triples for C-SPARQL's timestamp(): the hidden columns of triple patterns, and the expressions that read
+them.
 
 timestamp(?v) is the latest time of the triples that bound ?v (C-SPARQL, section 3.3). Every triple pattern that
 mentions ?v gets a hidden column with its triple's time; the columns flow upwards through joins and unions like all
 others, so an expression sees exactly the times of its own group and of the parts below it.
 
-Invariant: a query that never asks for a time has no such column.
+Invariant: a query without timestamp() has no such column.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class TimeColumns:
 
     def __init__(self, root: t.TreePart, problems: LoweringProblems) -> None:
         self._problems = problems
-        self._anywhere: set[str] = set()  # variables whose time is asked for, whatever the stream
+        self._anywhere: set[str] = set()  # variables whose time is read, in any stream
         self._by_stream: set[str] = set()
         self._columns: dict[tuple[str, Window | None], list[str]] = {}
         for part in parts(root):
@@ -48,7 +49,7 @@ class TimeColumns:
                     self._by_stream.add(name)
 
     def timed(self, pattern: TriplePattern, source: TripleSource) -> TriplePattern:
-        """The pattern with the time columns that somebody asks for."""
+        """Return the pattern with the time columns that expressions read."""
         names: dict[Window | None, str] = {}
         for variable in pattern.variables:
             wanted: list[Window | None] = [None] if variable in self._anywhere else []

@@ -42,7 +42,7 @@ def parse_script(text: str, dialect: t.Dialect, file_name: str = "<query>") -> t
 
 
 def parse_query(text: str, file_name: str = "<query>") -> t.StatementTree:
-    """One plain SPARQL 1.1 query."""
+    """Parse one plain SPARQL 1.1 query."""
     statement = _parse(text, "sparql", "single", file_name)
     assert isinstance(statement, t.StatementTree)
     return statement

@@ -1,9 +1,9 @@
-"""A first look over a text: what is a comment, a string or an IRI, and the escapes that stand outside of them.
+"""The first scan of a text: finds comments, strings and IRIs, and replaces the escapes outside of them.
 
 SPARQL lets `\\uXXXX` stand for a character anywhere. In strings and IRIs they are read with the literal; elsewhere they
-are replaced before the text is parsed, and `ScannedText` knows where everything stood.
+are replaced before the text is parsed, and `ScannedText` keeps the original offsets.
 
-Invariant: `Source.place` maps every offset of the parsed text to the offset of the user's text that it came from.
+Invariant: `ScannedText.place` maps every offset of the parsed text to the offset of the user's text that it came from.
 """
 
 from __future__ import annotations

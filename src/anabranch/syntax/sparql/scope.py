@@ -1,7 +1,7 @@
-"""What lowering knows while it works: collected problems, the settings of one statement, and what an expression sees.
+"""The state of lowering: collected problems, the settings of one statement, and the scope of an expression.
 
-Invariant: a scope is never changed, only extended into a new one. A name that no column stands for is unbound, which
-is legal in SPARQL, so scopes never refuse a name by themselves.
+Invariant: a scope is never changed, only extended into a new one. A name without a column is unbound, which is legal in
+SPARQL, so scopes never refuse a name by themselves.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ SOLUTION_STEM = "solution"
 
 
 def is_visible(name: str) -> bool:
-    """Whether a query can name the column: blank nodes and what lowering made up begin with a space."""
+    """Return whether a query can name the column: blank nodes and generated names begin with a space."""
     return not name.startswith(" ")
 
 
 def leaves_group(name: str) -> bool:
-    """Whether a column is of use outside of the group that made it: what a query can name, and times of triples."""
+    """Return whether a column is used outside of the group that made it: names of the query, and times of triples."""
     return is_visible(name) or name.startswith(f" {TIME_STEM}")
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSettings:
-    """What holds for all parts of one statement."""
+    """The settings for all parts of one statement."""
 
     problems: LoweringProblems
     dialect: t.Dialect
@@ -51,7 +51,7 @@ class Calls:
         self._problems = problems
         self._stem = stem
         self.columns: dict[AggregateCall, str] = {}
-        self.next_name: str | None = None  # what the next new column is called
+        self.next_name: str | None = None  # the name of the next new column
 
     def column(self, call: AggregateCall) -> str:
         name, self.next_name = self.next_name, None
@@ -66,7 +66,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What expressions over groups may ask for: aggregates over the rows that `inner` describes."""
+    """The aggregates that expressions over groups may use, over the rows that `inner` describes."""
 
     inner: Scope
     calls: Calls
@@ -74,7 +74,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression sees: columns of its row, the graph that patterns in it look at, and its groups."""
+    """The scope of an expression: columns of its row, the graph for patterns in it, and its groups."""
 
     columns: tuple[str, ...]
     certain: frozenset[str]
@@ -82,7 +82,7 @@ class Scope:
     grouping: Grouping | None = None
     ungrouped: Literal["refuse", "sample"] = "refuse"
     aliases: Mapping[str, Expression] = field(default_factory=dict)
-    annotations: Calls | None = None  # where LUPOS's aggregates go that annotate rows
+    annotations: Calls | None = None  # receives LUPOS's aggregates that annotate rows
     in_aggregate: bool = False
 
     def with_column(self, name: str) -> Scope:

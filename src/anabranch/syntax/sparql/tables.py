@@ -54,7 +54,7 @@ class Seed:
 
 
 def bound(plan: GraphPattern | Path) -> VariableTable:
-    """The table of a pattern: it binds all of its variables, and times of triples may be null."""
+    """Return the table of a pattern: it binds all of its variables, and times of triples may be null."""
     names = (
         (name for pattern in plan.patterns for name in pattern.variables)
         if isinstance(plan, GraphPattern)
@@ -126,12 +126,12 @@ def _padded(table: VariableTable, names: tuple[str, ...]) -> Operator:
 
 
 def reference(name: str, columns: Iterable[str], span: Span | None = None) -> Expression:
-    """A column's value; what no column stands for is unbound."""
+    """Return a column's value; a name without a column is unbound."""
     return Variable(name, span=span) if name in columns else Constant(None, span=span)
 
 
 def minus(left: VariableTable, right: VariableTable, span: Span | None) -> VariableTable:
-    """Rows whose columns never meet take nothing away from each other."""
+    """Build MINUS; if the two sides share no column, nothing is removed."""
     if not set(left.columns) & set(right.columns):
         return left
     return VariableTable(Minus(left.plan, right.plan, span=span), left.certain, left.own)
@@ -140,7 +140,7 @@ def minus(left: VariableTable, right: VariableTable, span: Span | None) -> Varia
 def extend(
     table: VariableTable, name: str, expression: Expression, problems: LoweringProblems, span: Span | None
 ) -> VariableTable:
-    """One more column. Where the row from outside has it already, the two must agree."""
+    """Add a column. If the outer row has it already, the two values must agree."""
     own = table.own | frozenset(filter(is_visible, (name,)))
     certain = table.certain
     if isinstance(expression, Constant) and expression.value is not None:
@@ -158,8 +158,8 @@ def extend(
 
 
 def telling_apart(expressions: object, columns: Iterable[str], problems: LoweringProblems) -> str | None:
-    """BNODE("label") gives one node per label and solution: rows that it is asked of need a hidden column that tells
-    them apart. Its name, or None when nobody asks or there is one."""
+    """Return the name of a hidden column that distinguishes solutions, as BNODE("label") needs: it gives one node per
+    label and solution. None if no expression calls it or the column exists."""
     asked = any(isinstance(one, t.CallTree) and one.function == "BNODE" and one.arguments for one in parts(expressions))
     if not asked or any(name.startswith(f" {SOLUTION_STEM}") for name in columns):
         return None

@@ -1,9 +1,9 @@
 """The syntax tree of the SPARQL family: one base with the additions of C-SPARQL, LUPOS and RSP-QL.
 
 Prefixed names and relative IRIs are resolved, strings unescaped, collections and blank node property lists spelled out
-as triples. What a dialect adds stands in fields that the others leave empty.
+as triples. Additions of a dialect have fields that the others leave empty.
 
-Invariant: a tree says what the text says and where (spans are never compared); nothing is checked here but the grammar.
+Invariant: a tree holds the content of the text and its spans (never compared); only the grammar is checked here.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ class QueryTree(TreePart):
     values: ValuesTree | None = None
     annotations: tuple[AnnotateTree, ...] = ()
     intermediate: IntermediateTree | None = None
-    dataset_at: int = field(default=0, compare=False)  # where in the text a dataset clause stands or would stand
+    dataset_at: int = field(default=0, compare=False)  # offset of the dataset clauses, or where they would be
 
 
 @dataclass(frozen=True, slots=True)

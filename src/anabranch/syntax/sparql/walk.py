@@ -1,4 +1,4 @@
-"""Walking over the syntax tree: which variables a part mentions, and which calls it makes.
+"""Walks over the syntax tree: the variables that a part mentions, and the calls that it makes.
 
 Invariant: the walk follows the fields of the frozen parts in the order of the text, so a new part is walked without a
 change here.

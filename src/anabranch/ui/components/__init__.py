@@ -1,6 +1,6 @@
-"""Elements of our own that a browser draws: table, chart, operators, messages, window. Their scripts lie beside.
+"""Custom elements that a browser draws: table, chart, operators, messages, window. Their scripts are in this folder.
 
-Invariant: a component draws what it is sent and reports what is clicked; it decides nothing.
+Invariant: a component draws the data that it receives and reports clicks; it decides nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LiveTable(Element, component="live_table.js"):
             self.update()
 
     def patch(self, order: Sequence[int], fresh: Mapping[int, Sequence[Any]], *, still: bool = False) -> None:
-        """Show these rows; `still` without marking what came and went."""
+        """Show these rows; with `still`, without marking changes."""
         self.run_method("patch", {"order": list(order), "fresh": sendable(fresh), "still": still})
 
 
@@ -155,7 +155,7 @@ class ChoiceList(Element, component="choice.js"):
         self.offer(options, value)
 
     def offer(self, options: Mapping[str, str], value: str) -> None:
-        """These values with what is shown for each."""
+        """Set the values, with the text that is shown for each."""
         offered = [{"value": key, "label": label} for key, label in options.items()]
         if self._props["options"] != offered or self._props["value"] != value:
             self._props["options"] = offered
