@@ -290,7 +290,8 @@ def lay_out(kept: PatternFacts, steps: Records, layout: FactLayout, entries: Ids
 
 @allocating
 def moved(matches: Ids, found: Int, room: Int) -> Ids:
-    """What was found, with room for more; by hand, since assigning a part of an array takes seconds to compile."""
+    """Return the matches with more room; copied by a loop, since assigning a part of an array takes seconds to
+    compile."""
     larger = np.empty((room, matches.shape[1]), np.int64)
     for row in range(found):
         for column in range(matches.shape[1]):
