@@ -1,4 +1,4 @@
-"""How kernels are compiled, and what they have in common: records by name, unsigned indices, looking ahead.
+"""Compilation of kernels, and their common tools: records by name, unsigned indices, prefetching.
 
 A kernel is a function that Python calls; it has one signature. The functions that only kernels call need no wrappers,
 which take as long to compile as the code itself, and no cache of their own.

@@ -56,14 +56,14 @@ def passes(intake: IntakePlan, arrivals: Arrivals, fact: Int, pattern: Record) -
 
 @inlined
 def slot_of(plan: Record, intake: IntakePlan, kind: Int) -> Int:
-    """Where the dispatch has the patterns that facts of a kind may fit."""
+    """Return the slot of the dispatch with the patterns that facts of a kind may fit."""
     slot = (unsigned(kind) * plan.multiplier) >> plan.shift
     return slot if intake.dispatch[slot].kind == kind else unsigned(intake.dispatch.size - 1)
 
 
 @inlined
 def fact_at(store: LogStore, number: Int) -> Int:
-    """Where the arrival of a number begins among the facts of this call."""
+    """Return where the arrival of a number begins among the facts of this call."""
     return unsigned(number - store.state.base) * store.plan.width
 
 
@@ -82,7 +82,7 @@ def first_fitting(store: LogStore, intake: IntakePlan, arrivals: Arrivals, start
 
 @inlined
 def _copied(store: LogStore, pattern: Int, slot: Int, copied: Int) -> Int:
-    """The position where the key lives already, or _NOWHERE. `slot` is where the hash of facts has it."""
+    """Return the position where the key already lives, or _NOWHERE. `slot` is its place in the hash of facts."""
     state, plan = store.state, store.plan
     own = plan.pattern[pattern]
     if own.is_bit:
@@ -200,8 +200,8 @@ def _room(store: LogStore, lists: Ids, fitting: Record) -> Int:
 
 @compiled
 def _peek(store: LogStore, intake: IntakePlan, arrivals: Arrivals, fact: Int, stage: Int) -> None:
-    """Ask for the memory that some arrivals will need: first the slots of their rows, then the rows, then the chains on
-    which the same fact is looked for."""
+    """Prefetch the memory that some arrivals will need: first the slots of their rows, then the rows, then the chains
+    on which the same fact is looked for."""
     state, plan, facts = store.state, store.plan, arrivals.facts
     ring, rows, slots = store.ring, store.rows, store.slots
     mask = unsigned(slots.size - 1)

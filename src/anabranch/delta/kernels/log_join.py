@@ -34,7 +34,7 @@ _ONE = np.uint64(1)
 
 @inlined
 def _head_of(store: LogStore, pattern: Record, side: Int) -> Int:
-    """Where the row that is bound at a side has its newest entry of the pattern."""
+    """Return where the row that is bound at a side has its newest entry of the pattern."""
     row = store.state.variables[pattern.variable[side]].row
     return row_at(store.plan, row) + pattern.head[side]
 
@@ -149,7 +149,7 @@ def _enter(store: LogStore, walk: JoinPlan, depth: Int) -> None:
 
 @inlined
 def _fits_bound(store: LogStore, step: Record, at: Int) -> bool:
-    """Whether the bound sides of an entry have the rows that are bound."""
+    """Return whether the bound sides of an entry have the rows that are bound."""
     variables, own = store.state.variables, store.plan.pattern[step.pattern]
     for i in range(step.bound):
         side = step.bound_sides[i]
@@ -202,7 +202,8 @@ def drop_kept(state: Record) -> None:
 
 @inlined
 def match_at(plan: Record, match: Int) -> Int:
-    """Where a kept match begins in the pool: the next one of its list, then the position of each pattern's entry."""
+    """Return where a kept match begins in the pool: the next one of its list, then the position of each pattern's
+    entry."""
     return unsigned(match) * (plan.patterns + _ONE)
 
 
@@ -342,7 +343,7 @@ def start_join(store: LogStore, seeds: Record, floor: Int) -> None:
 
 @compiled
 def _look_ahead(store: LogStore, walk: JoinPlan, lists: Ids, item: Int) -> None:
-    """Ask for the memory that the next seeds will need: their rows, then all chains that begin there, entry after
+    """Prefetch the memory that the next seeds will need: their rows, then all chains that begin there, entry after
     entry, and the rows that these lead to."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     own = plan.pattern[state.seed]

@@ -115,13 +115,14 @@ class PathWork(NamedTuple):
 
 @inlined
 def _home(bits: Int, key: Int) -> Int:
-    """The slot where a key would like to be: by the first bits of a product, which are its best."""
+    """Return the first slot to probe for a key: the first bits of a product, which are its best."""
     return (unsigned(key) * np.uint64(0x9E3779B97F4A7C15)) >> unsigned(64 - bits)
 
 
 @inlined
 def slot_of(table: Records, base: Int, bits: Int, key: Int) -> Int:
-    """Where a key is, or the empty slot where it would be, in a table of 1 << bits slots that begins at `base`."""
+    """Return the slot of a key, or the empty slot where it would be, in a table of 1 << bits slots that begins at
+    `base`."""
     first, last = unsigned(base), (_ONE << unsigned(bits)) - _ONE
     slot = _home(bits, key)
     while table[first + slot].held != 0 and table[first + slot].key != key:
@@ -148,7 +149,7 @@ def vacate(table: Records, base: Int, bits: Int, place: Int) -> None:
 
 @inlined
 def has_room(state: Record, pool: Records, bits: Int) -> bool:
-    """Whether the pool has a table of so many bits."""
+    """Return whether the pool has room for a table of this many bits."""
     return bool(state.pool_free[bits] > 0 or state.pool_end + (1 << bits) <= pool.size)
 
 
@@ -232,7 +233,7 @@ def give_back(supply: Record, items: Records, item: Int) -> None:
 
 @inlined
 def lacks(supply: Record, items: Records) -> bool:
-    """Whether all items are in use."""
+    """Return whether all items are in use."""
     return bool(supply.free == 0 and supply.end >= items.size)
 
 
@@ -264,7 +265,7 @@ def hang(nodes: Records, log: Records, node: Int, tick: Int) -> None:
 
 @inlined
 def _is_asked(header: Record, source: Int, vertex: Int) -> bool:
-    """Whether a pair is one that the plan asks for."""
+    """Return whether the plan asks for a pair."""
     return bool((not header.loops or source == vertex) and (header.target < 0 or header.target == vertex))
 
 

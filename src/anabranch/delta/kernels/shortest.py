@@ -1,6 +1,6 @@
 """Breadth-first searches as kernels: which roots a change of edges concerns, and what a new search finds.
 
-Arcs are edges read in the direction of the search, from the node nearer to the root to the one further away. Those of a
+Arcs are edges read in the direction of the search, from the node nearer to the root to the one further away. Arcs of a
 node stand side by side in a pool as (edge, other node), in the order of their edges' keys: `onward` the arcs that leave
 it, `back` those that come to it.
 
@@ -138,7 +138,7 @@ def _levels(
 
 @compiled
 def _first_back(known: Small, step: Small, graph: ArcGraph, scratch: SearchScratch) -> None:
-    """Of each node's arcs that lead nearer to the root, the first."""
+    """Write for each node the first of its arcs that lead nearer to the root."""
     for position in range(1, scratch.results[0].reached):
         node = scratch.queue[position]
         first = graph.back[node, FIRST]

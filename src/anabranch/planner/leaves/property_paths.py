@@ -5,7 +5,7 @@ joins a term of the query to itself, and between two variables every node of the
 is the law).
 
 Static graphs beside windows are added first and never leave; when one changes, the trees are rebuilt from the content
-of the windows. Several windows are followed as if they were one (`held.HeldTogether`), whose order of arrival tells the
+of the windows. Several windows are followed as if they were one (`held.HeldTogether`), whose order of arrival shows the
 trees what leaves first. Where arrivals leave out of this order (windows of different widths, or whose widths are no
 whole slides), the trees are rebuilt at that instant, and the difference is emitted.
 """
