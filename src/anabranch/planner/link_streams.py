@@ -25,8 +25,8 @@ from anabranch.model.windows import WindowPolicy
 @dataclass(frozen=True, slots=True)
 class LinkStream:
     """The part of a stream that queries need. Each of `kinds` is a set of predicates; None: all links. `borders` are
-    instants that repeat: a period and one of them, in microseconds. A triple that is older by more than `lateness` than
-    one before it is late."""
+    instants that repeat: a period and one of them, in microseconds. `lateness` is how much older than those before it a
+    triple may be, in microseconds."""
 
     kinds: tuple[tuple[str, ...] | None, ...]
     borders: tuple[tuple[int, int], ...]

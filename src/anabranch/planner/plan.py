@@ -343,8 +343,8 @@ class Planner:
 
     def _right(self, operator: op.Join | op.LeftJoin, scope: SubqueryScope) -> tuple[Spec, tuple[ex.Expression, ...]]:
         """Build the right side; also return those of its conditions that read columns of the left: `(b {id: a.id})`. An
-        element that both sides bind from different sources is their union, so conditions on it also wait until the
-        join."""
+        element that both sides bind from different sources is their union; a condition that reads it together with
+        columns of the right alone is returned too."""
         right = operator.right
         if isinstance(right, op.Pattern) and right.where is not None:
             parts = conjuncts(right.where)

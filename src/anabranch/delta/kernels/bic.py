@@ -101,8 +101,8 @@ def _climb(links: Ids, vertex: Int, opens: Int) -> Int:
 
 @inlined
 def _find_back(links: Ids, vertex: Int) -> Int:
-    """Return the root so far. A vertex and its parent with links of the same snapshot: the vertex is linked to its
-    grandparent, because both links live in the same windows."""
+    """Return the root so far. A vertex is linked to its grandparent where its link and its parent's have the same
+    snapshot: both live in the same windows."""
     word = links[unsigned(vertex)]
     while word >= 0:
         parent = word & _LOW

@@ -93,8 +93,9 @@ def _passes(conditions: Iterable[ExpressionEvaluator], element: GraphElement, co
 
 
 class FactMaker:
-    """Makes the facts of one pattern, or of one component of it, over one window. `asked` are the counters of the pairs
-    that limit the search for shortest paths; `most_bytes` is how much the distances of these paths may take."""
+    """Makes the facts of one pattern, or of one component of it, over one window or static graph. `asked` are the
+    counters of the pairs that limit the search for shortest paths; `most_bytes` is how much the distances of these
+    paths may take."""
 
     def __init__(
         self,
