@@ -1,7 +1,7 @@
-"""EXPLAIN: what a query will do, as a tree of its operators with windows, instants and the way it runs.
+"""EXPLAIN: describes a query as a tree of its operators with windows, evaluation instants and the way it is executed.
 
 Invariant: the text is a function of the plan, the rules that fired and the window policy alone, so it can be compared
-to the letter; nothing that is computed again at each instant is called incremental.
+to the letter; an operator that is recomputed at each instant is never called incremental.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class ExplainLine:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`root` is the plan that runs, `before` the one that the optimizer was given, where it changed anything.
+    """The explanation of a query. `root` is the plan that runs, `before` the optimizer's input, where the optimizer
+    changed anything.
 
-    `queries` are the two as algebra, for drawings that need more than the steps say.
-    """
+    `queries` are both plans as algebra, for drawings that need more than the steps."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class Explanation:
     prefixes: Prefixes = ()
 
     def tree(self, width: int | None = None, stage: Stage = "after") -> Iterator[ExplainLine]:
-        """The lines of the plan; of two plans, each under its name."""
+        """Return the lines of the plan; of two plans, each under its name."""
         if stage == "both" and self.before is not None:
             yield ExplainLine("", "", "before the rules:")
             yield from _lines(self.before, "", "", width)
@@ -84,13 +84,13 @@ class Explanation:
         yield from _lines(self.before if stage == "before" and self.before else self.root, "", "", width)
 
     def fact_lines(self, width: int | None = None) -> Iterator[tuple[str, str]]:
-        """Names and texts of what holds for the whole query; a wrapped line repeats no name."""
+        """Return names and texts of facts about the whole query; a wrapped line does not repeat the name."""
         for name, text in self.facts:
             for index, part in enumerate(_wrap(text, None if width is None else width - 14)):
                 yield ("" if index else name), part
 
     def text(self, width: int | None = None, stage: Stage = "after") -> str:
-        """The whole explanation; lines longer than a width are wrapped inside the tree."""
+        """Return the whole explanation; lines longer than a width are wrapped inside the tree."""
         head = [self.title, *(f"  {name:<10}  {text}" for name, text in self.fact_lines(width))]
         body = [f"  {line}".rstrip() for line in self.tree(None if width is None else width - 2, stage)]
         return "\n".join([*head, "", *body])
@@ -107,12 +107,11 @@ def explain(
     prefixes: Prefixes = (),
     ways: Ways | None = None,
 ) -> Explanation:
-    """The explanation of a continuous query under a window policy, of a plain query, or of a LOAD STREAM.
+    """Explain a continuous query under a window policy, a plain query, or a LOAD STREAM.
 
-    With `optimized`, what is explained is its plan; the query's own is the one before. `prefixes` are those of a plain
-    query; a registration has its own. `ways` says how each operator of the plan is executed; without it all is
-    computed anew.
-    """
+    With `optimized`, its plan is explained, and the query's own plan is the one before. `prefixes` are those of a plain
+    query; a registration has its own. `ways` gives how each operator of the plan is executed; without it all operators
+    are recomputed."""
     if isinstance(query, Ingestion):
         return _explain_ingestion(query)
     plan = query.plan if isinstance(query, o.Registration) else query
@@ -201,7 +200,7 @@ def _registration_facts(
 
 
 def _execution_facts(plan: o.Operator, when: str, ways: Ways | None) -> Iterator[tuple[str, str]]:
-    """What is computed from changes, and what anew, and why."""
+    """Return which parts are incremental, which are recomputed, and why."""
     anew = {why for execution, why in _executions(plan, ways) if execution == RECOMPUTE}
     if ways is None or ways(plan) is None or ways(plan) == (RECOMPUTE, RECOMPUTE):
         yield "execution", f"{RECOMPUTE}: snapshot evaluator, {when}"
@@ -226,7 +225,7 @@ def _executions(plan: o.Operator, ways: Ways | None) -> Iterator[tuple[str, str]
 
 
 def _instants(query: o.Registration) -> tuple[str, bool]:
-    """When the query answers, in words, and whether that is only once."""
+    """Return when the query answers, in words, and whether that is only once."""
     start = "the first event's instant" if query.starting_at is None else format_instant(query.starting_at)
     match query.arrivals, query.every:
         case 0, _:
@@ -306,7 +305,7 @@ def _explain_ingestion(load: Ingestion) -> Explanation:
 
 
 def _lines(step: PlanStep, first: str, rest: str, width: int | None, above: str = "") -> Iterator[ExplainLine]:
-    """The step and those below it; one that is static below one that is not says so."""
+    """Return the lines of a step and of the steps below it; a static step below a streaming one is marked."""
     name = f"{step.label} {step.operator}" if step.label else step.operator
     if above == "streaming" and step.part == "static" and step.operator not in (*SOURCES, "StaticPart", "Pattern"):
         name += " (static)"

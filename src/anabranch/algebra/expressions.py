@@ -1,7 +1,7 @@
-"""Expressions of the algebra: what a value is computed from, free of any query language's spelling.
+"""Expressions of the algebra: computations of values, independent of the spelling of any query language.
 
-Invariant: expressions are frozen and compare by meaning; the span says where the text stands and is never compared.
-Names of functions are those of `algebra.functions`.
+Invariant: expressions are frozen and compare by meaning; the span is the place in the text and is never compared. Names
+of functions are those of `algebra.functions`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class IsNull(Expression):
 
 @dataclass(frozen=True, slots=True)
 class HasLabels(Expression):
-    """`n:A:B`; of a relationship, that its type is the one label named."""
+    """`n:A:B`; for a relationship, true if its type is the only named label."""
 
     subject: Expression
     labels: tuple[str, ...]
@@ -126,7 +126,7 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
-    """The value of the first branch whose condition is true, else the default."""
+    """The value of the first branch with a true condition, else the default."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     default: Expression
@@ -161,14 +161,15 @@ class Reduce(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Expression):
-    """True when the plan, whose `Argument` leaf is this row, has a row."""
+    """True when the plan has a row; the plan's `Argument` leaf is the current row."""
 
     plan: Operator
 
 
 @dataclass(frozen=True, slots=True)
 class CollectRows(Expression):
-    """The list of `result` over the rows of a plan whose `Argument` leaf is this row (pattern comprehension)."""
+    """The list of `result` over the rows of a plan (pattern comprehension); the plan's `Argument` leaf is the current
+    row."""
 
     plan: Operator
     result: Expression
@@ -176,8 +177,8 @@ class CollectRows(Expression):
 
 @dataclass(frozen=True, slots=True)
 class WindowBound(Expression):
-    """When a window begins or ends at the evaluation instant, as an answer reports it; of no window, the widest of the
-    query's."""
+    """The begin or end of a window at the evaluation instant, as answers report it; without a window, that of the
+    query's widest window."""
 
     window: Window | None
     side: Literal["start", "end"]
@@ -185,7 +186,7 @@ class WindowBound(Expression):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall(Expression):
-    """An aggregate; stands only in `Aggregate.aggregates`. No arguments means count(*)."""
+    """An aggregate; occurs only in `Aggregate.aggregates`. No arguments means count(*)."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -194,9 +195,9 @@ class AggregateCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The edges along which nodes hang together, without direction: the relationships of a source, of these types where
-    `kinds` names some. Of triples, `kinds` are predicates; without them, every triple whose object is a resource links,
-    but for rdf:type and what describes statements (rdf:subject, rdf:predicate, rdf:object)."""
+    """The edges that connect nodes, without direction: the relationships of a source, only those of the types in
+    `kinds` if given. Of triples, `kinds` are predicates; without them, every triple whose object is a resource is a
+    link, except for rdf:type and the triples that describe statements (rdf:subject, rdf:predicate, rdf:object)."""
 
     source: TripleSource
     kinds: tuple[str, ...] | None = None
@@ -205,7 +206,8 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Connected(Expression):
-    """Whether a path of links leads from one node to the other; a node is connected to itself. Null asks nothing."""
+    """Whether a path of links leads from one node to the other; a node is connected to itself. The answer about null is
+    null."""
 
     links: Links
     left: Expression
@@ -214,8 +216,8 @@ class Connected(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Component(Expression):
-    """Of the nodes that hang together with a node: the id of one of them, or its term where links are triples, which
-    depends on who they are alone; or how many they are."""
+    """The component of a node: the id of one of its nodes (its term where links are triples), which depends only on the
+    set of nodes; or the number of nodes."""
 
     links: Links
     subject: Expression
@@ -224,7 +226,8 @@ class Component(Expression):
 
 @dataclass(frozen=True, slots=True)
 class TripleTime(Expression):
-    """When a triple last came, as UTC microseconds; null when it is no triple of a window of the source."""
+    """The instant at which a triple last came, as UTC microseconds; null when it is no triple of a window of the
+    source."""
 
     source: TripleSource
     subject: Expression

@@ -1,7 +1,8 @@
-"""Signatures of every function a query may call: names, arguments, result.
+"""Signatures of every function that a query may call: names, arguments, result.
 
 Invariant: a function is in this table or it does not exist; evaluators implement exactly these names (a test compares
-the two). The types here are those that must be refused before a query runs; what only shows at run time says `any`.
+the two). The types here are those that must be refused before a query runs; kinds that are known only at run time are
+`any`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ValueKinds = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`parameters` are the kinds each argument may be; the first `required` must be given; `rest` repeats the last."""
+    """The signature of a function. `parameters` are the kinds each argument may be; the first `required` must be given;
+    `rest` repeats the last."""
 
     name: str
     parameters: tuple[ValueKinds, ...]
@@ -166,7 +168,7 @@ _SIGNATURES: tuple[Signature, ...] = (
 FUNCTIONS: dict[str, Signature] = {signature.name.lower(): signature for signature in _SIGNATURES}
 
 CONNECTIVITY: frozenset[str] = frozenset({"connected", "component", "componentsize"})
-"""Functions that ask a window's graph, and stand in plans as expressions of their own."""
+"""Functions about the graph of a window; in plans they are expressions of their own."""
 
 OPERATORS: frozenset[str] = frozenset(
     {
@@ -174,4 +176,4 @@ OPERATORS: frozenset[str] = frozenset(
         *("in", "starts_with", "ends_with", "contains", "matches", "merge_maps", "node_id", "node_id_or_null"),
     }
 )
-"""Names of `Call` that are operators of the language, not functions a user can name."""
+"""Names of `Call` that are operators of the language, not functions that a user can name."""

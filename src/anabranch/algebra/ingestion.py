@@ -1,6 +1,6 @@
-"""How records become events: LOAD STREAM's steps, each a table of rows to a table of rows, some writing elements.
+"""Ingestion: the steps of LOAD STREAM, which turn a record into an event; each maps a table of rows to a table of rows.
 
-Invariant: an ingestion reads nothing but its record. What it writes is one event per record.
+Invariant: an ingestion reads nothing but its record, and writes one event per record.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ROWS = " rows"
 
 @dataclass(frozen=True, slots=True)
 class ElementTemplate:
-    """A node or relationship to write. A node that is `bound` is one that the row holds already."""
+    """A node or relationship to write. A node that is `bound` is already in the row."""
 
     variable: str
     labels: tuple[str, ...] = ()
     properties: tuple[tuple[str, Expression], ...] = ()
     bound: bool = False
     reverse: bool = False
-    """Of a relationship: that it points from the node on its right to the node on its left."""
+    """Whether a relationship points from the node on its right to the node on its left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ Step = Reshape | Write | Assign
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """LOAD STREAM FROM `uri` AS `variable`: what each record of the source writes into the stream."""
+    """LOAD STREAM FROM `uri` AS `variable`: the elements that each record of the source writes into the stream."""
 
     uri: str
     stream: str

@@ -1,7 +1,7 @@
 """Logical operators: the O-Graph. Each takes bags of rows and gives a bag of rows with named columns.
 
-Invariant: operators are frozen, know their columns, and refuse nonsense when built. They say what, never how: no
-operator knows an index, an engine or a query language.
+Invariant: operators are frozen, know their columns, and raise an error for invalid arguments. They describe the result,
+not its computation: no operator depends on an index, an engine or a query language.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ class Stream:
 class Window:
     """The union of a stream's events in the window that ends at the evaluation instant.
 
-    Exactly one of three says how far back it reaches: a `width` in time; a `count` of triples, the last that came; or
-    `unbounded`, all that has come so far. None of them is everything that was given: the plain query's graph.
+    One of three fields limits its content: a `width` in time; a `count` of triples, the last that came; or `unbounded`,
+    all that has come so far. Without any of them it is all given events: the graph of a plain query.
 
     With a `step`, the content moves only at multiples of it: at an instant between two of them it is still that of the
-    last one. `keep` holds the only patterns that anybody asks of it (summarisation); None keeps everything.
-    """
+    last one. `keep` holds the only patterns that the query reads of it (summarisation); None keeps everything."""
 
     stream: Stream = Stream()
     width: Duration | None = None
@@ -63,13 +62,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A graph that does not move, by name."""
+    """A static graph, by name."""
 
     name: str
 
 
 DEFAULT_GRAPH = "default"
-"""The name of the static graph that SPARQL queries see when they name none; it is empty where nobody gave one."""
+"""The name of the static graph that SPARQL queries read when they name none; it is empty if none was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ TripleSource = Window | Static | MergedSource
 
 @dataclass(frozen=True, slots=True)
 class Unit(Operator):
-    """One row without columns: where every query begins."""
+    """One row without columns: the start of every query."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ Direction = Literal["out", "in", "both"]
 
 @dataclass(frozen=True, slots=True)
 class NodePattern:
-    """A node to find. Every node has a variable; those the user did not name begin with a space."""
+    """A node to find. Every node has a variable; anonymous ones begin with a space."""
 
     variable: str
     labels: tuple[str, ...] = ()
@@ -127,9 +126,8 @@ class RelationshipPattern:
 
     `direction` is read from the node on its left to the node on its right. `where` holds predicates over this one
     relationship (by its variable) that must hold during a shortest-path search; elsewhere predicates stand in filters.
-    `once`: of all trails between two ends there is one match, which takes no relationship from the others and in which
-    the variable is null.
-    """
+    `once`: all trails between two ends give one match, which takes no relationship from the others and in which the
+    variable is null."""
 
     variable: str
     types: tuple[str, ...] = ()
@@ -150,8 +148,8 @@ class RelationshipPattern:
 class PathPattern:
     """A chain of nodes and relationships, perhaps named, perhaps only the shortest between its two ends.
 
-    `where` is what a shortest path as a whole must fulfil: the shortest are found among those that do. It may read the
-    rest of the row, but no other shortest path."""
+    `where` is a condition on a shortest path as a whole: the shortest are found among the paths that pass it. It may
+    read the rest of the row, but no other shortest path."""
 
     nodes: tuple[NodePattern, ...]
     relationships: tuple[RelationshipPattern, ...] = ()
@@ -172,8 +170,8 @@ class PathPattern:
 class Pattern(Operator):
     """All matches of the paths in the source's graph. Relationships of one match are pairwise different.
 
-    `where` is what the pattern itself says of properties, `(n {key: value})`: it is asked of the source's graph.
-    """
+    `where` is the pattern's own condition on properties, `(n {key: value})`: it reads the elements of the source's
+    graph."""
 
     source: Source
     paths: tuple[PathPattern, ...]
@@ -197,8 +195,8 @@ class Pattern(Operator):
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Operator):
-    """`lenient`: null is an unbound variable, compatible with every value, as in SPARQL; a shared column has the value
-    of the side that has one."""
+    """The common part of the joins. `lenient`: null is an unbound variable, compatible with every value, as in SPARQL;
+    a shared column has the value of the side that has one."""
 
     left: Operator
     right: Operator
@@ -310,7 +308,7 @@ class Project(_Single):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(_Single):
-    """One row per group of equal keys. Without keys there is exactly one row, even of nothing."""
+    """One row per group of equal keys. Without keys there is exactly one row, even for no input."""
 
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
@@ -322,10 +320,9 @@ class Aggregate(_Single):
 
 @dataclass(frozen=True, slots=True)
 class Annotate(_Single):
-    """Every row with the aggregates of its group: C-SPARQL's AGGREGATE. No row is lost, none is made.
+    """Every row with the aggregates of its group: C-SPARQL's AGGREGATE. No row is removed or added.
 
-    Several annotations of one input are independent of each other; each sees the input's columns alone.
-    """
+    Several annotations of one input are independent of each other; each sees the input's columns alone."""
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
@@ -342,7 +339,7 @@ class Distinct(_Single):
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """What to sort by: in Cypher's order of values (null last), or in SPARQL's order of terms (unbound first)."""
+    """A sort key: in Cypher's order of values (null last), or in SPARQL's order of terms (unbound first)."""
 
     expression: Expression
     descending: bool = False
@@ -372,7 +369,7 @@ ResultForm = Literal["bindings", "boolean", "graph"]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A continuous query: what to compute, at which instants, and which rows to tell.
+    """A continuous query: its plan, its evaluation instants, and which rows it emits.
 
     Instants are one of:
       - `starting_at` + k * `every`. `starting_at` None means the registration instant on the stream's clock; when
@@ -383,7 +380,7 @@ class Registration:
 
     A query with `into` makes a stream of that name: each answer is an event at its instant. `unreadable` is the name of
     a stream that the text announces, but whose answers are tables that no other query can read. `delegated` is the same
-    query for the SPARQL plug-in, where it can be said in plain SPARQL.
+    query for the SPARQL plug-in, where plain SPARQL can express it.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""What an optimizer hands back: the better plan, and which rules made it so.
+"""Result of the optimizer: the plan, and the rules that fired.
 
-It stands here and not beside the rules, because EXPLAIN shows it and knows no rule.
+It is part of the algebra, not of the optimizer, because EXPLAIN shows it and depends on no rule.
 
-Invariant: a rule that is named here has looked at the plan; `changed` says whether it also rewrote it.
+Invariant: every rule in the result was applied to the plan; `changed` is true if it also rewrote the plan.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from anabranch.algebra.operators import Operator
 
 @dataclass(frozen=True, slots=True)
 class FiredRule:
-    """A rule that had something to do or to say, and what, one line each."""
+    """A rule that fired, with its notes, one line each."""
 
     rule: str
     details: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ _ALL: tuple[SparqlFunction, ...] = (
     _f("datatype", 1),
     _f("iri", 1, 2),  # the second argument is the base
     _f("uri", 1, 2),
-    _f("bnode", 0, 2, volatile=True),  # the second argument tells the solution apart from others
+    _f("bnode", 0, 2, volatile=True),  # the second argument identifies the solution
     _f("strdt", 2),
     _f("strlang", 2),
     _f("uuid", 0, volatile=True),

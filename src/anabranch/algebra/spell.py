@@ -61,7 +61,7 @@ _PLAIN_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def short_name(column: str) -> str:
-    """A column's name for people: anonymous ones as `_n1`, unusual ones in backticks."""
+    """Return a column's name for people: anonymous ones as `_n1`, unusual ones in backticks."""
     if column.startswith(" "):
         stem = column.strip()
         return f"_{stem[:1]}{stem.lstrip('abcdefghijklmnopqrstuvwxyz_')}"
@@ -71,8 +71,7 @@ def short_name(column: str) -> str:
 class Speller:
     """Spells expressions; plans inside of them that do not fit into a line are collected as `subplans`.
 
-    With `sparql`, columns are written as variables, `?v`, and IRIs with the prefixes.
-    """
+    With `sparql`, columns are written as variables, `?v`, and IRIs with the prefixes."""
 
     def __init__(self, prefixes: tuple[tuple[str, str], ...] = (), sparql: bool = False) -> None:
         self.subplans: list[Operator] = []
@@ -80,7 +79,7 @@ class Speller:
         self._sparql = sparql
 
     def name(self, column: str) -> str:
-        """A column as expressions name it."""
+        """Return a column's name as in expressions."""
         if not self._sparql:
             return short_name(column)
         if column.startswith(" _:"):
@@ -88,12 +87,12 @@ class Speller:
         return short_name(column) if column.startswith(" ") else f"?{column}"
 
     def spell(self, expression: x.Expression, level: int = 0) -> str:
-        """The text, in brackets when it binds more loosely than `level`."""
+        """Return the text of an expression, in brackets when it binds more loosely than `level`."""
         own, text = self._spelled(expression)
         return f"({text})" if own < level else text
 
     def item(self, name: str, expression: x.Expression) -> str:
-        """A computed column: its name and what it is; the name alone when that says it all."""
+        """Return the text of a computed column: its name and its expression; the name alone where both are the same."""
         text = self.spell(expression)
         shown = self.name(name)
         if text in (shown, name):
@@ -119,7 +118,7 @@ class Speller:
         return self.name(place.name) if isinstance(place, Var) else self._terms.term(place)
 
     def triple(self, pattern: TriplePattern) -> str:
-        """A triple pattern, and the columns that hold when its triple came."""
+        """Return the text of a triple pattern, and of the columns with the times of its triple."""
         predicate = pattern.predicate
         middle = self.place(predicate) if isinstance(predicate, Var) else self._terms.predicate(predicate)
         text = f"{self.place(pattern.subject)} {middle} {self.place(pattern.object)}"
@@ -127,7 +126,7 @@ class Speller:
         return f"{text}  came at {', '.join(times)}" if times else text
 
     def kept(self, kept: TripleFilter) -> str:
-        """What a window keeps; `*` is any term."""
+        """Return the text of a window's filter; `*` is any term."""
         subject, predicate, object_ = kept
         middle = "*" if predicate is None else self._terms.predicate(predicate)
         ends = ["*" if term is None else self._terms.term(term) for term in (subject, object_)]
@@ -137,7 +136,7 @@ class Speller:
         return path_text(path, self._terms)
 
     def written(self, nodes: tuple[ElementTemplate, ...], relationships: tuple[ElementTemplate, ...]) -> str:
-        """What LOAD STREAM writes, as a chain."""
+        """Return the text of the elements that LOAD STREAM writes, as a chain."""
         text = f"({self._template(nodes[0])})"
         for one, node in zip(relationships, nodes[1:], strict=True):
             left, right = _ARROWS["in" if one.reverse else "out"]
@@ -267,14 +266,15 @@ class Speller:
                 return _ATOM, type(expression).__name__.lower()
 
     def _along(self, links: x.Links) -> str:
-        """The kinds of links that connectivity goes along, where they are named."""
+        """Return the kinds of links of a connectivity question, where they are named."""
         if links.kinds is None:
             return ""
         kinds = [self._terms.iri(kind) if links.of_triples else kind for kind in links.kinds]
         return f" along {', '.join(kinds)}"
 
     def _plan(self, plan: Operator) -> str:
-        """A plan inside an expression: its pattern when that is all, else the number of a subplan."""
+        """Return the text of a plan inside an expression: its pattern if it is nothing else, else the number of a
+        subplan."""
         match plan:
             case Join(left=Argument(), right=Pattern(paths=paths, where=where), condition=condition):
                 text = ", ".join(self.path(path) for path in paths)
@@ -323,7 +323,7 @@ class Speller:
 
 
 def spell(expression: x.Expression) -> str:
-    """The text of one expression."""
+    """Return the text of one expression."""
     return Speller().spell(expression)
 
 

@@ -12,7 +12,7 @@ _TIMES = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
 def path_text(path: PropertyPath, terms: Terms) -> str:
-    """A property path; what is inside of another stands in brackets when it is more than a step."""
+    """Return the text of a property path; an inner path stands in brackets when it is more than a step."""
     match path:
         case PathLink(iri):
             return terms.predicate(iri)

@@ -1,7 +1,7 @@
-"""A plan as a tree of steps: each operator with what it does in words, for EXPLAIN and its drawings.
+"""A plan as a tree of steps: each operator with its description in words, for EXPLAIN and its drawings.
 
-Invariant: steps hold finished text, and equal plans give equal steps. What an evaluator may do instead of a step (the
-other way of a static part) is told in a detail, not drawn as if it always ran.
+Invariant: steps hold finished text, and equal plans give equal steps. The alternative of a step (the other plan of a
+static part) is mentioned in a detail, not drawn as if it always ran.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ GLUE = "\u00a0"  # keeps a computed column on one line where it fits; a plain sp
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One operator for display: its name, what it does (each detail begins a line), its columns and its inputs.
+    """One operator for display: its name, its details (each begins a line), its columns and its inputs.
 
-    `part` says what it reads: `static` knowledge alone, or something `streaming`; empty where it reads nothing.
-    `way` is the algorithm that executes it, or the reason why it is computed anew; empty where nobody decided.
-    """
+    `part` is the kind of its sources: `static` knowledge alone, or something `streaming`; empty where it reads nothing.
+    `way` is the algorithm that executes it, or the reason why it is recomputed; empty where nothing was decided."""
 
     operator: str
     details: tuple[str, ...] = ()
@@ -50,7 +49,8 @@ class PlanStep:
 
     @property
     def mark(self) -> str:
-        """How it is executed, as a line of EXPLAIN shows it; empty where nothing was decided operator by operator."""
+        """How the operator is executed, as a line of EXPLAIN shows it; empty where nothing was decided for each
+        operator."""
         if not self.way:
             return ""
         said = self.execution if self.way == self.execution else f"{self.execution}: {self.way}"
@@ -80,7 +80,7 @@ class PlanStep:
 
 
 def window_bounds(policy: WindowPolicy, width: Duration | None, every: Duration | None) -> str:
-    """A window's content in words, where w is the evaluation instant and w0 the first one."""
+    """Return a window's content in words, where w is the evaluation instant and w0 the first one."""
     if width is None:
         return "all that was given"
     match policy:
@@ -95,7 +95,7 @@ def window_bounds(policy: WindowPolicy, width: Duration | None, every: Duration 
 
 
 def window_words(window: o.Window, policy: WindowPolicy, every: Duration | None) -> str:
-    """What a window of any kind holds at instant w."""
+    """Return the content of a window of any kind at instant w, in words."""
     until = "before w" if policy == "right-open" else "up to w"
     if window.count is not None:
         words = f"the last {window.count} triple{'' if window.count == 1 else 's'} {until}"
@@ -111,7 +111,7 @@ def stream_words(window: o.Window) -> str:
 
 
 def part_of(plan: o.Operator) -> str:
-    """Whether a plan reads something that moves, static knowledge alone, or nothing."""
+    """Return whether a plan reads streams, static knowledge alone, or nothing."""
     read = sources(plan)
     if not read:
         return ""
@@ -119,7 +119,7 @@ def part_of(plan: o.Operator) -> str:
 
 
 class PlanSteps:
-    """Turns operators into steps; numbers the subplans of a query through."""
+    """Turns operators into steps; numbers the subplans over the whole query."""
 
     def __init__(
         self,
@@ -136,7 +136,8 @@ class PlanSteps:
         self._told = 0
 
     def of(self, operator: o.Operator, label: str = "", once: bool = False) -> PlanStep:
-        """`once` inside of a static part, which is not computed again at each instant."""
+        """Return the step of an operator; `once` inside of a static part, which is not computed again at each
+        instant."""
         details = self._details(operator)
         inputs = [self._source(source) for source in _read_by(operator)]
         subplans = self._speller.subplans[self._told :]
@@ -159,7 +160,7 @@ class PlanSteps:
     # --- records to events ------------------------------------------------------------------------------------------
 
     def ingesting(self, step: IngestionStep, before: PlanStep) -> PlanStep:
-        """A step of a LOAD STREAM on top of those before it."""
+        """Return a step of a LOAD STREAM on top of those before it."""
         match step:
             case Reshape(plan):
                 return self._reshaping(plan, before)
@@ -175,7 +176,7 @@ class PlanSteps:
                 return PlanStep("Set", details, before.columns, (before,), execution="per record")
 
     def _reshaping(self, operator: o.Operator, before: PlanStep) -> PlanStep:
-        """The operators of a WITH or UNWIND; the table they begin with is what came before."""
+        """Return the operators of a WITH or UNWIND; their first table is the result of the step before."""
         match operator:
             case o.Project(input=o.Unwind(input=o.Argument(names))) if names == (ROWS,):
                 return before

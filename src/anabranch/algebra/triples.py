@@ -1,6 +1,6 @@
 """Operators over RDF triples: the leaves and roots that the SPARQL family has beyond the common ones.
 
-A row's values are RDF terms; null is an unbound variable, and what an expression that fails gives. Columns that begin
+A row's values are RDF terms; null is an unbound variable, or the result of an expression that fails. Columns that begin
 with a space are blank nodes of the pattern and other things that no query can name.
 
 Invariant: as for all operators: frozen, with known columns, free of any engine.
@@ -130,7 +130,7 @@ class Path(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Values(Operator):
-    """Rows that the query itself brings."""
+    """Rows that the query text contains."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[Term | None, ...], ...]
@@ -205,11 +205,10 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 @dataclass(frozen=True, slots=True)
 class Construct(_Single):
-    """The triples of a template for every row, each once; what is unbound or no triple is left out.
+    """The triples of a template for every row, each once; triples with unbound places, and invalid ones, are left out.
 
-    Blank nodes of the template (`Var`s whose names begin with " _:") are new for every row. They are named by the
-    row's values, so that the same row gives the same triples at every instant.
-    """
+    Blank nodes of the template (`Var`s whose names begin with " _:") are new for every row. They are named by the row's
+    values, so that the same row gives the same triples at every instant."""
 
     template: tuple[TriplePattern, ...]
 

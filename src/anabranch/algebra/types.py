@@ -1,4 +1,4 @@
-"""What is known of a value's kind before the query runs.
+"""Static types: the kinds that a value can have, known before the query runs.
 
 Invariant: a type is a promise about every value the expression can have, `any` promises nothing, and null belongs to
 every type; so a refusal by type is never wrong.
@@ -23,7 +23,7 @@ class Type:
         return _SPOKEN.get(self.kind, f"a {self.kind}")
 
     def may_hold_elements(self) -> bool:
-        """Whether some value of this type is, or holds, a node, a relationship or a path."""
+        """Return whether some value of this type is, or holds, a node, a relationship or a path."""
         if self.kind == "any":
             return self.element is None
         if self.kind in ("list", "map"):
@@ -37,7 +37,7 @@ class Type:
         return SCALAR if self.kind in ("node", "relationship") or not self.may_hold_elements() else ANY
 
     def may_be(self, kinds: Iterable[str]) -> bool:
-        """Whether some value of this type can be of one of the kinds."""
+        """Return whether some value of this type can be of one of the kinds."""
         if self.kind in ("any", "null"):
             return True
         return self.kind in kinds or (self.kind in ("integer", "float") and "number" in kinds)
@@ -76,7 +76,7 @@ def map_of(value: Type) -> Type:
 
 
 def common(types: Iterable[Type]) -> Type:
-    """The narrowest type that holds values of all these types."""
+    """Return the narrowest type that holds values of all these types."""
     distinct = {given for given in types if given.kind != "null"}
     if not distinct:
         return NULL

@@ -1,6 +1,6 @@
-"""Walking over plans: every operator and expression of a plan, and questions answered by looking at all of them.
+"""Walks over plans: every operator and expression of a plan, and questions that need all of them.
 
-Invariant: the walk knows no operator by name. It follows the fields of the frozen nodes, so a new operator or
+Invariant: the walk has no case for any operator. It follows the fields of the frozen nodes, so a new operator or
 expression is walked without a change here.
 """
 
@@ -52,7 +52,7 @@ _CHANCE_FUNCTIONS = frozenset({"rand", "random", "randomuuid"})
 
 
 def walk(plan: Operator | Expression) -> Iterator[Operator | Expression]:
-    """The node, then everything below it, plans inside of expressions included; each before its parts."""
+    """Yield the node, then everything below it, plans inside of expressions included; each before its parts."""
     pending: list[object] = [plan]
     while pending:
         item = pending.pop()
@@ -75,14 +75,14 @@ _PART_NAMES: dict[type, tuple[str, ...] | None] = {}
 
 
 def _part_names(kind: type) -> tuple[str, ...] | None:
-    """The fields of a node that may hold parts; None of tuples, which are their parts."""
+    """Return the fields of a node that may hold parts; None for tuples, whose items are the parts."""
     if issubclass(kind, tuple):
         return None
     return tuple(field.name for field in fields(kind) if field.name != "span") if is_dataclass(kind) else ()
 
 
 def sources(plan: Operator) -> tuple[Source, ...]:
-    """The windows and static graphs that the plan reads, each once, in the order of the text."""
+    """Return the windows and static graphs that the plan reads, each once, in the order of the text."""
     return tuple(dict.fromkeys(source for node in walk(plan) for source in read_by(node)))
 
 
@@ -103,12 +103,12 @@ def read_by(node: Operator | Expression) -> tuple[Source, ...]:
 
 
 def parts_of(source: TripleSource) -> tuple[Source, ...]:
-    """The windows and static graphs that a source of triples is made of."""
+    """Return the windows and static graphs that a source of triples is made of."""
     return source.parts if isinstance(source, MergedSource) else (source,)
 
 
 def reads_triples(plan: Operator) -> bool:
-    """Whether the plan sees its sources as RDF, and not as property graphs."""
+    """Return whether the plan reads its sources as RDF, and not as property graphs."""
     return any(
         isinstance(node, GraphPattern | Path | Describe | TripleTime | PluginQuery)
         or (isinstance(node, Connected | Component) and node.links.of_triples)
@@ -117,7 +117,7 @@ def reads_triples(plan: Operator) -> bool:
 
 
 def asks_graph(node: Operator | Expression) -> bool:
-    """Whether a node sees its source as a property graph."""
+    """Return whether a node reads its source as a property graph."""
     return isinstance(node, Pattern) or (isinstance(node, Connected | Component) and not node.links.of_triples)
 
 
@@ -130,19 +130,19 @@ def static_graphs(plan: Operator) -> tuple[Static, ...]:
 
 
 def keeps_order(plan: Operator) -> bool:
-    """Whether the rows come in an order that the query says: they were sorted on the way, or come from the query
+    """Return whether the query defines the order of the rows: they were sorted on the way, or come from the query
     itself, as the items of a list do. All other rows are a bag, whatever the order in which they are found."""
     return _order_of(plan) == _SAID
 
 
 def keeps_lists(plan: Operator) -> bool:
-    """Whether the rows come in an order that the query says, or each list that was unwound in its own."""
+    """Return whether the query defines the order of the rows, or at least that of the items of each unwound list."""
     return _order_of(plan) >= _LISTS
 
 
 def lists_in_order(plan: Operator) -> Operator:
-    """The plan with the rows of a bag put in the order of their values before lists of theirs are unwound: then the
-    order of all items depends on no order in which rows are found."""
+    """Return the plan with the rows of a bag sorted by their values before lists of these rows are unwound: then the
+    order of all items does not depend on the order in which rows are found."""
     if isinstance(plan, Unwind) and _order_of(plan.input) == _NONE:
         return replace(plan, input=Order(plan.input, (), span=plan.span))
     if _order_of(plan) != _LISTS:
@@ -157,7 +157,7 @@ _NONE, _LISTS, _SAID = range(3)
 
 
 def _order_of(plan: Operator) -> int:
-    """How far the rows' order is one that the query says: not at all, that of lists within rows of a bag, or wholly."""
+    """Return how far the query defines the rows' order: not at all, that of lists within rows of a bag, or wholly."""
     match plan:
         case Order():
             return _SAID
@@ -184,30 +184,30 @@ def _reads_any(plan: Operator) -> bool:
 
 
 def only_picks(project: Project) -> bool:
-    """Whether a projection only chooses columns."""
+    """Return whether a projection only chooses columns."""
     return all(isinstance(expression, Variable) for _, expression in project.items)
 
 
 def root_order(plan: Operator) -> Order | None:
-    """The ORDER BY that a plan's rows stand in when they are told, as far as a choice of columns leaves it standing.
-    Without one, a continuous query tells its rows in the order of their values."""
+    """Return the ORDER BY of a plan's output rows, as far as projections that only choose columns preserve it. Without
+    one, a continuous query emits its rows in the order of their values."""
     while isinstance(plan, Slice | Distinct) or (isinstance(plan, Project) and only_picks(plan)):
         plan = plan.input
     return plan if isinstance(plan, Order) else None
 
 
 def depends_on_order(call: AggregateCall) -> bool:
-    """Whether an aggregate tells its rows' order."""
+    """Return whether the result of an aggregate depends on the order of its rows."""
     return call.function.lower() in _ORDERED_AGGREGATES
 
 
 def is_volatile(plan: Operator | Expression) -> bool:
-    """Whether the plan may answer differently over the same graphs: it reads the clock or a random number."""
+    """Return whether the plan may answer differently over the same graphs: it reads the clock or a random number."""
     return any(reads_clock(node) or _reads_chance(node) for node in walk(plan))
 
 
 def reads_chance(plan: Operator) -> bool:
-    """Whether the plan draws random numbers, or makes names that no other evaluation makes."""
+    """Return whether the plan draws random numbers, or makes names that no other evaluation makes."""
     return any(map(_reads_chance, walk(plan)))
 
 
@@ -221,7 +221,7 @@ def _reads_chance(node: Operator | Expression) -> bool:
 
 
 def reads_clock(call: Operator | Expression) -> bool:
-    """Whether the evaluation instant decides the value of the node itself, its arguments aside."""
+    """Return whether the evaluation instant decides the value of the node itself, its arguments aside."""
     if isinstance(call, WindowBound):
         return True
     if not isinstance(call, Call) or call.function in SPARQL_FUNCTIONS:
@@ -241,7 +241,8 @@ def reads_clock(call: Operator | Expression) -> bool:
 
 
 def _asks_for_zone(name: str, argument: Expression) -> bool:
-    """A map with only a zone asks for the time it is there; a time in a zone has the offset that the zone has now."""
+    """Return whether a map needs the clock: one with only a zone is the present time there; a time in a zone has the
+    zone's present offset."""
     if not isinstance(argument, MapOf):
         return False
     keys = {key.lower() for key, _ in argument.entries}
@@ -249,7 +250,7 @@ def _asks_for_zone(name: str, argument: Expression) -> bool:
 
 
 def is_empty_without_events(plan: Operator) -> bool:
-    """Whether the plan certainly has no row when all its windows are empty, whatever the clock says."""
+    """Return whether the plan certainly has no row when all its windows are empty, whatever the clock says."""
     match plan:
         case Pattern(source=Window()):
             return True
@@ -272,7 +273,7 @@ def is_empty_without_events(plan: Operator) -> bool:
 
 
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:
-    """The conditions that must all be true for the whole to be true."""
+    """Return the conditions that must all be true for the whole to be true."""
     match condition:
         case None:
             return ()

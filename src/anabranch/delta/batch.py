@@ -1,10 +1,10 @@
-"""A batch of changes: rows of ids, each with a weight. +1 is a row that enters, -1 one that leaves.
+"""A batch of changes: rows of ids, each with a weight; +1 for a row that enters, -1 for one that leaves.
 
-LUPOS's trigger and delete messages, many at a time; the algebra of Z-sets. Rows may repeat and may cancel each other:
-what a batch means is the sum of the weights of each row. Id 0 is null.
+Batches are LUPOS's trigger and delete messages, many at a time; their algebra is that of Z-sets. Rows may repeat and
+may cancel each other: the meaning of a batch is the sum of the weights of each row. Id 0 is null.
 
 Invariant: `rows` is a C-contiguous int64 matrix with one column per column of the operator, `weights` an int64 vector
-of the same length; nobody writes into a batch that was handed over.
+of the same length; a batch is never written to after it was handed over.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
-"""A vector of ids, or a matrix of them with one row per row."""
+"""A vector of ids, or a matrix of ids with one line per row."""
 Weights = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NULL = 0
 REFUSED = -1
-"""In the place of an id: what was to be computed for this row failed, and the row is to be skipped."""
+"""Stands in place of an id where the computation for this row failed; the row is to be skipped."""
 
 PIECE = 1 << 18
-"""Rows of a piece: what is found in large numbers at once is handed on so many at a time."""
+"""The number of rows of a piece: large changes are handed on in pieces of this size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +46,32 @@ class Batch:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]], weights: Sequence[int], width: int) -> Batch:
-        """From plain lists."""
+        """Make a batch from plain lists."""
         return cls(np.array(rows, np.int64).reshape(len(rows), width), np.array(weights, np.int64))
 
     def __neg__(self) -> Batch:
         return Batch(self.rows, -self.weights)
 
     def kept(self, mask: Mask) -> Batch:
-        """The rows where the mask is true."""
+        """Return the rows where the mask is true."""
         return self if mask.all() else Batch(self.rows[mask], self.weights[mask])
 
     def part(self, first: int, stop: int) -> Batch:
-        """The rows from one place up to another."""
+        """Return the rows from one place up to another."""
         return Batch(self.rows[first:stop], self.weights[first:stop])
 
     def picked(self, columns: Sequence[int]) -> Batch:
-        """The same rows with these columns alone."""
+        """Return the same rows with these columns only."""
         if list(columns) == list(range(self.rows.shape[1])):
             return self
         return Batch(np.ascontiguousarray(self.rows[:, list(columns)]), self.weights)
 
     def widened(self, column: Ids) -> Batch:
-        """The same rows with one more column."""
+        """Return the same rows with one more column."""
         return Batch(np.column_stack((self.rows, column)), self.weights)
 
     def consolidated(self) -> Batch:
-        """Each row once, with the sum of its weights, and none whose sum is 0; sorted by ids."""
+        """Return each row once, with the sum of its weights if it is not 0; sorted by ids."""
         if not len(self):
             return self
         if not self.rows.shape[1]:
@@ -88,7 +88,7 @@ class Batch:
 
 
 def concatenated(batches: Sequence[Batch], width: int) -> Batch:
-    """Several batches as one."""
+    """Concatenate batches."""
     some = [batch for batch in batches if len(batch)]
     if len(some) < 2:
         return some[0] if some else Batch.empty(width)

@@ -1,15 +1,15 @@
-"""Values as numbers: each value that differs in any way a user can see has an id of its own.
+"""Dictionary of values: each value that a user can distinguish from others has an id of its own.
 
-1, 1.0, "1" and the literal "1"^^xsd:integer are four ids. Equivalence (what DISTINCT, grouping and joins compare by)
-and sameness in an answer (what ON ENTERING compares by) are coarser: each id knows the ids of its two classes. An
+1, 1.0, "1" and the literal "1"^^xsd:integer are four ids. Equivalence (by which DISTINCT, grouping and joins compare)
+and sameness in an answer (by which ON ENTERING compares) are coarser: each id has the ids of its two classes. An
 element of a property graph is one id per content; its class is its identity.
 
-Terms that come as texts in a row (`TermTexts`) are told apart by their bytes, in a table beside the values
-(`texts.TextTable`), and are made into values when somebody asks for them. Terms that came as values are put into that
-table before the next texts are looked up in it, so that a term has one id whichever way it came.
+Terms that come as adjacent texts (`TermTexts`) are distinguished by their bytes, in a table beside the values
+(`texts.TextTable`), and become values at the first request. Terms that came as values are added to that table before
+the next texts are looked up in it, so that a term has one id whichever way it came.
 
-Invariant: an id means the same value as long as the dictionary lives; it only grows. Whoever has it grown too large
-takes a new one and builds all state anew. Id 0 is null.
+Invariant: an id means the same value as long as the dictionary lives; it only grows. When it has grown too large, its
+owner makes a new one and rebuilds all state. Id 0 is null.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from anabranch.model.term_texts import TermForm, TermKind, TermTexts, form_of, t
 from anabranch.model.terms import Blank, Iri, Literal, Term
 from anabranch.model.values import Node, Path, Relationship, Value
 
-_PLAIN = frozenset((Iri, Literal, Blank))  # kinds whose equality is the sameness that a user sees
+_PLAIN = frozenset((Iri, Literal, Blank))  # kinds whose equality is that of users
 _ELEMENTS = frozenset((Node, Relationship))
 _SELF = frozenset((str, Iri, Literal, Blank))  # kinds that are their own class in both senses
-_FEW = 64  # terms that are sooner made than looked up as texts
+_FEW = 64  # up to this many terms, making them is faster than text lookup
 _BYTES_OF_VALUE = 150  # guesses: what Python objects take
 _BYTES_OF_ELEMENT = 600
 
 
 class _Unmade:
-    """The place of a term that nobody has asked for."""
+    """The place of a term that was not requested yet."""
 
 
 _LATER: Any = _Unmade()
 
 
 class _Column:
-    """A growing vector, filled on demand with a function of the id; -1 marks what nobody has asked for yet."""
+    """A growing vector, filled on demand with a function of the id; -1 marks an entry that was not requested yet."""
 
     __slots__ = ("values",)
 
@@ -60,7 +60,7 @@ class _Column:
 
 
 class Dictionary:
-    """`number_of` says which number a value is, rounded to a float; NaN for what is none."""
+    """Ids of values. `number_of` gives the number of a value, rounded to a float; NaN for a value that is no number."""
 
     __slots__ = (
         "_classes",
@@ -84,14 +84,14 @@ class Dictionary:
         self._number_of = number_of or _plain_number
         self._values: list[Value] = [None]
         self._ids: dict[Hashable, int] = {}
-        self._elements: dict[int, int] = {}  # by `id`, the elements that it holds itself, which therefore live
+        self._elements: dict[int, int] = {}  # by `id`: elements that it holds itself, and so keeps alive
         self._classes: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
         self._identities = _Column()
         self._looks = _Column()
         self._numbers: npt.NDArray[np.float64] = np.full(1024, np.nan)
         self._numbers_known = 1
         self._texts: TextTable | None = None  # once there are terms that came as texts
-        self._texts_known = 1  # values below it are in there if they are terms
+        self._texts_known = 1  # terms among the values below it are in the table
         self._forms: list[TermForm] = []
         self._form_numbers: dict[TermForm, int] = {}
         self._weight = 0  # of the values below the next
@@ -101,7 +101,7 @@ class Dictionary:
         return len(self._values)
 
     def weight(self) -> int:
-        """About how many bytes the values take. Work: O(values that came since it was last asked)."""
+        """Return about how many bytes the values take. Work: O(values that came since the last call)."""
         self._weight += sum(map(_weight_of, self._values[self._weighed :]))
         self._weighed = len(self._values)
         return self._weight + (0 if self._texts is None else self._texts.nbytes)
@@ -122,7 +122,7 @@ class Dictionary:
         return found
 
     def find(self, value: Value) -> int | None:
-        """The id of a value that was met before."""
+        """Return the id of a value that was met before, else None."""
         if value is None:
             return NULL
         found = self._ids.get(value if value.__class__ in _PLAIN else self._key(value))
@@ -136,8 +136,8 @@ class Dictionary:
         return None if found < 0 else found
 
     def _key(self, value: Value) -> Hashable:
-        """What a value is found by. Paths, and lists of elements, are found by the ids of their elements: many share
-        these, and what an element holds is looked at once."""
+        """Return the lookup key of a value. Paths and lists of elements have the ids of their elements as keys: many
+        share elements, and the content of an element is compared once."""
         if isinstance(value, Path):
             return (Path, tuple(map(self._element, value.nodes)), tuple(map(self._element, value.relationships)))
         if isinstance(value, list) and value and all(item.__class__ in _ELEMENTS for item in value):
@@ -156,7 +156,7 @@ class Dictionary:
         return np.array([self.encode(value) for value in values], np.int64)
 
     def encode_terms(self, terms: Sequence[Term]) -> Ids:
-        """The same for very many RDF terms, most of them different; they are their own keys."""
+        """Encode very many RDF terms, most of them different; terms are their own keys."""
         if isinstance(terms, TermTexts):
             if len(terms) > _FEW:
                 return self._encode_texts(terms)
@@ -195,14 +195,14 @@ class Dictionary:
         self._texts_known = len(self._values)
 
     def _tell_texts(self, table: TextTable) -> None:
-        """Let the table know the terms that came as values since it was last told."""
+        """Add to the table the terms that came as values since the last call."""
         new = range(self._texts_known, len(self._values))
         came = [one for one in new if self._values[one].__class__ in _PLAIN]
         self._put_into(table, [self._values[one] for one in came], came)
         table.next_id = self._texts_known = len(self._values)
 
     def _put_into(self, table: TextTable, terms: Sequence[Any], given: Sequence[int] | None = None) -> list[int]:
-        """The ids of terms by the table; new ones get the next ids, or those that are given."""
+        """Return the ids of terms by the table; new ones get the next ids, or the given ones."""
         found = np.array([0] * len(terms) if given is None else given, np.int64)
         groups: dict[int, list[int]] = {}
         for place, term in enumerate(terms):
@@ -226,7 +226,7 @@ class Dictionary:
         return found
 
     def _made(self, identifier: int) -> Value:
-        """The term of an id that came as a text."""
+        """Make the term of an id that came as a text."""
         assert self._texts is not None
         number, text = self._texts.text(identifier)
         (term,) = terms_of(self._forms[number], [text.decode("utf-8", "surrogatepass")])
@@ -234,7 +234,7 @@ class Dictionary:
         return term
 
     def are_resources(self, ids: Ids) -> Mask:
-        """Which values are IRIs or blank nodes."""
+        """Return which values are IRIs or blank nodes."""
         unmade = self._unmade(ids)
         found = np.zeros(len(ids), np.bool_)
         if unmade.any():
@@ -246,7 +246,7 @@ class Dictionary:
         return found
 
     def _unmade(self, ids: Ids) -> Mask:
-        """Which ids may be those of terms that were not made: all that the table of texts has."""
+        """Return which ids may belong to terms that were not made: all that the table of texts has."""
         return np.zeros(ids.shape, np.bool_) if self._texts is None else self._texts.has(ids)
 
     def decode(self, identifier: int) -> Value:
@@ -254,7 +254,7 @@ class Dictionary:
         return self._made(identifier) if value is _LATER else value
 
     def rows(self, ids: Ids) -> list[tuple[Value, ...]]:
-        """A matrix of ids as rows of values."""
+        """Decode a matrix of ids into rows of values."""
         values = self._values
         if not ids.shape[1]:
             return [()] * len(ids)
@@ -268,11 +268,11 @@ class Dictionary:
     # --- classes ---
 
     def identities(self, ids: Ids) -> Ids:
-        """The ids of the classes of equivalence: the same id exactly where values are equivalent."""
+        """Return the ids of the equivalence classes: the same id exactly where values are equivalent."""
         return self._filled(self._identities, ids, identity=True)
 
     def looks(self, ids: Ids) -> Ids:
-        """The ids of the classes of sameness in an answer."""
+        """Return the ids of the classes of sameness in an answer."""
         return self._filled(self._looks, ids, identity=False)
 
     def _filled(self, column: _Column, ids: Ids, identity: bool) -> Ids:
@@ -293,13 +293,13 @@ class Dictionary:
         if one == NULL or value.__class__ in _SELF:
             return one
         key = identity_key(value) if identity else content_key(value)
-        # The first value of a class that anybody asks about stands for it.
+        # The first requested value of a class stands for it.
         return self._classes[identity].setdefault(key, one)
 
     # --- numbers ---
 
     def numbers(self) -> npt.NDArray[np.float64]:
-        """By id, the number that a value is, rounded to a float; NaN for all that is none."""
+        """Return, by id, the number of each value, rounded to a float; NaN for values that are no numbers."""
         size = len(self._values)
         if size > len(self._numbers):
             grown = np.full(max(size, 2 * len(self._numbers)), np.nan)
@@ -313,7 +313,7 @@ class Dictionary:
 
 
 def _weight_of(value: Any) -> int:
-    """A guess at the bytes of a value with what a dictionary keeps beside it: only what may be large is looked at."""
+    """Estimate the bytes of a value and of its entries in the dictionary: only parts that may be large are measured."""
     kind = value.__class__
     if kind is str:
         return _BYTES_OF_VALUE + len(value)
@@ -329,7 +329,7 @@ def _weight_of(value: Any) -> int:
 
 
 def exact_key(value: Value) -> Hashable:
-    """A key that two values share only when nothing tells them apart: neither kind, nor digits, nor order of keys."""
+    """Return a key that two values share only when they are the same in kind, digits and order of keys."""
     kind = value.__class__
     if kind is str or kind in _PLAIN:
         return value
@@ -357,7 +357,7 @@ def exact_key(value: Value) -> Hashable:
 
 
 def _text_of(term: Any) -> bytes:
-    """What of a term is not its form: its first field."""
+    """Return the text of a term: its first field, the part beside its form."""
     text: bytes = term[0].encode("utf-8", "surrogatepass")
     return text
 

@@ -1,10 +1,10 @@
-"""All matches of a conjunction over the whole content of a window at once: for windows that mostly change at a slide.
+"""Evaluates a conjunction over the whole content of a window at once: for windows of which a slide replaces most.
 
-The kernel looks at each fact once, lets patterns shrink each other and walks what is left (SPECTRA section 5 prunes
-what dangles in the same spirit; acyclic joins by semi-joins are Yannakakis's, VLDB 1981).
+The kernel reads each fact once, lets patterns shrink each other and walks the rest (SPECTRA section 5 prunes dangling
+facts in the same spirit; acyclic joins by semi-joins are Yannakakis's, VLDB 1981).
 
 Law: the answer is the set of assignments to the variables for which every pattern has a fact, and no pair in
-`different` has one value; each once, in no particular order. Facts may repeat; a copy means nothing.
+`different` has equal values; each once, in no particular order. Facts may repeat; copies have no effect.
 
 State: none but scratch memory for the next window. Work: O(facts + matches x patterns) where no cycle is closed.
 """
@@ -29,10 +29,10 @@ FactNumbers = npt.NDArray[np.float64]
 
 _NO_NUMBERS: FactNumbers = np.empty(0, np.float64)
 _UNLIMITED = 1 << 62
-_KEPT_CELLS = 1 << 23  # of scratch memory; what is larger is made anew for each window
-_BITS = 3  # of a hash: so many more for each time that matches are parted
+_KEPT_CELLS = 1 << 23  # of scratch memory; a larger one is allocated again for each window
+_BITS = 3  # of a hash: this many more each time that a part is split
 _MOST_BITS = 18  # then a part has about one value
-_CHUNK = 8192  # facts that are split before they are looked at once more: they fit into a core's own cache
+_CHUNK = 8192  # facts per chunk of the split: they fit into a core's own cache
 
 
 def evaluate(
@@ -42,7 +42,7 @@ def evaluate(
     *,
     max_matches: int | None = None,
 ) -> Ids:
-    """All matches over the set of facts, one column per variable."""
+    """Return all matches over the set of facts, one column per variable."""
     return _remembered(conjunction).evaluate(facts, numbers, max_matches=max_matches)
 
 
@@ -53,10 +53,10 @@ def evaluate_in_pieces(
     *,
     max_matches: int | None = None,
 ) -> Iterator[Ids]:
-    """The same matches in pieces, at least one; none is larger, unless a single value of a variable has more matches.
+    """Yield the same matches in one or more pieces of at most PIECE rows, unless one value of a variable has more.
 
-    Where there are more, facts are parted by a hash of the variable with the most values: a match stands in the part
-    of its value.
+    Where there are more matches, facts are split by a hash of the variable with the most values: a match belongs to the
+    part of its value.
     Work: O(facts) more for each part."""
     left = _UNLIMITED if max_matches is None else max_matches
     parting: _Parting | None = None
@@ -81,8 +81,8 @@ def evaluate_in_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _Parting:
-    """Facts in parts by the hash of a variable's value. `fitting` has for each pattern a mask of the facts that fit its
-    constants, and the column in which it has the variable; None: each part needs them all."""
+    """Splits facts by the hash of a variable's value. `fitting` has for each pattern a mask of the facts that fit its
+    constants, and the column of the variable; None: each part needs all facts of the pattern."""
 
     variable: int
     whole: Ids
@@ -117,13 +117,13 @@ def _column_of(pattern: FactPattern, variable: int) -> int | None:
 
 
 def _hashed(ids: Ids, bits: int) -> npt.NDArray[np.uint64]:
-    """So many bits of a hash of each id."""
+    """Return this many bits of a hash of each id."""
     mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return mixed >> np.uint64(64 - bits) if bits else np.zeros(len(ids), np.uint64)
 
 
 class WindowEvaluation:
-    """A conjunction made ready to be evaluated over one window after the other."""
+    """A conjunction prepared for evaluation over one window after the other."""
 
     def __init__(self, conjunction: Conjunction) -> None:
         self._conjunction = conjunction
@@ -147,7 +147,7 @@ class WindowEvaluation:
 
 
 def _plain(facts: Ids) -> Ids:
-    """The facts as the kernel knows them: for an array that may not be written it would be compiled a second time."""
+    """Return the facts in the layout of the compiled kernel: a read-only array would cause a second compilation."""
     return facts if facts.flags.carray and facts.dtype == np.int64 else np.require(facts, np.int64, ["C", "W", "A"])
 
 
@@ -160,7 +160,7 @@ def _remembered(conjunction: Conjunction) -> WindowEvaluation:
 
 
 def _plan_of(conjunction: Conjunction, kinds: Sequence[int]) -> SemijoinPlan:
-    """A conjunction as arrays, with groups numbered as these kinds are."""
+    """Return the conjunction as arrays, with groups numbered in the order of these kinds."""
     uses = [0] * conjunction.variables
     for pattern in conjunction.patterns:
         for variable in pattern.variables:
@@ -212,7 +212,7 @@ def _kind(pattern: FactPattern) -> int | None:
 
 
 def _kinds_of(kinds: Sequence[int], has_any: bool) -> KindHash:
-    """A hash without collisions from kinds to groups, and how to multiply and shift a kind to get its place."""
+    """Return a perfect hash from kinds to groups: the multiplier and the shift that give a kind its place."""
     bits = max(3, (4 * len(kinds)).bit_length())
     random = Random(0)
     while True:

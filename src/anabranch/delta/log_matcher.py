@@ -1,14 +1,15 @@
-"""Matches of a conjunction over a window that slides, or a set that changes: only what enters and what leaves is told.
+"""Incremental matches of a conjunction over a sliding window or a changing set: gives the entering and leaving matches.
 
-SPECTRA's job (its sections 4 and 5), with a log and a table of nodes in place of its views: matches are found when a
-fact comes; when one goes, they are known from their oldest fact (its timelist) or found again by a join that begins
-at the facts that go. `kernels/log` says how; this file makes room for it and checks what it is given.
+The algorithm is SPECTRA's (its sections 4 and 5), with a log and a table of nodes in place of its views. Matches are
+found when a fact comes. When a fact goes, its matches are known from their oldest fact (its timelist), or found again
+by a join that begins at the leaving facts. `kernels/log` has the algorithm; this file makes room for it and checks its
+input.
 
 Law: after each slide, the sum of all changes is the set of matches among the facts of the window.
 State: one entry per arrival in the window that fits a pattern (per pattern), one row per value of a shared variable,
 and, when matches are kept, one record per living match; arrays grow and shrink with them.
-Work: per slide O(arrivals + entries that leave + candidates met by the join), never O(window) except for growing and
-shrinking, which is amortised. A call costs some ten microseconds: hand over many slides at once.
+Work: per slide O(arrivals + leaving entries + candidates met by the join), never O(window) except for growing and
+shrinking, which is amortised. A call costs some ten microseconds: pass many slides at once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from anabranch.errors import InternalError
 IdNumbers: TypeAlias = npt.NDArray[np.float64]
 Deletion: TypeAlias = Literal["auto", "kept", "joined"]
 
-_FUEL = 1 << 24  # steps after which a kernel comes back, so that an interrupt is heard
+_FUEL = 1 << 24  # steps after which a kernel returns, so that an interrupt is handled
 _LEAST = 64  # capacity to begin with
 _ENOUGH = 1 << 12  # capacity up to which an array stays as it is, however little is used
 _SPARE = 8  # an array of which less than the eighth part is used shrinks
@@ -41,7 +42,7 @@ _SPARE = 8  # an array of which less than the eighth part is used shrinks
 
 @dataclass(frozen=True, slots=True)
 class LogStatistics:
-    """What EXPLAIN and metrics show."""
+    """Figures for EXPLAIN and metrics."""
 
     facts: int
     """Living facts, counted once per pattern that they fit."""
@@ -52,19 +53,18 @@ class LogStatistics:
     matches: int
     """Living matches."""
     kept: int
-    """Matches that hang on their oldest entry; none when deletion is by join."""
+    """Matches stored with their oldest entry; none when deletion is by join."""
     deletion: Literal["kept", "joined"]
     hashed: int
     """Patterns whose facts are hashed, since walking their chains took too long."""
 
 
 class LogMatcher:
-    """Driven by `slide` or by `change`, never by both.
+    """The log matcher; it is driven either by `slide` or by `change`, never by both.
 
     `numbers` are the numbers of ids for ranges; each call may bring a longer array. `max_matches` limits the matches
-    told in one slide or change, and those kept; with deletion "auto", keeping gives way to joining before that.
-    `max_bytes` limits all arrays together. Past a limit BudgetExceeded is raised, and every later call fails.
-    """
+    given out in one slide or change, and those kept; with deletion "auto", keeping gives way to joining before that.
+    `max_bytes` limits all arrays together. Past a limit BudgetExceeded is raised, and every later call fails."""
 
     piece: ClassVar[int] = PIECE
 
@@ -126,18 +126,17 @@ class LogMatcher:
     # --- driving ---
 
     def slide(self, facts: Ids, ends: Ids, tails: Ids, numbers: IdNumbers | None = None) -> Changes:
-        """Take in arrivals and move the window, slide by slide.
+        """Add arrivals and move the window, slide by slide.
 
-        Arrivals are numbered from 0 over the matcher's life. Slide i takes in those before number `ends[i]`, and then
-        its window holds exactly those from `tails[i]` on. A fact that comes again while it lives is refreshed.
-        """
+        Arrivals are numbered from 0 over the matcher's life. Slide i adds those before number `ends[i]`, and then its
+        window holds exactly those from `tails[i]` on. A fact that comes again while it lives is refreshed."""
         marks = np.empty(len(ends), np.int64)
         (batch,) = self._slid(facts, ends, tails, marks, numbers, None)
         return Changes(batch, marks)
 
     def slide_once(self, facts: Ids, tail: int, numbers: IdNumbers | None = None) -> Iterator[Batch]:
-        """One slide, after which the window holds the arrivals from number `tail` on. The changes come in pieces, those
-        that leave before those that enter; until the last piece has been taken, nothing else may be asked."""
+        """Make one slide, after which the window holds the arrivals from number `tail` on. The changes come in pieces,
+        leaving matches before entering ones; no other method may be called before the last piece has been taken."""
         ends = np.array([self._arrivals + len(facts)], np.int64)
         return self._slid(facts, ends, np.array([tail], np.int64), np.empty(1, np.int64), numbers, self.piece)
 
@@ -160,12 +159,12 @@ class LogMatcher:
         yield self._finished()
 
     def change(self, removed: Ids, added: Ids, numbers: IdNumbers | None = None) -> Batch:
-        """Facts leave and enter in any order: each removed one is there, and no added one once those have left."""
+        """Remove and add facts: each removed fact must be present, and no added fact may be, after the removals."""
         (batch,) = self._changed(removed, added, numbers, None)
         return batch
 
     def change_in_pieces(self, removed: Ids, added: Ids, numbers: IdNumbers | None = None) -> Iterator[Batch]:
-        """The same, with the changes as `slide_once` gives them."""
+        """Do the same as `change`, with the result in pieces as in `slide_once`."""
         return self._changed(removed, added, numbers, self.piece)
 
     def _changed(self, removed: Ids, added: Ids, numbers: IdNumbers | None, most: int | None) -> Iterator[Batch]:
@@ -181,7 +180,7 @@ class LogMatcher:
         yield self._finished()
 
     def _told_in_pieces(self, run: Callable[[], int], most: int | None) -> Iterator[Batch]:
-        """Let a kernel run to its end; what it tells is handed over whenever that is `most` rows, but for the last."""
+        """Run a kernel to its end; yield its output whenever it has `most` rows, except the last piece."""
         state = self._state
         code = self._start()
         while code != rec.DONE:
@@ -194,7 +193,7 @@ class LogMatcher:
             code = run()
 
     def matches(self) -> Ids:
-        """All living matches, one row each. Limits do not hold here."""
+        """Return all living matches, one row each. Limits do not apply here."""
         self._check_sound()
         state = self._state
         if state.is_kept[0]:
@@ -241,7 +240,7 @@ class LogMatcher:
     # --- calls ---
 
     def _ready(self, way: Literal["slide", "change"], facts: Ids, numbers: IdNumbers | None) -> Ids:
-        """Facts as a flat vector, once the matcher may be driven this way."""
+        """Check that the matcher may be driven this way; return the facts as a flat vector."""
         self._check_sound()
         if self._driven is None:
             self._driven = way
@@ -261,7 +260,7 @@ class LogMatcher:
             raise InternalError("a matcher that exceeded its budget, or was interrupted, cannot go on")
 
     def _check_slides(self, arrivals: int, ends: Ids, tails: Ids) -> None:
-        """Kernels do not look for numbers out of range: everything wrong must be found here."""
+        """Check the slides: kernels do not check for numbers out of range, so every error must be found here."""
         if len(ends) != len(tails):
             raise InternalError(f"{len(ends)} ends but {len(tails)} tails")
         last = int(ends[-1]) if len(ends) else self._arrivals
@@ -274,7 +273,8 @@ class LogMatcher:
             raise InternalError("the tails of slides go back")
 
     def _start(self) -> int:
-        """Everything at its beginning; the code with which the loop of a call begins. Broken until it has finished."""
+        """Reset the state for a call; return the code with which its loop begins. The matcher is broken until the call
+        ends."""
         state = self._state
         state.base[0] = state.next[0] = self._arrivals
         state.bound[0] = self._arrivals << 8
@@ -283,7 +283,7 @@ class LogMatcher:
         return rec.PAUSED
 
     def _finished(self) -> Batch:
-        """What was told; and arrays that have become too large shrink."""
+        """Return the remaining output, and shrink arrays that have become too large."""
         batch = self._taken()
         self._shrink()
         self._broken = False
@@ -294,7 +294,7 @@ class LogMatcher:
         return Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy())
 
     def _told(self) -> Ids:
-        """Rows and weights, until the next call."""
+        """Return rows and weights of the output; valid until the next call."""
         told = int(self._state.out[0])
         return self._out[: told * self._told_size].reshape(told, self._told_size)
 
@@ -309,7 +309,7 @@ class LogMatcher:
     # --- room ---
 
     def _make_room(self, code: int) -> None:
-        """Do what a kernel asks for before it is called again."""
+        """Do what a kernel needs before it is called again."""
         match code:
             case rec.TOO_MANY:
                 raise BudgetExceeded("matches", int(self._state.limit[0]))
@@ -333,7 +333,7 @@ class LogMatcher:
         self._state.fuel[0] = _FUEL
 
     def _resize_log(self, capacity: int) -> None:
-        """Positions stay, places change: the place of a position is its remainder."""
+        """Resize the log: positions stay, places change; the place of a position is its remainder."""
         state, size = self._state, self._entry_size
         positions = np.arange(state.tail[0], state.end[0])
         ring = np.zeros((capacity, size), np.int64)
@@ -353,7 +353,8 @@ class LogMatcher:
         return int(self._figures["living"][self._figures["hashed"] != rec.NOT_HASHED].sum())
 
     def _keep_all(self) -> None:
-        """Every living match is found once and hung up: from deletion by join back to keeping, or a smaller pool."""
+        """Find and store every living match once: to switch from deletion by join back to keeping, or for a smaller
+        pool."""
         state = self._state
         state.is_kept[0] = 1
         state.pool_free[0] = -1
@@ -363,7 +364,7 @@ class LogMatcher:
         self._enumerate(rec.ROLE_HANG)
 
     def _shrink(self) -> None:
-        """Between calls: give back what less than an eighth part is used of."""
+        """Shrink, between calls, arrays of which less than an eighth is used."""
         state = self._state
         capacity = len(self._ring) // self._entry_size
         if capacity > _ENOUGH and self._entries() * _SPARE < capacity:

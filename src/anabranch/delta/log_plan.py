@@ -1,15 +1,15 @@
-"""A conjunction as the records that the log matcher's kernels read (`kernels/log_records`): tests, chains and steps.
+"""Plans a conjunction as the records that the log matcher's kernels read (`kernels/log_records`): tests, chains, steps.
 
 A variable of one pattern is a leaf: kept in the entry, never indexed. A variable of several is a side of each: it has a
 row per value with one chain per incidence. A pattern with one side and no leaf is a bit of it and never a step. Parts
-that share no variable are tied together by one more that no match shows and whose only value is 0, so that every
+that share no variable are connected by one more variable, which no match shows and whose only value is 0, so that every
 pattern has a side and every conjunction is connected.
 
-Steps are ordered by what they cannot make worse: patterns with all bound first, then those that bind variables of
-other patterns, and those that only multiply (leaves) last. Where several patterns bind the same variable next, they
-are a group: one is walked and the others close, and the kernel picks the one with the shortest chain.
+Steps are ordered by how little they can multiply matches: patterns with all variables bound first, then those that bind
+variables of other patterns, and those that only multiply (leaves) last. Where several patterns bind the same variable
+next, they are a group: one is walked and the others close, and the kernel picks the one with the shortest chain.
 
-Invariant: a plan is read, never written, once it is made (but for the log's capacity).
+Invariant: a plan is never written to once it is made (except for the log's capacity).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a matcher is asked for, as plain numbers: facts that must exist together.
+"""Patterns of a matcher as plain numbers: facts that must exist together.
 
-A fact is a row of ids. Of RDF triples it has three columns (subject, predicate, object); of property graphs five (an
-end, the number of the pattern, the other end, the relationship, its content). Column 1 is the one that tells most
-about where a fact belongs, and matchers dispatch on it.
+A fact is a row of ids. A fact of RDF triples has three columns (subject, predicate, object); one of property graphs has
+five (an end, the number of the pattern, the other end, the relationship, its content). Matchers dispatch on column 1,
+which separates facts best.
 
 Invariant: variables are numbered from 0 without gaps and each stands in at least one pattern. A match has one column
 per variable, in the order of the numbers.
@@ -21,27 +21,27 @@ KIND = 1
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """An id that must stand here."""
+    """An id that must stand at this place."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A variable: the same number, the same id, within one match."""
+    """A variable: within one match, the same number stands for the same id."""
 
     variable: int
 
 
 Place: TypeAlias = Fixed | Free | None
-"""None: whatever stands here."""
+"""None: any id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What the number of the id in a column must lie in, bounds included. Numbers are rounded to floats, which keeps
-    their order but may make two of them one: who asks for a range tests the rows that come out once more. An id that
-    is no number (NaN) lies in no range."""
+    """The range of the number of the id in a column, bounds included. Numbers are rounded to floats, which keeps their
+    order but may make two numbers equal: the caller must test the resulting rows again. An id that is no number (NaN)
+    lies in no range."""
 
     column: int
     low: float
@@ -60,8 +60,9 @@ class FactPattern:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """Facts of `width` columns that must exist together. `different` are pairs of variables with different values:
-    the relationships of one match. It is connected: whoever has parts that share no variable joins their matches."""
+    """Facts of `width` columns that must exist together. `different` are pairs of variables with different values: the
+    relationships of one match. The patterns are connected by shared variables; matches of unconnected parts are joined
+    by the caller."""
 
     width: int
     patterns: tuple[FactPattern, ...]
@@ -70,17 +71,16 @@ class Conjunction:
 
 
 class Changes(NamedTuple):
-    """What several slides changed, one after the other: those of slide i are `batch[ends[i - 1] : ends[i]]`.
+    """The changes of several slides, one after the other: those of slide i are `batch[ends[i - 1] : ends[i]]`.
 
-    Within one slide each match is there at most once.
-    """
+    Within one slide each match occurs at most once."""
 
     batch: Batch
     ends: Ids
 
 
 class BudgetExceeded(Exception):
-    """A matcher would have to keep more than it was allowed: `what` is "matches" or "bytes"."""
+    """Raised when a matcher would have to keep more than allowed: `what` is "matches" or "bytes"."""
 
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(f"more than {limit:,} {what.removesuffix('es') if limit == 1 else what}")

@@ -2,7 +2,7 @@
 
 State: the bytes of each distinct text once, and eight int64 for each. Work: O(bytes) per text that is looked up.
 
-Law: two texts of one form have one id exactly when they are the same; `text` gives back what was put in.
+Law: two texts of one form have one id exactly when they are the same; `text` returns the text that was added.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _LENGTH = (1 << kernels.LENGTH_BITS) - 1
 
 
 class TextTable:
-    """Texts come in runs of one form, which is a small number: `data` in UTF-8 with PADDING bytes behind, and where in
-    it each text starts and stops."""
+    """A table of texts. Texts are added in runs of one form, which is a small number: `data` is UTF-8 followed by
+    PADDING bytes, `starts` and `stops` are the places of each text in it."""
 
     __slots__ = ("_seed", "_slots", "_spots", "_states", "_store")
 
     def __init__(self, next_id: int = 0, room: int = 0) -> None:
-        """An empty table, with `room` for so many texts before it grows."""
+        """Create an empty table, with `room` for this many texts before it grows."""
         slots = _slots(max(room, _SLOTS // 2))
-        self._seed = hash("texts")  # another one in each process, where Python's own hashes are
+        self._seed = hash("texts")  # differs between processes, as Python's own hashes do
         self._slots: Records = np.zeros(slots, kernels.SLOT)
         self._store: Bytes = np.zeros(1 << 14, np.uint8)
         self._spots: Records = _no_spots(slots // 2)
@@ -46,7 +46,7 @@ class TextTable:
 
     @property
     def next_id(self) -> int:
-        """The id that the next new text gets."""
+        """The id of the next new text."""
         return int(self._states["next_id"][0])
 
     @next_id.setter
@@ -54,9 +54,9 @@ class TextTable:
         self._states["next_id"][0] = value
 
     def add(self, data: Bytes, starts: Ids, stops: Ids, form: int, ids: Ids | None = None) -> Ids:
-        """The ids of texts; new ones get the next ids, or those that are given."""
+        """Return the ids of texts; new texts get the next ids, or the given ones."""
         found = np.empty(len(starts), np.int64) if ids is None else ids.copy()
-        # In parts, so that room is made for texts that differ and not for all that might.
+        # In parts, so that room is made for distinct texts and not for all texts.
         for first in range(0, len(found), _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
             self._add(data, starts[part], stops[part], form, found[part], ids is not None)
@@ -68,7 +68,7 @@ class TextTable:
         kernels.add(texts, form, int(given), self._table(), ids)
 
     def find(self, text: bytes, form: int) -> int:
-        """The id of a text, -1 where it has none."""
+        """Return the id of a text, or -1."""
         data = np.frombuffer(text + bytes(PADDING), np.uint8).copy()
         starts, stops = np.zeros(1, np.int64), np.full(1, len(text), np.int64)
         found = np.empty(1, np.int64)
@@ -76,24 +76,24 @@ class TextTable:
         return int(found[0])
 
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Which ids are those of texts here."""
+        """Return which ids belong to texts of this table."""
         known = ids < len(self._spots)
         known[known] = self._spots["place"][ids[known]] >= 0
         return known
 
     def forms(self, ids: Ids) -> Ids:
-        """The forms of the texts of ids that are here."""
+        """Return the forms of the texts with these ids."""
         forms: Ids = self._spots["extent"][ids] >> kernels.LENGTH_BITS
         return forms
 
     def text(self, identifier: int) -> tuple[int, bytes]:
-        """The form and the text of an id."""
+        """Return the form and the text of an id."""
         place, extent = self._spots[identifier].item()
         return extent >> kernels.LENGTH_BITS, self._store[place : place + (extent & _LENGTH)].tobytes()
 
     def stored(self) -> tuple[Bytes, Ids]:
-        """All bytes with some behind them, and the length of each text, in the order in which they came; for a table
-        from id 0 on."""
+        """Return all bytes, with PADDING bytes behind them, and the length of each text in the order of arrival; only
+        for a table whose ids start at 0."""
         count = len(self)
         return self._store[: self._filled + PADDING], self._spots["extent"][:count] & _LENGTH
 
@@ -132,7 +132,7 @@ def _no_spots(count: int) -> Records:
 
 
 def _slots(texts: int) -> int:
-    """How many slots a table of so many texts has."""
+    """Return the number of slots of a table for this many texts."""
     return 1 << (2 * texts - 1).bit_length()
 
 
@@ -140,7 +140,7 @@ _CLASSES = kernels.byte_classes()
 
 
 def plain_iris(data: Bytes, ends: Ids) -> tuple[Ids, Ids] | None:
-    """Where IRIs start and stop in texts that stand side by side, each an IRI or one in brackets; None when there is a
-    text that may be something else. Plain are IRIs of ASCII with a host and neither user nor port."""
+    """Return the places of plain IRIs in adjacent texts, each an IRI or an IRI in brackets; None when a text may be
+    something else. Plain IRIs are ASCII, with a host and neither user nor port."""
     starts, stops = np.empty(len(ends) - 1, np.int64), np.empty(len(ends) - 1, np.int64)
     return (starts, stops) if kernels.plain_iris(data, ends, _CLASSES, starts, stops) else None

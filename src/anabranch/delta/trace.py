@@ -1,12 +1,13 @@
-"""A bag of rows of ids that can be asked by key: the state of the operators that remember.
+"""Trace: a bag of rows of ids with an index by key; the state of operators.
 
-Law: after any sequence of `add`, the weight of a row is the sum of the weights that it was given.
-Invariant: a row is held exactly while its weight is above 0; a sum below 0 is a defect of whoever sent the batch.
+Law: after any sequence of `add`, the weight of a row is the sum of the weights that were added for it.
+Invariant: a row is held exactly while its weight is above 0; a sum below 0 is a defect of the sender of the batch.
 
 State: each distinct row once, with its weight; a hash table on whole rows; a hash table on the key columns with one
 chain of rows per key (neither table nor chains where the key is the whole row, or has no columns). Arrays double when
-full and are built anew, small, when fewer than an eighth of their places are taken: memory follows what is alive.
-Work: O(batch) to add, O(asked + given) to probe, O(asked) for totals, amortised; what is held does not matter.
+full and are rebuilt smaller when fewer than an eighth of their places are taken: memory follows the living rows.
+Work: O(batch) to add, O(keys + found rows) to probe, O(keys) for totals, amortised; independent of the number of rows
+held.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOST = 1 << 30
 
 
 class WeightChange(NamedTuple):
-    """Each distinct row of a batch once, with its weight before and after."""
+    """The distinct rows of a batch, with their weights before and after."""
 
     rows: Ids
     before: Weights
@@ -35,7 +36,7 @@ class WeightChange(NamedTuple):
 
 
 class TraceRows(NamedTuple):
-    """Rows that were asked for: for which of the asked keys, the row, its weight."""
+    """Found rows: the position of the key in the question, the row, its weight."""
 
     asked: Ids
     rows: Ids
@@ -43,7 +44,7 @@ class TraceRows(NamedTuple):
 
 
 class Trace:
-    """`keys` are the columns by which rows are asked for."""
+    """A bag of rows; `keys` are the columns of its index."""
 
     __slots__ = (
         "_all",
@@ -65,12 +66,12 @@ class Trace:
         self._columns = np.array(keys, np.int64)
         whole = bool(keys) and sorted(keys) == list(range(width))
         self._grouped = bool(keys) and not whole
-        # Where the key is the whole row in another order, what is asked for is put into the order of the columns.
+        # Where the key is the whole row in another order, keys are reordered to the order of the columns.
         self._order = [keys.index(column) for column in range(width)] if whole and keys != tuple(range(width)) else None
         self._build(_SMALLEST)
 
     def _build(self, capacity: int) -> None:
-        """Empty state with this many places, a power of two."""
+        """Create an empty state with this many places, a power of two."""
         groups = capacity if self._grouped else 0
         cells = np.zeros((capacity, self.width + kernels.EXTRA), np.int64)
         states = np.zeros(1, kernels.STATE)
@@ -89,8 +90,8 @@ class Trace:
     # --- changes ---
 
     def add(self, batch: Batch) -> WeightChange:
-        """Add the weights of a batch. The order of its rows does not matter: only sums must not fall below 0. Rows are
-        given back in the order in which they first stand in the batch."""
+        """Add the weights of a batch. The order of its rows does not matter: only sums must not fall below 0. The rows
+        are returned in the order of their first place in the batch."""
         if not len(batch):
             return WeightChange(np.empty((0, self.width), np.int64), batch.weights, batch.weights)
         touched = self._take_in(usable(batch.rows), usable(batch.weights))
@@ -111,7 +112,7 @@ class Trace:
             self._grow(len(rows) - done)
 
     def _grow(self, waiting: int) -> None:
-        """More places, with all rows where they were."""
+        """Make more places; all rows keep theirs."""
         held = self._held
         old = len(held.cells)
         capacity = (8 if waiting > 8 * old else 2) * old
@@ -124,7 +125,7 @@ class Trace:
         self._held = held
 
     def _shrink(self) -> None:
-        """Fewer places, with all rows put in anew."""
+        """Rebuild the state with fewer places."""
         kept = self.rows()
         smaller = _SMALLEST
         while smaller < 2 * len(kept):
@@ -135,7 +136,7 @@ class Trace:
     # --- questions ---
 
     def probe(self, keys: Ids) -> TraceRows:
-        """All rows whose key columns are the asked ones; without key columns all rows, for each asked."""
+        """Return all rows with these values in the key columns; without key columns, all rows for each question."""
         if not len(keys):
             return TraceRows(np.empty(0, np.int64), np.empty((0, self.width), np.int64), np.empty(0, np.int64))
         if not self.keys:
@@ -152,19 +153,19 @@ class Trace:
         )
 
     def totals(self, keys: Ids) -> Weights:
-        """Per asked key the sum of the weights of its rows."""
+        """Return for each key the sum of the weights of its rows."""
         if not self.keys:
             return np.full(len(keys), self._held.states["sum"][0])
         found = self._find(keys)
         return _at(self._held.groups["total"] if self._grouped else self._held.cells[:, self.width], found)
 
     def weights_of(self, rows: Ids) -> Weights:
-        """Per asked row its weight."""
+        """Return the weight of each row."""
         found = kernels.find(usable(rows), self._held.table, self._held.cells, self._all, _NO_GROUPS)
         return _at(self._held.cells[:, self.width], found)
 
     def _find(self, keys: Ids) -> kernels.Numbers:
-        """The groups of the asked keys, or their rows where there are no groups."""
+        """Return the groups of the keys, or their rows where there are no groups."""
         if self._grouped:
             return kernels.find(usable(keys), self._held.keys, self._held.cells, self._columns, self._held.groups)
         if self._order is not None:
@@ -172,13 +173,13 @@ class Trace:
         return kernels.find(usable(keys), self._held.table, self._held.cells, self._all, _NO_GROUPS)
 
     def rows(self) -> Batch:
-        """Everything that is held."""
+        """Return all rows that are held."""
         cells = self._held.cells[: self._held.states["used"][0]]
         alive = cells[cells[:, self.width] != 0]
         return Batch(np.ascontiguousarray(alive[:, : self.width]), np.ascontiguousarray(alive[:, self.width]))
 
     def __len__(self) -> int:
-        """How many distinct rows are held."""
+        """Return how many distinct rows are held."""
         return int(self._live[0])
 
     def size(self) -> Size:
@@ -191,7 +192,7 @@ _NO_GROUPS = np.empty(0, kernels.GROUP)
 
 
 def net(batch: Batch) -> Batch:
-    """Each row once, with the sum of its weights, and none whose sum is 0; what leaves comes first."""
+    """Return each row once, with the sum of its weights if it is not 0; leaving rows come first."""
     if not len(batch):
         return batch
     firsts, weights = kernels.sums(usable(batch.rows), usable(batch.weights))
@@ -199,32 +200,32 @@ def net(batch: Batch) -> Batch:
 
 
 def distinct_rows(rows: Ids) -> Ids:
-    """Each row once, in the order of first appearance."""
+    """Return each row once, in the order of first appearance."""
     firsts, _ = kernels.sums(usable(rows), np.ones(len(rows), np.int64))
     return rows if len(firsts) == len(rows) else rows.take(firsts, axis=0)
 
 
 def halves(batch: Batch) -> tuple[Batch, Batch]:
-    """What leaves and what enters, of a net batch."""
+    """Split a net batch into the leaving and the entering rows."""
     rows, weights = batch.rows, batch.weights
     leaving = int(np.count_nonzero(weights < 0))
     return Batch(rows[:leaving], weights[:leaving]), Batch(rows[leaving:], weights[leaving:])
 
 
 def total_size(traces: Sequence[Trace]) -> Size:
-    """What several traces keep together."""
+    """Return the size of several traces together."""
     sizes = [trace.size() for trace in traces]
     return Size(sum(size.rows for size in sizes), sum(size.bytes for size in sizes))
 
 
 def usable(array: Ids) -> Ids:
-    """The array as the kernels take it: they are compiled for one layout, C-contiguous and writable."""
+    """Return the array in the layout for which the kernels are compiled: C-contiguous and writable."""
     flags = array.flags
     return array if flags.c_contiguous and flags.writeable else array.copy(order="C")
 
 
 def _at(values: Weights, found: kernels.Numbers) -> Weights:
-    """The values of what was found, and 0 for what was not."""
+    """Return the values at the found places, and 0 where nothing was found."""
     # Not `take`, which would copy all of a column first; -1 picks the last one, which is not used.
     return np.where(found >= 0, values[found], 0)
 

@@ -1,9 +1,10 @@
-"""Loads the compiled kernels before anybody waits for them; compiles them where no cache has them yet.
+"""Loads the compiled kernels before the first use; compiles those that are not in the cache.
 
     python -m anabranch.delta.warm          all of them
     python -m anabranch.delta.warm changes  one part: several parts can be compiled at the same time
 
-Invariant: after `warm` no operator on changes compiles anything: each kernel has one signature, and it has been called.
+Invariant: after `warm` no incremental operator compiles anything: each kernel has one signature, and it has been
+called.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 
 def warm(*parts: str) -> None:
-    """A small piece of everything that is compiled, or of these parts."""
+    """Call every kernel, or those of these parts, on a small input."""
     for part in parts or PARTS:
         PARTS[part]()
 

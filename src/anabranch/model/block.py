@@ -1,12 +1,12 @@
 """A block: a run of events of one triple each, as columns.
 
 Streams of RDF in tables are long runs of such events. As columns, a run travels from a file to the matcher without an
-object per triple: only distinct terms are looked at one by one. Whoever wants events gets them, one by one or all.
+object per triple: only distinct terms are handled one by one. Events can be requested one by one or all.
 
 Law: `TripleBlock.of(events)` holds the same events in the same order; a slice of a block is the block of the slice.
 
-Invariant: the four columns have one length and nobody writes into them; codes are places in `terms`. Two codes may
-stand for one term, and terms may be there that no code names: blocks that are cut out of one share their terms.
+Invariant: the four columns have one length and are never written to; codes are places in `terms`. Two codes may stand
+for one term, and `terms` may contain terms without a code: slices of a block share its terms.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TripleBlock(Sequence[Event]):
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> TripleBlock | None:
-        """The events as a block; None when one of them is not one triple alone."""
+        """Return the events as a block; None when one of them is not one triple alone."""
         if any(len(event.triples) != 1 or event.nodes or event.relationships for event in events):
             return None
         codes: dict[Term, int] = {}
@@ -47,7 +47,7 @@ class TripleBlock(Sequence[Event]):
 
     @classmethod
     def joined(cls, blocks: Sequence[TripleBlock]) -> TripleBlock:
-        """Blocks one behind the other, as one."""
+        """Concatenate blocks."""
         if len(blocks) == 1:
             return blocks[0]
         narrow = [TripleBlock(_NO_TIMES, (), _NO_CODES, _NO_CODES, _NO_CODES), *(block.narrowed() for block in blocks)]
@@ -89,20 +89,20 @@ class TripleBlock(Sequence[Event]):
         return iter(self.events())
 
     def events(self) -> list[Event]:
-        """The events one by one."""
+        """Yield the events one by one."""
         term = self.terms.__getitem__
         columns = (map(term, column.tolist()) for column in (self.subjects, self.predicates, self.objects))
         triples = zip(map(Triple, *columns))
         return list(map(Event, self.times.tolist(), repeat(()), repeat(()), triples))
 
     def without(self, rows: Iterable[int]) -> TripleBlock:
-        """The block without the events at these places."""
+        """Return the block without the events at these places."""
         mask = np.ones(len(self), np.bool_)
         mask[list(rows)] = False
         return self._picked(mask)
 
     def sorted_by(self, order: npt.NDArray[np.intp]) -> TripleBlock:
-        """The events in another order."""
+        """Return the events in another order."""
         return self._picked(order)
 
     def _picked(self, which: slice | npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> TripleBlock:
@@ -110,7 +110,7 @@ class TripleBlock(Sequence[Event]):
         return TripleBlock(self.times[which], self.terms, *columns)
 
     def narrowed(self) -> TripleBlock:
-        """The same events, with only those terms that they name."""
+        """Return the same events, with only the terms that they use."""
         named = np.zeros(len(self.terms), np.bool_)
         for column in (self.subjects, self.predicates, self.objects):
             named[column] = True

@@ -1,11 +1,11 @@
-"""When two values are equal, which comes first, and what makes them the same: Cypher's four notions, side by side.
+"""Comparison of values: Cypher's four notions of equality, order, equivalence and sameness, side by side.
 
-`equals` and `compare` are three-valued (`=`, `<`): None is "unknown". `order_key` is the total order of ORDER BY,
-min and max. `identity_key` is equivalence (DISTINCT, grouping, joins): null is null, NaN is NaN, an element is its id.
-`content_key` is what an answer shows: as `identity_key`, but elements with everything they carry.
+`equals` and `compare` are three-valued (`=`, `<`): None is "unknown". `order_key` is the total order of ORDER BY, min
+and max. `identity_key` is equivalence (DISTINCT, grouping, joins): null is null, NaN is NaN, an element is its id.
+`content_key` is the content that an answer shows: as `identity_key`, but elements with everything they carry.
 
-Where a query says no order, rows are taken in the canonical one: by `order_key`, and among values that it cannot tell
-apart (1 and 1.0, two contents of one node) by what they look like. So no answer depends on the order of arrival.
+Where a query defines no order, rows are sorted in the canonical one: by `order_key`, and values that are equal by it (1
+and 1.0, two contents of one node) by their looks. So no answer depends on the order of arrival.
 
 Invariant: `equals(a, b) is True` implies `identity_key(a) == identity_key(b)`, so a hash index never loses a match.
 Values with the same `canonical_key` look the same.
@@ -30,7 +30,8 @@ _INSTANTS = (DateTime, LocalDateTime, Date, Time, LocalTime)
 
 
 def equals(left: Value, right: Value) -> bool | None:
-    """`left = right`: None when a null decides it. Values of different kinds differ; numbers compare by value."""
+    """Evaluate `left = right`: None when a null decides it. Values of different kinds differ; numbers compare by
+    value."""
     if left is None or right is None:
         return None
     kind = left.__class__
@@ -63,10 +64,10 @@ def _equal_items(left: Sequence[Value], right: Sequence[Value]) -> bool | None:
 
 
 def compare(left: Value, right: Value) -> int | None:
-    """-1, 0 or 1 as `left` is less than, equal to or greater than `right`; None when they cannot be compared.
+    """Return -1, 0 or 1 as `left` is less than, equal to or greater than `right`; None when they cannot be compared.
 
-    Comparable are numbers, strings, booleans, lists (item by item) and temporal values of one kind, durations excepted.
-    """
+    Comparable are numbers, strings, booleans, lists (item by item) and temporal values of one kind, durations
+    excepted."""
     kind, other = left.__class__, right.__class__
     if kind in _NUMBERS and other in _NUMBERS:
         if left != left or right != right:
@@ -102,8 +103,8 @@ _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = range(12, 17)
 
 
 def order_key(value: Value) -> tuple[object, ...]:
-    """A sort key of the order across all kinds: RDF terms by their texts (SPARQL has an order of its own), maps, nodes,
-    relationships, lists, paths, points, temporal values, strings, booleans, numbers, NaN, null."""
+    """Return a sort key of the order across all kinds: RDF terms by their texts (SPARQL has an order of its own), maps,
+    nodes, relationships, lists, paths, points, temporal values, strings, booleans, numbers, NaN, null."""
     match value:
         case None:
             return (_NULL,)
@@ -153,7 +154,7 @@ _SELF_EVIDENT = frozenset((str, int, bool, Iri, Literal, Blank))
 
 
 def canonical_key(value: Value) -> SortKey:
-    """`order_key`, and beside it what tells values apart that are one to it."""
+    """Return `order_key` with the looks of a value, which order values with equal keys."""
     kind = value.__class__
     if kind is str:
         return (_STRING, value), ()
@@ -188,13 +189,13 @@ def _look(value: Value) -> object:
 
 
 def row_order_key(row: Sequence[Value]) -> SortKey:
-    """The canonical order of rows, value by value."""
+    """Return the key of a row in the canonical order, value by value."""
     return tuple([canonical_key(value) for value in row])
 
 
 def row_order(columns: Sequence[str]) -> Callable[[Sequence[Value]], SortKey]:
-    """The canonical order of rows with these columns. They count in the order of their names: rewrites that change
-    the places of columns do not change it."""
+    """Return the canonical order of rows with these columns. Columns count in the order of their names: rewrites that
+    change the places of columns do not change it."""
     picks = sorted(range(len(columns)), key=columns.__getitem__)
     if picks == list(range(len(columns))):
         return row_order_key
@@ -202,7 +203,7 @@ def row_order(columns: Sequence[str]) -> Callable[[Sequence[Value]], SortKey]:
 
 
 def looks_same(one: Value, other: Value) -> bool:
-    """Whether two equivalent values look the same."""
+    """Return whether two equivalent values look the same."""
     kind = one.__class__
     if one is other or (kind is other.__class__ and kind in _SELF_EVIDENT):
         return True
@@ -210,7 +211,7 @@ def looks_same(one: Value, other: Value) -> bool:
 
 
 def first_of(row: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Of two equivalent rows, the one that stands for both: the first in the canonical order."""
+    """Return the one of two equivalent rows that stands for both: the first in the canonical order."""
     for one, another in zip(row, other, strict=True):
         if not looks_same(one, another):
             return min(row, other, key=row_order_key)
@@ -218,7 +219,7 @@ def first_of(row: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, .
 
 
 class Descending:
-    """A sort key turned round, so that rows can be sorted by several keys in both directions at once."""
+    """A reversed sort key, so that rows can be sorted by several keys in both directions at once."""
 
     __slots__ = ("key",)
 
@@ -243,7 +244,7 @@ _FALSE_KEY = ("boolean", False)
 
 
 def identity_key(value: Value) -> Hashable:
-    """A hashable stand-in: two values are equivalent exactly when their keys are equal."""
+    """Return a hashable key: two values are equivalent exactly when their keys are equal."""
     kind = value.__class__
     if kind is str or kind is int or value is None or kind is Iri or kind is Literal:
         return value
@@ -262,7 +263,7 @@ def identity_key(value: Value) -> Hashable:
 
 
 def content_key(value: Value) -> Hashable:
-    """As `identity_key`, but nodes and relationships with their labels, type, ends and properties."""
+    """Return a key as `identity_key`, but with the labels, type, ends and properties of nodes and relationships."""
     kind = value.__class__
     if kind is str or kind is int or value is None or kind is Iri or kind is Literal:
         return value

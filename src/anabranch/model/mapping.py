@@ -245,8 +245,8 @@ def _escaped(text: str) -> str:
 
 
 def _encoded(element_id: ElementId) -> str:
-    """An id behind a prefix. Numbers are their digits; a text that looks like one, or like a relationship's name, is
-    told apart by the escape of its first character."""
+    """Return the text of an id for use behind a prefix. Numbers are their digits; in a text that looks like a number,
+    or like a relationship's name, the first character is escaped."""
     if not isinstance(element_id, str):
         return str(element_id)
     if _NUMBER.fullmatch(element_id) or element_id.startswith(_RELATIONSHIP):

@@ -20,7 +20,7 @@ _ASKED = re.compile(rf"((?:%26|[?&]query=){_INNER}{_NAMES}{_INNER}(?:%3D|=))((?:
 
 
 def without_password(address: str) -> str:
-    """An address as it may be shown."""
+    """Return an address as it may be shown."""
     for pattern in (_LOGIN, _OPTION, _ASKED):
         address = pattern.sub(lambda found: found[1] + _masked(found[2]), address)
     return address

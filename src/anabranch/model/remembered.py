@@ -1,6 +1,6 @@
-"""A memory for functions of literals that forgets the oldest, and never holds a long one.
+"""Cache for functions of literals: drops the least recently used results, and never holds a long literal.
 
-Invariant: at most so many literals are held, each of at most so many characters: a bound in bytes.
+Invariant: the number of literals and the length of each are limited: a bound in bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONGEST = 256  # characters; a literal that is longer is seldom seen again
 
 
 def remembered(count: int) -> Callable[[Callable[[Literal], Result]], Callable[[Literal], Result]]:
-    """Let a function remember its results for the last `count` literals that are not long."""
+    """Let a function cache its results for the last `count` literals that are not long."""
 
     def decorate(function: Callable[[Literal], Result]) -> Callable[[Literal], Result]:
         known = lru_cache(maxsize=count)(function)

@@ -1,8 +1,7 @@
-"""A number for a node that says nothing about it: the same everywhere and always, and spread evenly.
+"""Scrambled numbers of nodes: the same everywhere and always, and spread evenly.
 
-Of the nodes that hang together the one with the largest number stands for all of them, so that what a component is
-called depends on its nodes alone. An order of ids would do as well, but trees that are built by it grow as deep as ids
-come in order.
+The node with the largest number stands for its component, so that the name of a component depends on its nodes alone.
+An order of ids would do as well, but trees that are built by it grow deep when ids come in order.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _MASK = (1 << 64) - 1
 
 
 def scrambled(node: object) -> int:
-    """64 bits, signed. Integers of 64 bits never meet; of other ids two meet once in 2**64."""
+    """Return 64 bits, signed. Two integers of 64 bits never collide; two other ids collide once in 2**64."""
     match node:
         case bool():
             pass

@@ -1,4 +1,4 @@
-"""Items in order, with repetitions, in chunks: what has to stay sorted while single items come and go.
+"""Sorted bag: items in order, with repetitions, in chunks; stays sorted while single items come and go.
 
 A list of short sorted lists and, beside it, the last item of each: one bisection finds the chunk, one the place in it.
 Items compare by `<`; items that neither precedes must be equal.
@@ -40,7 +40,7 @@ class SortedBag(Generic[Item]):
             yield from chunk
 
     def __getitem__(self, place: int) -> Item:
-        """The item at a place, counted from 0; -1 is the last."""
+        """Return the item at a place, counted from 0; -1 is the last."""
         if place == -1 and self._size:
             return self._lasts[-1]  # type: ignore[no-any-return]
         if 0 <= place < self._size:
@@ -51,7 +51,7 @@ class SortedBag(Generic[Item]):
         raise IndexError(f"no item {place} among {self._size}")
 
     def between(self, start: int, stop: int | None) -> list[Item]:
-        """The items from one place up to, but without, another."""
+        """Return the items from one place up to, but without, another."""
         found: list[Item] = []
         left = self._size if stop is None else min(stop, self._size)
         for chunk in self._chunks:
@@ -64,7 +64,7 @@ class SortedBag(Generic[Item]):
         return found
 
     def first_from(self, probe: Any) -> Item | None:
-        """The first item that does not come before the probe."""
+        """Return the first item that does not come before the probe."""
         at = bisect_left(self._lasts, probe)
         if at == len(self._lasts):
             return None
@@ -92,7 +92,7 @@ class SortedBag(Generic[Item]):
         self._lasts[at : at + 1] = [chunk[_CHUNK - 1], chunk[-1]]
 
     def remove(self, item: Item) -> None:
-        """Take out one of the items that are equal to this one; a KeyError where there is none."""
+        """Remove one of the items that are equal to this one; raise a KeyError if there is none."""
         at = bisect_left(self._lasts, item)
         chunk = self._chunks[at] if at < len(self._chunks) else []
         place = bisect_left(chunk, item)
@@ -114,7 +114,8 @@ class SortedBag(Generic[Item]):
             self._split(first)
 
     def update(self, entering: Iterable[Item], leaving: Iterable[Item]) -> None:
-        """Many at once. Items must be hashable; every item that leaves is there, or enters now."""
+        """Add and remove many items at once. Items must be hashable; every leaving item is in the bag, or enters
+        now."""
         kept = list(self)
         kept += entering
         kept.sort()  # of two or more sorted runs: a merge

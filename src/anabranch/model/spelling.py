@@ -36,7 +36,7 @@ _BARE = {**NUMBERS, XSD_BOOLEAN: re.compile(r"true|false")}
 
 
 class Terms:
-    """Spells terms with the prefixes of a query, and with those that everybody knows."""
+    """Spells terms with the prefixes of a query, and with well-known ones."""
 
     def __init__(self, prefixes: tuple[tuple[str, str], ...] = ()) -> None:
         taken = {name for name, _ in prefixes}

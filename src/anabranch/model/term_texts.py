@@ -1,9 +1,9 @@
-"""Many RDF terms as texts in a row, of which a term is made when somebody wants to see it.
+"""Many RDF terms as adjacent texts; a term object is made only on request.
 
 Terms that share a form (IRIs; literals of a datatype; strings of a language; blank nodes of a document) stand side by
-side. Whoever only wants to know which are the same compares bytes and makes none.
+side. To find equal terms it is enough to compare bytes; no term is made.
 
-Law: as a sequence it is the list of the terms that it was made of.
+Law: as a sequence it is the list of the terms from which it was made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anabranch.model.terms import LANG_STRING, Blank, Iri, Literal, Term
 TextEnds = npt.NDArray[np.int64]
 
 PADDING = 8
-"""So many bytes stand behind the texts, so that whoever reads eight at a time reads nothing that is not there."""
+"""The number of bytes behind the texts, so that a reader of eight bytes at a time stays inside the array."""
 
 
 class TermKind(IntEnum):
@@ -34,15 +34,15 @@ class TermKind(IntEnum):
 
 
 class TermForm(NamedTuple):
-    """What terms have in common: their kind, and their datatype, language or document."""
+    """The common part of terms: their kind, and their datatype, language or document."""
 
     kind: TermKind
     shared: str = ""
 
 
 class TermTexts(Sequence[Term]):
-    """`data` are the texts in UTF-8 and PADDING bytes; `ends` has one number more than there are terms; `forms` says
-    how many terms each form has."""
+    """Terms as texts. `data` are the texts in UTF-8 and PADDING bytes; `ends` has one number more than there are terms;
+    `forms` gives the number of terms of each form."""
 
     __slots__ = ("_made", "data", "ends", "forms")
 
@@ -70,7 +70,7 @@ class TermTexts(Sequence[Term]):
         return iter(self.terms())
 
     def terms(self) -> list[Term]:
-        """All of them, made once."""
+        """Return all terms, made once."""
         if self._made is None:
             with undisturbed():
                 found: list[Term] = []
@@ -107,7 +107,7 @@ IRI_FORM = TermForm(TermKind.IRI)
 
 
 def terms_of(form: TermForm, texts: list[str]) -> Iterator[Term]:
-    """The terms of one form with these texts."""
+    """Return the terms of one form with these texts."""
     made: type[Term]
     fields: Any
     match form.kind:
@@ -125,7 +125,8 @@ def terms_of(form: TermForm, texts: list[str]) -> Iterator[Term]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """No search for cycles while very many small objects without any are made: it would take most of the time."""
+    """Pause the garbage collector while very many small objects without cycles are made: it would take most of the
+    time."""
     if not gc.isenabled():
         yield
         return

@@ -1,7 +1,7 @@
-"""A window's triples while it slides: they arrive at the new end and leave from the old one.
+"""Triples of a sliding window: they arrive at the new end and leave from the old one.
 
-Time windows drop whole events, count windows cut them: both drop arrivals, so what is kept here is the queue of
-arrivals beside the graph of the triples that are alive. An arrival costs one step when it comes and one when it leaves.
+Time windows drop whole events, count windows cut them: both drop arrivals, so the state is the queue of arrivals beside
+the graph of the living triples. An arrival costs one step when it comes and one when it leaves.
 
 Law: the graph holds the triples with an arrival inside, in the order of their latest arrivals and with the times of
 these: after any adds and drops it is the graph that the arrivals inside would build from nothing.
@@ -21,29 +21,29 @@ KeptTriples: TypeAlias = tuple[Term | None, Term | None, Term | None]
 
 
 class TripleWindow:
-    """Arrivals come in the order of time. With `keep`, triples that fit none of these patterns are counted as
-    arrivals and never enter the graph."""
+    """The triples of a window. Arrivals come in the order of time. With `keep`, triples that fit none of these patterns
+    are counted as arrivals and never enter the graph."""
 
     __slots__ = ("_arrivals", "_dropped", "_fits", "_graph", "_latest", "_newest")
 
     def __init__(self, keep: Sequence[KeptTriples] | None = None) -> None:
         self._fits = None if keep is None else _Fitting(keep)
         self._graph = TripleGraph()
-        self._arrivals: deque[Triple | None] = deque()  # None: an arrival that nobody asks for
+        self._arrivals: deque[Triple | None] = deque()  # None: an arrival that fits no pattern
         self._latest: dict[Triple, int] = {}  # the number of the triple's latest arrival, counted from the first ever
         self._dropped = 0  # how many arrivals have left
         self._newest: int | None = None  # the time of the last arrival
 
     def graph(self) -> TripleGraph:
-        """The triples that are alive: the same graph object all the time, which changes as the window slides."""
+        """Return the living triples: always the same graph object, which changes as the window slides."""
         return self._graph
 
     def __len__(self) -> int:
-        """How many arrivals are inside."""
+        """Return how many arrivals are inside."""
         return len(self._arrivals)
 
     def add(self, triples: Iterable[Triple], time: int) -> None:
-        """Take in arrivals of one instant."""
+        """Add arrivals of one instant."""
         if self._newest is not None and time < self._newest:
             raise InternalError("a window's arrivals come in the order of time")
         self._newest = time
@@ -59,7 +59,7 @@ class TripleWindow:
             number += 1
 
     def drop(self, arrivals: int) -> None:
-        """Let the oldest arrivals go."""
+        """Drop the oldest arrivals."""
         if arrivals > len(self._arrivals):
             raise InternalError(f"{arrivals} arrivals cannot leave a window that holds {len(self._arrivals)}")
         for _ in range(arrivals):
@@ -71,7 +71,7 @@ class TripleWindow:
 
 
 class _Fitting:
-    """Whether a triple fits one of several patterns; most patterns know their predicate."""
+    """Tests whether a triple fits one of several patterns; most patterns have a constant predicate."""
 
     __slots__ = ("_any", "_by_predicate")
 

@@ -17,7 +17,7 @@ from anabranch.model.terms import Term, Triple
 
 
 class Triples(Protocol):
-    """What an evaluator may ask of a graph of triples. None stands for any term."""
+    """Interface of a graph of triples for evaluators. None stands for any term."""
 
     def __len__(self) -> int: ...
 
@@ -26,7 +26,7 @@ class Triples(Protocol):
     def __contains__(self, triple: object) -> bool: ...
 
     def match(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> Iterable[Triple]:
-        """The triples with these terms."""
+        """Yield the triples with these terms."""
         ...
 
     def estimate(self, subject: Term | None, predicate: Term | None, object_: Term | None) -> int:
@@ -34,13 +34,13 @@ class Triples(Protocol):
         ...
 
     def time_of(self, triple: Triple) -> int | None:
-        """When the triple last came; None for static knowledge and for a triple that is not here."""
+        """Return when the triple last came; None for static knowledge and for a triple that is not here."""
         ...
 
     def has_predicate(self, predicate: Term) -> bool: ...
 
     def nodes(self) -> Iterable[Term]:
-        """Every subject and every object, each once."""
+        """Return every subject and every object, each once."""
         ...
 
 
@@ -64,9 +64,8 @@ _KEYS: tuple[_KeyOf, ...] = (
 class TripleGraph:
     """A set of triples, each with the instant at which it last came.
 
-    An index is built when it is first asked for and kept up to date from then on, so a graph pays for the lookups that
-    its queries make and for no others.
-    """
+    An index is built at its first use and kept up to date from then on, so a graph pays for the lookups that its
+    queries make and for no others."""
 
     __slots__ = ("_indexes", "_kept", "_times")
 
@@ -80,7 +79,7 @@ class TripleGraph:
     # --- changing ---
 
     def add(self, triple: Triple, time: int | None = None) -> None:
-        """Put the triple at the end. One that is here already keeps the later of its two times."""
+        """Add the triple at the end. A triple that is already here keeps the later of its two times."""
         times = self._times
         if triple in times:
             before = times.pop(triple)
@@ -96,7 +95,7 @@ class TripleGraph:
             _enter(index, key_of(triple), triple)
 
     def remove(self, triple: Triple) -> None:
-        """Take the triple out, if it is here."""
+        """Remove the triple, if it is here."""
         if triple not in self._times:
             return
         del self._times[triple]

@@ -5,16 +5,17 @@ Two policies for events that disagree about an element:
     latest   the newest value of each property key, all labels, the newest type and ends (the default)
     strict   Seraph Def. 5.4: one disagreement about labels, properties, type or ends, and the union is empty
 
-Law: after any adds and evictions the graph is the union of exactly the events inside, whatever the way there; the
-elements stand in the order of the latest event that carried them, so equal contents give equal iteration orders.
-An end that no event describes is a bare node, and says nothing that could disagree.
+Law: after any adds and evictions the graph is the union of exactly the events inside, whatever happened before; the
+elements stand in the order of the latest event that carried them, so equal contents give equal iteration orders. An end
+that no event describes is a bare node, and cannot cause a disagreement.
 
-State: per element its carriers, oldest first, and their merge. An add or an eviction touches only the elements of that
-event: O(its elements). A hub is merged again only when the leaving carrier had keys or labels that the next one lacks,
-and then what its carriers say is kept from each of them on, so that each carrier is looked at once more, not each time.
+State: per element its carriers (its versions in the events), oldest first, and their merge. An add or an eviction
+touches only the elements of that event: O(its elements). A hub is merged again only when the leaving carrier had keys
+or labels that the next one lacks; then the merge from each carrier on is kept, so that each carrier is read once more
+in total, not at each eviction.
 
-Where changes are tracked: the graph as it was last told, and the elements touched since. Telling them is O(elements
-touched), except when a strict union falls empty or becomes whole again, which changes everything.
+Where changes are tracked: the last reported graph, and the elements touched since. Reporting changes is O(elements
+touched), except when a strict union becomes empty or whole again, which changes everything.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ Element = TypeVar("Element", Node, Relationship)
 
 NodeChange: TypeAlias = tuple[Node | None, Node | None]
 RelationshipChange: TypeAlias = tuple[Relationship | None, Relationship | None]
-"""What an element was and what it is; None where it was not, or is not, in the graph."""
+"""An element before and after; None where it was not, or is not, in the graph."""
 
 
 def was_moved(change: RelationshipChange) -> bool:
-    """Whether a relationship goes elsewhere, or is of another type, than events said before."""
+    """Return whether a relationship has other ends, or another type, than before."""
     was, now = change
     if was is None or now is None:
         return False
@@ -51,10 +52,9 @@ def was_moved(change: RelationshipChange) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ElementChanges:
-    """What became of the elements of a graph, each at most once; an element may be said to have become what it was.
+    """Changes of the elements of a graph, each element at most once; before and after may be equal.
 
-    A node without a description (an end of a relationship) comes and goes like any other.
-    """
+    A node without a description (an end of a relationship) comes and goes like any other."""
 
     nodes: tuple[NodeChange, ...] = ()
     relationships: tuple[RelationshipChange, ...] = ()
@@ -64,14 +64,14 @@ class ElementChanges:
 
     @classmethod
     def entering(cls, graph: PropertyGraph) -> ElementChanges:
-        """A whole graph that was not there before."""
+        """Return the change from the empty graph to this one."""
         nodes: tuple[NodeChange, ...] = tuple((None, node) for node in graph.nodes.values())
         return cls(nodes, tuple((None, relationship) for relationship in graph.relationships.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two events that disagree about an element: what the strict policy warns of."""
+    """Two events that disagree about an element: the content of the strict policy's warning."""
 
     kind: Literal["node", "relationship"]
     element_id: ElementId | None
@@ -89,12 +89,11 @@ class Conflict:
 
 
 class _Carriers(Generic[Element]):
-    """What the events in the window say about one element, oldest first.
+    """The versions of one element in the events of the window, oldest first.
 
-    `_merged` is what they say together; None: to be found out when somebody asks. Then `_from_here` holds, for each of
-    the carriers of that moment, what it and the later ones of them say, the oldest one's last; `_since` is what the
-    carriers after them say. While `_from_here` is empty, nothing is known but `_merged`.
-    """
+    `_merged` is their merge; None: to be computed at the next request. Then `_from_here` holds, for each carrier of
+    that moment, the merge of it and the later ones, that of the oldest carrier last; `_since` is the merge of the
+    carriers after that moment. While `_from_here` is empty, only `_merged` is known."""
 
     __slots__ = ("_from_here", "_merged", "_said", "_since", "disagreements")
 
@@ -109,7 +108,7 @@ class _Carriers(Generic[Element]):
         return bool(self._said)
 
     def append(self, element: Element, strict: bool) -> int:
-        """Hear the newest carrier; the number of disagreements that come with it."""
+        """Add the newest carrier; return the number of disagreements that come with it."""
         said = self._said
         came = int(strict and bool(said) and _differ(said[-1], element))
         if not said:
@@ -123,7 +122,7 @@ class _Carriers(Generic[Element]):
         return came
 
     def popleft(self, strict: bool) -> int:
-        """Forget the oldest carrier; the number of disagreements that go with it."""
+        """Remove the oldest carrier; return the number of disagreements that go with it."""
         said = self._said
         gone = said.popleft()
         if not said:
@@ -163,7 +162,7 @@ class _Carriers(Generic[Element]):
 
 
 class _Told:
-    """The graph as it was last told, with the number of relationships at each node, and what was touched since."""
+    """The last reported graph, with the number of relationships at each node, and the elements touched since."""
 
     __slots__ = ("degrees", "nodes", "relationships", "touched_nodes", "touched_relationships")
 
@@ -189,7 +188,8 @@ class _Told:
         nodes: Mapping[ElementId, _Carriers[Node]],
         relationships: Mapping[ElementId | None, _Carriers[Relationship]],
     ) -> ElementChanges:
-        """From what was told to the union of these carriers, which is told from now on."""
+        """Return the changes from the last reported graph to the union of these carriers, which becomes the reported
+        one."""
         relationship_changes: list[RelationshipChange] = []
         for relationship_id in self.touched_relationships:
             was = self.relationships.get(relationship_id)
@@ -239,7 +239,7 @@ class _Told:
 class WindowContent:
     """The events of one window and their union. Events come in time order and leave from the old end.
 
-    With `track`, it says what changed (`changes`), to one listener."""
+    With `track`, it reports its changes (`changes`), to one reader."""
 
     def __init__(self, conflicts: ConflictPolicy = "latest", track: bool = False) -> None:
         self._strict = conflicts == "strict"
@@ -249,7 +249,7 @@ class WindowContent:
         self._disagreements = 0
         self._graph: PropertyGraph | None = EMPTY_GRAPH
         self._told = _Told() if track else None
-        self._told_nothing = False  # told is the empty graph, because the union disagreed
+        self._told_nothing = False  # the empty graph was reported, because the union disagreed
 
     def __len__(self) -> int:
         return len(self._events)
@@ -269,7 +269,7 @@ class WindowContent:
             self._relationships[relationship.id] = relationships
 
     def evict(self, first: int) -> None:
-        """Forget all events before the instant `first`."""
+        """Remove all events before the instant `first`."""
         events = self._events
         while events and events[0].event_time < first:
             event = events.popleft()
@@ -288,7 +288,7 @@ class WindowContent:
                     del self._relationships[relationship.id]
 
     def clear(self) -> None:
-        """Forget all events."""
+        """Remove all events."""
         self._events.clear()
         self._nodes.clear()
         self._relationships.clear()
@@ -309,7 +309,8 @@ class WindowContent:
         return self._graph
 
     def changes(self) -> ElementChanges:
-        """What became of the elements since this was last asked: applied to the graph of then, they give `graph()`."""
+        """Return the changes of the elements since the last call: applied to the graph of that call, they give
+        `graph()`."""
         told = self._told
         if told is None:
             raise InternalError("this content does not track its changes")
@@ -324,7 +325,7 @@ class WindowContent:
         return told.changes(self._nodes, self._relationships)
 
     def conflict(self) -> Conflict | None:
-        """Under the strict policy, the first disagreement that makes the union empty."""
+        """Return the first disagreement that makes the union empty under the strict policy; else None."""
         if not self._strict:
             return None
         for nodes in self._nodes.values():
@@ -337,7 +338,7 @@ class WindowContent:
 
 
 def unite(events: Iterable[Event], conflicts: ConflictPolicy = "latest") -> PropertyGraph:
-    """The union of events that are at hand, in their order."""
+    """Return the union of given events, in their order."""
     content = WindowContent(conflicts)
     for event in events:
         content.add(event)
@@ -345,7 +346,7 @@ def unite(events: Iterable[Event], conflicts: ConflictPolicy = "latest") -> Prop
 
 
 def overlay(older: Element, newer: Element) -> Element:
-    """The newer element over the older one: labels unite, properties of the newer win, key by key."""
+    """Lay the newer element over the older one: labels unite, properties of the newer win, key by key."""
     if newer is older or _same_shape(older, newer):
         return newer
     properties = {**older.properties, **newer.properties}
@@ -359,7 +360,7 @@ _PLAIN = frozenset((str, int, bool))  # kinds of values that are the same when t
 
 
 def _plainly_same(one: Element, other: Element) -> bool:
-    """Whether it is easy to see that nothing tells two contents of one element apart."""
+    """Return whether a cheap comparison shows that two contents of one element are the same."""
     if isinstance(one, Relationship) and isinstance(other, Relationship):
         same = one.type == other.type and one.source == other.source and one.target == other.target
     else:
@@ -377,7 +378,8 @@ def _plainly_same(one: Element, other: Element) -> bool:
 
 
 def _same_shape(one: Element, other: Element) -> bool:
-    """Same labels and same property keys, in the same order: then the newer hides all that the older said."""
+    """Return whether labels and property keys are the same, in the same order: then the newer element hides the older
+    one."""
     if isinstance(one, Node) and isinstance(other, Node) and one.labels != other.labels:
         return False
     return len(one.properties) == len(other.properties) and list(one.properties) == list(other.properties)

@@ -1,7 +1,7 @@
-"""The elements that a property graph is made of, as values a query can hold.
+"""Elements of a property graph, as values that a query can hold.
 
 Invariant: a node equals a node with the same id and a relationship a relationship with the same id, whatever their
-properties: identity is the id (the unique-name assumption). What an element looked like is `content_key`'s business.
+properties: identity is the id (the unique-name assumption). `content_key` compares the contents of elements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relationship:
-    """A directed, typed edge. An `id` of None is replaced by one of the stream's own when the event enters it."""
+    """A directed, typed edge. An `id` of None is replaced by an id that the stream makes when the event enters it."""
 
     id: ElementId | None
     type: str

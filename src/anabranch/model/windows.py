@@ -33,11 +33,10 @@ _MICROS_PER_AVERAGE_MONTH = 2_629_746 * _MICROS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The ends of one window's content, which of them belong to it, and what a row reports about them.
+    """The ends of one window's content, which of them belong to it, and the ends that a row reports.
 
     A formal window that does not exist (the instant lies in a gap between windows, or before the first) is empty: it
-    opens and closes at the instant, has neither end, and reports the instant twice.
-    """
+    opens and closes at the instant, has neither end, and reports the instant twice."""
 
     opens_at: int
     closes_at: int
@@ -69,7 +68,7 @@ def require_positive(duration: Duration, what: str) -> None:
 def bounds(
     policy: WindowPolicy, instant: int, width: Duration, starting_at: int, every: Duration | None = None
 ) -> Bounds:
-    """The window of a width at an instant. `starting_at` and `every` matter to the formal policy only."""
+    """Return the window of a width at an instant. `starting_at` and `every` matter to the formal policy only."""
     require_positive(width, "WITHIN")
     match policy:
         case "trailing":
@@ -84,7 +83,8 @@ def bounds(
 
 
 def bounds_without_width(policy: WindowPolicy, instant: int) -> Bounds:
-    """All that has come by an instant: who knows the content says where it begins."""
+    """Return the bounds of a window of all events so far; the actual begin of the content is known only to its
+    owner."""
     return Bounds(_EVER, instant, True, policy != "right-open", instant, instant)
 
 
@@ -146,7 +146,7 @@ class EvaluationInstants:
         return add_duration(self.starting_at, self.every, index)
 
     def index_at_or_after(self, micros: int) -> int:
-        """The smallest index whose instant is not before `micros`; with one instant only, index 1 means none."""
+        """Return the smallest index with an instant not before `micros`; with one instant only, index 1 means none."""
         if micros <= self.starting_at:
             return 0
         if self.every is None:
@@ -183,5 +183,5 @@ class EvaluationInstants:
 
 
 def approximate_micros(duration: Duration) -> int:
-    """About how long a duration is, with average months: good for guesses and for comparing widths."""
+    """Return about how long a duration is, with average months: good for guesses and for comparing widths."""
     return max(1, duration.months * _MICROS_PER_AVERAGE_MONTH + duration.micros)

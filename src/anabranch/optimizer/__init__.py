@@ -1,9 +1,10 @@
-"""The optimizer: a plan becomes a better plan with the same answer.
+"""Optimizer: rewrites a plan into a better plan with the same answer.
 
 Invariant: the optimised plan gives the same bag of rows, under the same column names in the same order, as the plan it
-was made from, as long as what is known of static graphs holds. Where SPARQL itself leaves the choice open (LIMIT
-without an order that decides, SAMPLE, the order within GROUP_CONCAT) it may choose otherwise. In plans over property
-graphs nothing is moved: there a filter that runs earlier may fail on a row that it would never have seen.
+was made from, as long as the knowledge about static graphs holds. Where SPARQL itself leaves the choice open (LIMIT
+without an order that decides, SAMPLE, the order within GROUP_CONCAT), the optimised plan may choose otherwise. In plans
+over property graphs no operator is moved: there, a filter that runs earlier may fail on a row that it would never have
+seen.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ __all__ = ["RULES", "FiredRule", "Knowledge", "OptimizedPlan", "Rewrite", "Rule"
 NOTHING_KNOWN = Knowledge()
 
 DEEPEST = 160
-"""Operators above one another that a rule may end with: evaluators walk down a plan by recursion."""
+"""The largest depth of a plan that a rule may produce: evaluators walk down a plan by recursion."""
 
 
 def optimize(plan: Operator, knowledge: Knowledge = NOTHING_KNOWN, rules: Sequence[Rule] = RULES) -> OptimizedPlan:
-    """The plan after the rules, each of them once, in order. Any tuple of rules will do, each alone included."""
+    """Apply the rules to a plan, each once, in order. Any tuple of rules is valid, a single rule included."""
     after, fired = plan, []
     for rule in rules if reads_triples(plan) else [rule for rule in rules if rule in GRAPH_RULES]:
         rewrite = rule(after, knowledge)

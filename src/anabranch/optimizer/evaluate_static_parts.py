@@ -1,15 +1,16 @@
-"""Parts of the query that static knowledge alone answers are evaluated once (C-SPARQL, section 4).
+"""Marks the parts of a query that static knowledge alone answers; they are evaluated once (C-SPARQL, section 4).
 
     q  =  StaticPart(q)                                      when q reads static graphs only
     q  =  StaticPart(q over the static graphs, otherwise q)  when its predicates are known to be in static graphs
 
-Law: while no window holds a triple with one of the predicates, the default graph has for these patterns what its static
-graphs have; as soon as one does, the part itself is evaluated. So what is known only decides what is worth trying.
+Law: while no window holds a triple with one of the predicates, the default graph has the same matches for these
+patterns as its static graphs; as soon as a window does, the part itself is evaluated. So knowledge only decides which
+parts are worth a try.
 
-A part is as large as it can be: filters, projections, joins and whole subqueries belong to it, unless they read a
-window, the clock or chance. But it hangs together, by variables or by the conditions of its filters, and is no larger
-than what it reads is worth (`sizes`): of two patterns that nothing connects, or that many values connect, each is a
-part by itself, and joins are taken so that each side meets a column of those before it.
+A part is as large as possible: filters, projections, joins and whole subqueries belong to it, unless they read a
+window, the clock or chance. But it must be connected, by variables or by the conditions of its filters, and its rows
+must be few compared with the triples that it reads (`sizes`). Two patterns that nothing connects, or that frequent
+values connect, are separate parts. Joins are ordered so that each side shares a column with those before it.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def evaluate_static_parts(plan: Operator, knowledge: Knowledge) -> Rewrite | Non
 
 @dataclass(frozen=True, slots=True)
 class StaticForm:
-    """How a plan is answered by static knowledge: a plan over static graphs alone, good while no window holds one of
-    the predicates. `graphs` are those that it reads."""
+    """A plan over static graphs that answers a part of a query while no window holds one of the predicates `unless`.
+    `graphs` are the graphs that it reads."""
 
     plan: Operator
     graphs: tuple[Static, ...] = ()
@@ -86,7 +87,7 @@ def _is_worth_a_part(plan: Operator, knowledge: Knowledge) -> bool:
 
 
 def _edges(plan: Operator) -> list[frozenset[str]]:
-    """The sets of columns that patterns and conditions tie together."""
+    """Return the sets of columns that patterns and conditions connect."""
     match plan:
         case GraphPattern(patterns=patterns):
             return [frozenset(one.variables) for one in patterns]
@@ -103,8 +104,8 @@ def _edges(plan: Operator) -> list[frozenset[str]]:
 
 
 def _loose_leaves(plan: Operator, knowledge: Knowledge) -> list[Operator] | None:
-    """The leaves of a tree of joins in which something static is multiplied by what it has nothing to do with; None
-    where nothing is."""
+    """Return the leaves of a tree of joins with static leaves, if one leaf shares no column with those before it; else
+    None."""
     leaves = _leaves(plan, knowledge) if is_plain_join(plan) else []
     if not any((form := static_form(leaf, knowledge)) is not None and form.graphs for leaf in leaves):
         return None
@@ -117,7 +118,7 @@ def _loose_leaves(plan: Operator, knowledge: Knowledge) -> list[Operator] | None
 
 
 def _leaves(plan: Operator, knowledge: Knowledge) -> list[Operator]:
-    """The leaves of a tree of joins, static patterns that nothing connects apart."""
+    """Return the leaves of a tree of joins; static patterns that nothing connects are separate leaves."""
     if is_plain_join(plan):
         return [leaf for side in plan.inputs for leaf in _leaves(side, knowledge)]
     if isinstance(plan, GraphPattern) and static_form(plan, knowledge) is not None:
@@ -127,7 +128,7 @@ def _leaves(plan: Operator, knowledge: Knowledge) -> list[Operator]:
 
 
 def static_form(plan: Operator, knowledge: Knowledge) -> StaticForm | None:
-    """How static knowledge answers the plan; None where it does not."""
+    """Return the static form of the plan; None where static knowledge does not answer it."""
     match plan:
         case GraphPattern(source=source, patterns=patterns):
             if not patterns:
@@ -164,7 +165,7 @@ def _over_graphs(
 
 
 def _inner(plan: Operator, knowledge: Knowledge) -> StaticForm | None:
-    """An operator over inputs that are all static, whose own expressions are static too."""
+    """Return the static form of an operator whose inputs and own expressions are all static; else None."""
     graphs: list[Static] = []
     if isinstance(plan, Describe):
         if _windows(parts_of(plan.source)):

@@ -1,16 +1,18 @@
-"""Trails of which only the existence matters are found once for each pair of ends, instead of one by one.
+"""Finds trails of which only the existence matters once for each pair of ends, instead of one by one.
 
     Distinct(Project(Pattern((a)-[:T*]->(b)), a, b))  =  Distinct(Project(Pattern((a)-[:T* once]->(b)), a, b))
 
-There may be exponentially many trails between two nodes, and never more pairs of ends than nodes squared.
+There may be exponentially many trails between two nodes, but never more pairs of ends than nodes squared.
 
-Law: nobody sees the trail (its variable, a path that passes it), no other relationship of the pattern can be one of the
-trail's, and nobody above counts rows: what stands above, up to a DISTINCT, an aggregate that looks at different values
-only, or EXISTS, gives the same whether a row is there once or often. Expressions on the way see the same values, so
-they fail where they failed; those that read the clock or chance may give something new for each row, and LIMIT counts.
+Law: no expression reads the trail (its variable, or a path that passes it), no other relationship of the pattern can be
+one of the trail's, and no operator above counts rows. The operators above, up to a DISTINCT, an aggregate over distinct
+values only, or EXISTS, give the same result whether a row is there once or several times. Expressions between see the
+same values, so they fail where they failed before. The rule does not apply below expressions that read the clock or
+chance, which may give a new value for each row, or below LIMIT, which counts rows.
 
-A trail of no or one relationship on has the ends that a walk has (`snapshot.paths.ends_of_trails` says why, and what
-relationships without direction need). A longer least length, or a most length without direction, is another matter.
+A trail of at least zero or one relationship has the same ends as a walk (`snapshot.paths.ends_of_trails` gives the
+reason, and the conditions for relationships without direction). The rule does not apply to a larger minimum length, or
+to a maximum length without direction.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from anabranch.optimizer.support.knowledge import Knowledge, Rewrite
 from anabranch.optimizer.support.rebuild import everywhere, own_expressions, with_inputs
 
 LONGEST = 16
-"""The most length up to which trails with a direction are found once: a search has a state for each step."""
+"""The largest maximum length of trails with a direction that are found once: a search has a state for each step."""
 
 _ONLY_DIFFERENT = frozenset({"min", "max"})
 
@@ -55,7 +57,7 @@ def find_trails_once(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
 
 
 def _names(plan: Operator) -> Iterator[str]:
-    """Every name of the plan, as often as something mentions it."""
+    """Yield every name of the plan, as often as it is mentioned."""
     for node in walk(plan):
         match node:
             case ex.Variable(name):
@@ -73,8 +75,8 @@ def _names(plan: Operator) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """How an operator's rows are looked at: `once`, whether it is the same if they come once or often; `whole`, whether
-    all of their columns are seen, and not only those that are mentioned."""
+    """How the rows of an operator are read. `once`: the result is the same if equal rows come once or several times.
+    `whole`: all columns are read, not only those that expressions mention."""
 
     once: bool
     whole: bool
@@ -89,7 +91,7 @@ class _Finder:
     notes: list[str]
 
     def above(self, plan: Operator, seen: _Seen) -> Operator:
-        """The plan with the trails below it that are found once."""
+        """Return the plan in which suitable trails are found once."""
         plan = self._with_subqueries(plan)
         if isinstance(plan, Pattern):
             return self._found_once(plan) if seen.once and not seen.whole else plan
@@ -97,7 +99,7 @@ class _Finder:
         return with_inputs(plan, lambda one: self.above(one, below))
 
     def _with_subqueries(self, plan: Operator) -> Operator:
-        """Of a subquery only the existence of a row is seen; what stands in a list is counted."""
+        """Apply the rule to subqueries: EXISTS reads only the existence of a row, a list of rows counts them."""
 
         def change(item: object) -> object:
             match item:
@@ -132,7 +134,7 @@ class _Finder:
         return new
 
     def _is_free(self, step: RelationshipPattern, steps: list[RelationshipPattern]) -> bool:
-        """Whether a trail may be any trail between its ends."""
+        """Return whether a trail may be any trail between its ends."""
         if step.once or step.length is None or step.where is not None or self.mentioned[step.variable] > 1:
             return False
         least, most = step.length
@@ -142,7 +144,7 @@ class _Finder:
 
 
 def _below(plan: Operator, seen: _Seen) -> _Seen:
-    """How the inputs of an operator are looked at, of which that is seen."""
+    """Return how the inputs of an operator are read, given how its own rows are read."""
     if any(map(is_volatile, own_expressions(plan))):
         return _WHOLE
     match plan:
@@ -155,7 +157,7 @@ def _below(plan: Operator, seen: _Seen) -> _Seen:
             return _Seen(once, whole=False)
         case Filter() | Extend() | Unwind() | Order() | Join() | LeftJoin():
             return seen
-        case Union():  # whose sides have the same columns
+        case Union():  # its sides have the same columns
             return _Seen(seen.once, whole=True)
         case _:
             return _WHOLE

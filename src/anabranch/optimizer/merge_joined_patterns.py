@@ -1,13 +1,13 @@
-"""Joined graph patterns over one source become one (MergeJoinedGPOs; C-SPARQL, Figure 5).
+"""Merges joined graph patterns over one source (MergeJoinedGPOs; C-SPARQL, Figure 5).
 
     Join(GraphPattern(s, a), GraphPattern(s, b))  =  GraphPattern(s, a + b)
 
-Law: a match of both is a match of each, with the same values in what they share. Filters that stand on one of them are
-moved above both; they read the same values there.
+Law: a match of both is a match of each, with the same values in the shared variables. Filters on one of the patterns
+are moved above both; they read the same values there.
 
-Joins without a condition are associative and commutative, so partners are looked for in a whole tree of joins. Two
-patterns that nothing connects stay apart unless they are neighbours already: what stands between them may be what
-connects them. Nothing is merged across LeftJoin or Minus.
+Joins without a condition are associative and commutative, so a whole tree of joins is searched for partners. Two
+patterns that share no variable are merged only if they are neighbours: an operator between them may connect them. No
+patterns are merged across LeftJoin or Minus.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def merge_joined_patterns(plan: Operator, knowledge: Knowledge) -> Rewrite | Non
 
 @dataclass(slots=True)
 class _Leaf:
-    """One side of the joins. Conditions are those that stood on a graph pattern and can be moved above it."""
+    """One side of the joins. `conditions` are the filters on a graph pattern that can be moved above it."""
 
     operator: Operator
     conditions: list[Expression] = field(default_factory=list)
@@ -67,7 +67,7 @@ def _merged(plan: Operator, knowledge: Knowledge, notes: list[str]) -> Operator:
 
 
 def is_plain_join(plan: Operator) -> bool:
-    """A join that may be taken apart and put together otherwise: no condition, and unbound is compatible with all."""
+    """Return whether a join may be reordered: it has no condition, and unbound is compatible with every value."""
     if not isinstance(plan, Join) or plan.condition is not None:
         return False
     return plan.lenient or not is_lenient(plan.left, plan.right)

@@ -1,14 +1,14 @@
-"""Each triple pattern is looked for only where it can be found.
+"""Limits each triple pattern to the sources that can hold its triples.
 
     GraphPattern(stream + graph, a + b)  =  Join(GraphPattern(stream + graph, a), GraphPattern(stream, b))
 
-when the graph is known to hold no triple with b's predicate. A graph pattern whose triple patterns end with different
-sources falls apart; those with the same source that are connected stay together. Patterns whose predicate is known to
-be in a static graph are set apart from the others too: `evaluate_static_parts` takes them. Where such patterns alone
-would have far more matches than there are triples (`?a a ?t . ?b a ?t`), they stay with the others, which narrow them.
+when the graph is known to hold no triple with b's predicate. A graph pattern whose triple patterns get different
+sources is split; connected triple patterns with the same source stay together. Patterns whose predicate is known to be
+in a static graph are split off too, for `evaluate_static_parts`. Where such patterns alone would have far more matches
+than there are triples (`?a a ?t . ?b a ?t`), they stay with the others, which narrow them.
 
-Law: a triple pattern has the same matches with or without a graph that holds none of its triples. What a static graph
-holds is known exactly, what a stream will bring is not: windows always stay.
+Law: a triple pattern has the same matches with or without a graph that holds none of its triples. The content of a
+static graph is known exactly, the future content of a stream is not: windows always stay.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def narrow_sources(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
 
 
 def is_static(pattern: TriplePattern, source: TripleSource, knowledge: Knowledge) -> bool:
-    """Whether static knowledge is expected to answer the pattern: one of its graphs holds the predicate, and nobody
-    asks when the triple came."""
+    """Return whether static knowledge is expected to answer the pattern: one of its graphs holds the predicate, and the
+    query does not read the time of the triple."""
     graphs = [part for part in parts_of(source) if isinstance(part, Static)]
     if not graphs or pattern.times or isinstance(pattern.predicate, Var):
         return False
@@ -89,8 +89,8 @@ def _split(operator: GraphPattern, knowledge: Knowledge, notes: list[str]) -> Op
 
 
 def _held_together(operator: GraphPattern, knowledge: Knowledge) -> frozenset[TriplePattern]:
-    """The patterns that are not taken apart: static ones that would have too many matches without the others, and all
-    that hangs together with them and narrows them."""
+    """Return the patterns that are not split: static ones that would have too many matches without the others, and all
+    patterns connected with them, which narrow them."""
     static = [one for one in operator.patterns if is_static(one, operator.source, knowledge)]
     large: set[TriplePattern] = set()
     for piece in connected(static):
@@ -108,13 +108,13 @@ def _lost(source: MergedSource, narrow: TripleSource) -> str:
 
 
 def connected(patterns: list[TriplePattern]) -> list[tuple[TriplePattern, ...]]:
-    """The patterns in groups that share variables, in the order of the text."""
+    """Group the patterns that share variables, in the order of the text."""
     return [tuple(patterns[at] for at in members) for members in components([one.variables for one in patterns])]
 
 
 def components(sets: Sequence[Iterable[str]]) -> list[list[int]]:
-    """The numbers of sets that share names with one another, directly or through others, by the first of each group.
-    An empty set is a group of its own."""
+    """Group the positions of sets that share names, directly or through other sets; groups are ordered by their first
+    position. An empty set is a group of its own."""
     groups: list[tuple[set[str], list[int]]] = []
     for index, one in enumerate(sets):
         names, members = set(one), [index]
@@ -130,7 +130,7 @@ def components(sets: Sequence[Iterable[str]]) -> list[list[int]]:
 
 
 def joined(pieces: Sequence[Operator]) -> Operator:
-    """The pieces joined so that each meets a column of those before it; groups that share no column are multiplied
+    """Join the pieces so that each shares a column with those before it; groups that share no column are multiplied
     last, when each of them is complete."""
     groups = [[pieces[at] for at in members] for members in components([piece.columns for piece in pieces])]
     return _pairwise([_one_by_one(group) for group in groups])

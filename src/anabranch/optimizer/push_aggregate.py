@@ -1,15 +1,15 @@
-"""Aggregates over several streams are computed in each stream's branch where that is the same (C-SPARQL, section 5.2).
+"""Pushes aggregates over several streams into each stream's branch if that keeps the answer (C-SPARQL, section 5.2).
 
     Annotate(Union(a, b), by g)   =  Union(Annotate(a, by g), Annotate(b, by g))              totally distributable
     Aggregate(Union(a, b), f)     =  Aggregate(Union(Aggregate(a, f), Aggregate(b, f)), f')    partially distributable
     everything else               stays as it is                                              not distributable
 
-Totally: among the grouping columns is one that holds a constant of its own in each branch (GRAPH ?market gives one), so
-no group has rows of two branches; then every aggregate function will do. Partially: COUNT, which is summed up, and MIN
-and MAX with grouping columns (without them a branch that has no rows would make the minimum unbound).
+Totally: one of the grouping columns holds a different constant in each branch (GRAPH ?market gives one), so no group
+has rows of two branches; then every aggregate function qualifies. Partially: COUNT, whose results are summed up, and
+MIN and MAX with grouping columns (without them, a branch that has no rows would make the minimum unbound).
 
-SUM and AVG are not taken apart: a sum of doubles depends on the order of its additions in the last digits, and answers
-must not. DISTINCT, SAMPLE and GROUP_CONCAT need all values in one place.
+SUM and AVG are not split: the last digits of a sum of doubles depend on the order of its additions, and answers must
+not depend on it. DISTINCT, SAMPLE and GROUP_CONCAT need all values in one place.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _united(branches: list[Operator], change: Callable[[Operator], Operator]) ->
 
 
 def _telling(plan: Annotate | Aggregate, branches: list[Operator]) -> str | None:
-    """A column of the group that holds one constant in each branch, and never the same in two."""
+    """Return a grouping column that holds one constant in each branch, never the same in two; None where there is
+    none."""
     if isinstance(plan, Annotate):
         grouped = list(plan.keys)
     else:

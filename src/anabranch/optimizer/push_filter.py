@@ -1,11 +1,11 @@
-"""Filters are taken apart at their conjunctions, and every part goes down as far as it may (C-SPARQL, section 5.1).
+"""Splits filters at their conjunctions, and pushes every part down as far as possible (C-SPARQL, section 5.1).
 
     Filter(Join(a, b), p and q)  =  Join(Filter(a, p), Filter(b, q))
 
-Law: a part may pass an operator when it reads the same values below as above, and when a row that it drops there would
-have been dropped above, with nothing else changed. A column has the same value on one side of a join as above it when
-it is certainly bound there, or when the other side does not have it at all; so tests for unbound variables are moved
-like any other. Parts with EXISTS, chance or the clock stay, as do parts that read no column.
+Law: a part may be pushed below an operator when it reads the same values below as above, and when dropping a row below
+has no effect but that the row is missing above. A column has the same value on one side of a join as above it when it
+is certainly bound there, or when the other side does not have it at all; so tests for unbound variables are moved like
+any other. Parts with EXISTS, chance or the clock stay, as do parts that read no column.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def push_filter(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A condition on its way down; `passed` names the operators that it has left above it."""
+    """A condition that is being pushed down; `passed` names the operators that it has passed."""
 
     condition: Expression
     text: str
@@ -61,7 +61,7 @@ class _Pusher:
         self.notes: list[str] = []
 
     def push(self, plan: Operator, parts: list[_Part]) -> Operator:
-        """The plan under the parts, each as low as it may stand."""
+        """Return the plan with the parts pushed into it, each as low as possible."""
         match plan:
             case Filter(below, condition):
                 own = [self._part(one, plan.span) for one in conjuncts(condition)]
@@ -102,7 +102,8 @@ class _Pusher:
     def _left_join(
         self, plan: LeftJoin, left: Operator, right: Operator, condition: Expression | None, parts: list[_Part]
     ) -> Operator:
-        """A filter goes to the left only; of the join's own condition, what reads the right side goes there."""
+        """Push filters to the left side only; push the parts of the join's own condition that read only the right side
+        there."""
         to_left = [part.below(plan) for part in parts if _reads_same(part.condition, left, right)]
         stay = [part for part in parts if not _reads_same(part.condition, left, right)]
         own = [(one, _moves(one) and _reads_same(one, right, left)) for one in conjuncts(condition)]
@@ -130,13 +131,13 @@ def _moves(condition: Expression) -> bool:
 
 
 def _reads_same(condition: Expression, side: Operator, other: Operator) -> bool:
-    """Whether the condition reads the same values in a row of one side as in the joined row."""
+    """Return whether the condition reads the same values in a row of one side as in the joined row."""
     alone = frozenset(side.columns) - frozenset(other.columns)
     return reads(condition) <= alone | certain(side)
 
 
 def _through(plan: Operator, condition: Expression) -> Expression | None:
-    """The condition as it reads below an operator of one input; None when it has to stay above."""
+    """Return the condition as it reads below an operator with one input; None when it has to stay above."""
     names = reads(condition)
     match plan:
         case Distinct() | Order():
@@ -154,7 +155,8 @@ def _through(plan: Operator, condition: Expression) -> Expression | None:
 
 
 def _renamed(condition: Expression, names: frozenset[str], items: dict[str, Expression]) -> Expression | None:
-    """The condition over what the columns are made of, when that is a column or a constant."""
+    """Rewrite the condition over the input columns, when each column is an input column or a constant; else return
+    None."""
     if not all(isinstance(items.get(name), Variable | Constant) for name in names):
         return None
     renamed = everywhere(condition, lambda part: items[part.name] if isinstance(part, Variable) else part)

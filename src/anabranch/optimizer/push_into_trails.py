@@ -1,14 +1,13 @@
-"""What all relationships of a trail must fulfil is asked of each of them while the trail is walked.
+"""Tests a condition on all relationships of a trail on each relationship while the trail is walked.
 
     Filter(Project*(Pattern(trail)), ALL(e IN trail WHERE c(e)))  =  the same over Pattern(trail, each c(e))
 
-So the walk turns back at the first relationship that does not fit, instead of finding all trails first: the rides of
-one user, not those of everybody (Seraph, Listing 5).
+So the walk turns back at the first relationship that does not fit, instead of finding all trails first: it finds the
+rides of one user, not those of all users (Seraph, Listing 5).
 
-Law: a trail that is not walked to its end would have failed the filter, which stays where it is. Since a row that is
-not there cannot fail with an error either, nothing is pushed unless whatever would have looked at the row, the filters
-and projections above the pattern, succeeds for every row: plain access to elements, comparisons, and quantifiers over
-these.
+Law: a trail that is not walked to its end would have failed the filter, which stays in its place. A row that is missing
+cannot raise an error either. So a condition is pushed only if all filters and projections above the pattern succeed for
+every row: plain access to elements, comparisons, and quantifiers over these.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def push_into_trails(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
 
 
 def _pushed(top: Filter, notes: list[str]) -> Operator:
-    """The filter over a pattern that asks what it asks of trails earlier."""
+    """Return the filter over a pattern that tests the filter's conditions on trails while it walks."""
     above: list[Filter | Project] = []
     below: Operator = top
     while isinstance(below, Filter | Project):
@@ -64,7 +63,7 @@ def _pushed(top: Filter, notes: list[str]) -> Operator:
 def _ask(
     condition: ex.Quantifier, above: list[Filter | Project], pattern: Pattern, asked: dict[str, list[ex.Expression]]
 ) -> None:
-    """Note what a quantifier over a trail's relationships says of each, in terms of the pattern's own columns."""
+    """Collect the conditions of a quantifier over a trail's relationships, in terms of the pattern's own columns."""
     source: ex.Expression = condition.source
     where: ex.Expression = condition.where
     for operator in above:
@@ -113,7 +112,7 @@ def _all_of(parts: tuple[ex.Expression, ...]) -> ex.Expression:
 
 
 def _in_terms_of(expression: ex.Expression, items: Mapping[str, ex.Expression], bound: str) -> ex.Expression:
-    """The expression with what its variables stand for, but for the one that it binds itself."""
+    """Replace the variables of an expression by their expressions, except the variable that it binds itself."""
 
     def change(item: object) -> object:
         if isinstance(item, ex.Variable) and item.name != bound:
@@ -124,7 +123,7 @@ def _in_terms_of(expression: ex.Expression, items: Mapping[str, ex.Expression], 
 
 
 def _binds(node: Operator | ex.Expression) -> bool:
-    """Whether a node has a variable of its own, which another one could be mistaken for."""
+    """Return whether a node binds a variable, whose name could clash with another."""
     return isinstance(node, ex.Quantifier | ex.Comprehension | ex.Reduce)
 
 
@@ -143,7 +142,8 @@ def _shapes(pattern: Pattern) -> dict[str, ValueShape]:
 
 
 def _succeeds(pattern: Pattern, above: list[Filter | Project]) -> bool:
-    """Whether everything between the pattern and the filter, the filter included, has a value for every row."""
+    """Return whether all expressions between the pattern and the filter, the filter included, have a value for every
+    row."""
     shapes: Mapping[str, ValueShape] = _shapes(pattern)
     if pattern.where is not None and not _is_truth(pattern.where, shapes):
         return False
@@ -168,7 +168,7 @@ def _shape(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> Value
 
 
 def _is_truth(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> bool:
-    """Whether its value is true, false or null for every row."""
+    """Return whether the value of an expression is true, false or null for every row."""
     match expression:
         case ex.And(operands) | ex.Or(operands):
             return all(_is_truth(one, shapes) for one in operands)
@@ -189,7 +189,7 @@ def _is_truth(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> bo
 
 
 def _has_value(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> bool:
-    """Whether it has a value, perhaps null, for every row."""
+    """Return whether an expression has a value, perhaps null, for every row."""
     match expression:
         case ex.Constant():
             return True
@@ -216,7 +216,7 @@ def _has_value(expression: ex.Expression, shapes: Mapping[str, ValueShape]) -> b
 
 
 def _inside(variable: str, source: ex.Expression, shapes: Mapping[str, ValueShape]) -> dict[str, ValueShape] | None:
-    """What is known where a variable stands for the items of a list of elements; None of any other list."""
+    """Return the shapes where a variable stands for the items of a list of elements; None for any other list."""
     shape = _shape(source, shapes)
     if shape not in _ITEMS or not _has_value(source, shapes):
         return None

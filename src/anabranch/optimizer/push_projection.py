@@ -1,14 +1,15 @@
-"""Columns that nobody reads are dropped as early as they can be (C-SPARQL, section 5.1).
+"""Drops columns that no operator reads as early as possible (C-SPARQL, section 5.1).
 
     Annotate(Join(a, b), by x: sum(y))  =  Annotate(Project(Join(Project(a, x), b), x y), by x: sum(y))
 
-Law: rows are bags, so a row that loses a column is still a row of its own. Below Distinct every column counts; and
-below Order and Slice, where rows come in no order of their own: which comes first is then a matter of all columns.
-Aggregates that depend on the order of rows are kept together, for they are sorted by the arguments of all of them.
+Law: rows are bags, so a row that loses a column is still a row of its own. Below Distinct every column is needed; the
+same holds below Order and Slice where the rows have no order of their own: then all columns decide which row comes
+first. Aggregates that depend on the order of rows are kept together, because the rows are sorted by the arguments of
+all of them.
 
-Patterns that are joined stay whole, unless they are a static part: they are matched together, each from what the others
-have found, and their columns are dropped above the join. An Extend or an aggregate whose column nobody reads is left
-out altogether.
+Joined patterns keep all columns, unless they are a static part: they are matched together, each starting from the
+matches of the others, and their columns are dropped above the join. An Extend or an aggregate whose column is not read
+is removed.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ class _Pusher:
         self.notes: list[str] = []
 
     def narrow(self, plan: Operator, needed: VariableNames) -> Operator:
-        """The plan with at least the columns that are needed, and perhaps with others that it has anyway."""
+        """Return the plan with at least the needed columns; it may have more."""
         match plan:
             case Project(below, items):
-                kept = tuple(item for item in items if item[0] in needed) or items[:1]  # a row has a column to show
+                kept = tuple(item for item in items if item[0] in needed) or items[:1]  # a row needs a column
                 self._note([name for name, _ in items if name not in dict(kept)], " in Project")
                 return replace(plan, input=self.narrow(below, reads(*(e for _, e in kept))), items=kept)
             case Extend(below, column, expression):
@@ -102,7 +103,7 @@ class _Pusher:
                 return with_inputs(plan, lambda below: self.narrow(below, frozenset(below.columns)))
 
     def _union(self, plan: Union, needed: VariableNames) -> Operator:
-        """Both sides to the very same columns."""
+        """Narrow both sides to the same columns."""
         names = tuple(name for name in plan.columns if name in needed) or plan.columns
         sides = [self._cut(side, frozenset(names), "Union") for side in plan.inputs]
         sides = [side if set(side.columns) == set(names) else picked(side, names) for side in sides]
@@ -131,7 +132,7 @@ class _Pusher:
         return self._cut(plan, wanted, above)
 
     def _cut(self, plan: Operator, wanted: VariableNames, above: str) -> Operator:
-        """The plan with exactly the columns that are wanted."""
+        """Return the plan with exactly the wanted columns."""
         narrowed = self.narrow(plan, wanted)
         kept = tuple(name for name in narrowed.columns if name in wanted)
         if len(kept) == len(narrowed.columns) or not kept:
@@ -149,7 +150,7 @@ class _Pusher:
 
 
 def _is_conjunction(plan: Operator) -> bool:
-    """Whether the plan is nothing but patterns that are matched together."""
+    """Return whether the plan consists only of patterns that are matched together."""
     match plan:
         case GraphPattern() | Path():
             return True

@@ -1,15 +1,14 @@
-"""Paths of any length in any direction, of which only the existence is asked, become questions about connectivity.
+"""Turns paths of any length and direction, of which only the existence matters, into connectivity questions.
 
     Exists((a)-[:T*0..]-(b))                  =  Connected(T, a, b)
     Exists((a)-[:T*]-(b)), a and b differ     =  Connected(T, a, b)
     Exists((a)-[:T*]-(b))                     =  Exists((a)-[:T*]-(a)) if a is b, else Connected(T, a, b)
     Join(rows, Path(?a, (p|^p)*, ?b))         =  Filter(rows, Connected(p, ?a, ?b)),  where rows bind both ends
 
-Law: two different nodes have a trail between them exactly when they are connected; a node reaches itself without a
-step where that is allowed, and where it is not, only the pattern itself can say. Both ends must be nodes of the graph
-that is asked: of one that is not, a path of no steps does not exist, while it is connected to itself. So the first
-three hold in plans that read one source alone, and the last where patterns over the same source have the ends as
-subject or object.
+Law: two different nodes have a trail between them exactly when they are connected. A node reaches itself without a step
+where that is allowed; where it is not, only the pattern itself gives the answer. Both ends must be nodes of the graph
+in question: a node outside of it is connected to itself, but has no path of no steps there. So the first three hold in
+plans that read a single source, and the last where patterns over the same source have the ends as subject or object.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def _leaves(plan: Operator) -> list[Operator]:
 
 
 def _is_asked(path: Path, leaves: list[Operator]) -> bool:
-    """Whether both ends are known to be nodes of the graph, or constants, before the path is walked."""
+    """Return whether both ends are known to be nodes of the graph, or constants, before the path is walked."""
     if not _undirected(path.path):
         return False
     nodes: set[str] = set()
@@ -97,7 +96,8 @@ def _is_asked(path: Path, leaves: list[Operator]) -> bool:
 
 
 def _undirected(path: PropertyPath) -> frozenset[Iri] | None:
-    """The predicates of `(p|^p)*`: a path that may be of no steps, and takes each of its steps in both directions."""
+    """Return the predicates of `(p|^p)*`, a path that may have no steps and takes each step in both directions; else
+    None."""
     if not isinstance(path, Repeat) or path.least != 0 or path.most is not None:
         return None
     steps = path.path.paths if isinstance(path.path, Alternative) else (path.path,)
@@ -136,7 +136,7 @@ def _without_trails(plan: Operator, found: list[ex.Connected]) -> Operator:
 
 
 def _of_different(item: ex.Expression, apart: set[frozenset[str]]) -> ex.Expression:
-    """What is left of a case for nodes that are the same, where others say that they are not."""
+    """Reduce a CASE over equal nodes to its default, where another condition makes the nodes different."""
     match item:
         case ex.Case(((ex.Compare("=", ex.Variable(one), ex.Variable(other)), _),), default):
             return default if frozenset((one, other)) in apart else item
@@ -144,7 +144,7 @@ def _of_different(item: ex.Expression, apart: set[frozenset[str]]) -> ex.Express
 
 
 def _answered(item: ex.Exists, found: list[ex.Connected]) -> ex.Expression:
-    """The question that an existence of a trail is, where it is one."""
+    """Return the connectivity question that the existence of a trail is equal to; else the item itself."""
     match item:
         case ex.Exists(Join(Argument(names), Pattern(source, (path,), None) as pattern, None) as plan):
             pass
@@ -163,7 +163,7 @@ def _answered(item: ex.Exists, found: list[ex.Connected]) -> ex.Expression:
     links = ex.Links(source, step.types or None)
     question = ex.Connected(links, ex.Variable(ends[0]), ex.Variable(ends[1]), span=item.span)
     found.append(question)
-    # Of a node that is missing (OPTIONAL MATCH) there is no trail, while its connectivity is unknown.
+    # A missing node (OPTIONAL MATCH) has no trail, while its connectivity is null.
     answer = ex.Call("coalesce", (question, ex.Constant(False)), span=item.span)
     if step.length[0] == 0:
         return answer
@@ -174,7 +174,7 @@ def _answered(item: ex.Exists, found: list[ex.Connected]) -> ex.Expression:
 
 
 def _kept_apart(condition: ex.Expression) -> frozenset[str] | None:
-    """The two variables that a condition says are different nodes."""
+    """Return the two variables that a condition requires to be different nodes; else None."""
     match condition:
         case ex.Compare("<>", ex.Variable(one), ex.Variable(other)):
             return frozenset((one, other))

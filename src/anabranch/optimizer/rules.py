@@ -1,11 +1,10 @@
-"""The whole optimizer: these rules, in this order, each once.
+"""The ordered tuple of all rules of the optimizer; each runs once.
 
-Patterns are first merged, so that there is most to split by source, and paths of which only the existence is asked
-become questions while patterns and paths still name the same source; sources are split before filters are pushed, so
-that a filter finds the side it belongs to; filters go down before columns are dropped, because a filter is what needs
-them longest. Aggregates follow where the streams' branches are by then free of anything in between. Static parts take
-up the filters and projections that have come down to them, and windows are summarised last, when it is settled who
-reads them.
+Patterns are merged first, so that the largest patterns are split by source. Paths of which only the existence matters
+become connectivity questions while patterns and paths still name the same source. Sources are split before filters are
+pushed, so that a filter finds its side. Filters are pushed before columns are dropped, because filters need columns
+longest. Aggregates follow, when no operator is left between them and the streams' branches. Static parts include the
+filters and projections that were pushed down to them. Windows are summarised last, when all their readers are known.
 
 Invariant: any part of this tuple, in any order, keeps the answer; the order only decides how much is gained.
 """
@@ -38,4 +37,4 @@ RULES: tuple[Rule, ...] = (
 )
 
 GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity, find_trails_once, push_into_trails)
-"""Those that hold in plans over property graphs too: they move nothing."""
+"""The rules that hold in plans over property graphs too: they move no operator."""

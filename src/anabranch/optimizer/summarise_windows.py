@@ -1,10 +1,10 @@
-"""Windows keep only the triples that some pattern can match (SPECTRA, section 5).
+"""Limits windows to the triples that some pattern can match (SPECTRA, section 5).
 
     Window(s)  =  Window(s, keep the constants of all patterns that read it)
 
-Law: a triple that fits no pattern is part of no match; what is counted in a count window are arrivals, kept or not. A
-window that anything reads as a whole (`?s ?p ?o`, DESCRIBE, a query for the plug-in) keeps everything. What is kept
-depends on the query alone, in an order of its own: the same windows come out whatever is known of static graphs.
+Law: a triple that fits no pattern is part of no match; count windows count arrivals, kept or not. A window that is read
+as a whole (`?s ?p ?o`, DESCRIBE, a query for the plug-in) keeps all triples. The filters depend on the query alone and
+are sorted: the windows are the same whatever is known of static graphs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def summarise_windows(plan: Operator, knowledge: Knowledge) -> Rewrite | None:
 
 
 def _asked(node: Operator | Expression) -> Iterator[tuple[Window, TripleFilter]]:
-    """Which triples of which windows a node may look at."""
+    """Yield the windows that a node reads, with the triples that it may read of each."""
     match node:
         case GraphPattern(source=source, patterns=patterns):
             fits: Iterable[TripleFilter] = [tuple(map(_constant, one.places)) for one in patterns]  # type: ignore[misc]
@@ -82,7 +82,7 @@ def _constant_value(expression: Expression) -> Term | None:
 
 
 def _least(kept: list[TripleFilter]) -> tuple[TripleFilter, ...] | None:
-    """The same triples with as few patterns as can say it; None when that is all of them."""
+    """Return the fewest filters that keep the same triples; None when they keep all."""
     distinct = list(dict.fromkeys(kept))
     if _ALL in distinct:
         return None

@@ -1,4 +1,4 @@
-"""Choices of a user or of the engine that planning follows: the matcher, the index, budgets, and what is known ahead.
+"""Choices that a user or the engine makes before planning: the matcher, the index, budgets, known parameters.
 
 Invariant: no choice changes the rows of a query.
 """
@@ -18,8 +18,8 @@ IndexName: TypeAlias = Literal["recency", "bic"]
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the planner is told. `slide` is how far the windows move from instant to instant, where that is known;
-    `trails`: whether those of variable length may be kept, which there may be too many of."""
+    """Options of the planner. `slide` is how far the windows move between two instants, where that is known. `trails`:
+    whether paths of variable length may be kept; false after there were too many of them."""
 
     matcher: MatcherName = "auto"
     slide: Duration | None = None

@@ -1,8 +1,8 @@
-"""How much a query's operators will keep, from the widths of its windows and the rates of its streams.
+"""Estimates how much a query's operators will keep, from the widths of its windows and the rates of its streams.
 
-It is a calculation, not a measurement: every event brings one fact (a triple, or an element of a property graph), each
-fact fits one pattern, joins are one to one, and every row is a group of its own. Selective queries keep less; patterns
-whose facts meet many others have more matches than this says, and `--max-matches` is there for them.
+The estimate is a calculation, not a measurement: every event brings one fact (a triple, or an element of a property
+graph), each fact fits one pattern, joins are one to one, and every row is a group of its own. Selective queries keep
+less. Patterns whose facts meet many others have more matches than the estimate; `--max-matches` limits those.
 
 Invariant: bytes per row are those that the structures were measured to take.
 """
@@ -31,7 +31,7 @@ _BYTES_OF_SORTED = 250
 
 @dataclass(frozen=True, slots=True)
 class OperatorForecast:
-    """What one operator of the plan is expected to keep."""
+    """The rows and bytes that one operator of the plan is expected to keep."""
 
     rows: float
     bytes: float
@@ -48,7 +48,7 @@ class _Estimate:
 
 
 def forecast(query: QueryPlan, rate: Rate) -> dict[int, OperatorForecast]:
-    """By the id of each operator of the plan that keeps something, what it keeps."""
+    """Estimate what each operator keeps; the result has the id of each operator of the plan that keeps something."""
     found: dict[int, OperatorForecast] = {}
     known: dict[int, _Estimate] = {}
     if query.root is not None:

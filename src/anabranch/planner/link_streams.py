@@ -1,9 +1,10 @@
-"""Streams of which queries ask nothing but who hangs together: what of them must be there for that.
+"""Finds the streams of which queries use nothing but connectivity, and the links that these queries need.
 
 Where every use of a stream is in connected(), component() or componentSize() over its triples, a window may hold fewer
-triples than came: of the links between two borders that no window ever cuts between, a spanning forest. Borders are
-where the windows of all instants of all queries begin and end. Windows by count, instants that hang on what comes or on
-the first event, and durations by the calendar have no such borders that are known before anything runs.
+triples than arrived: a spanning forest of the links between two neighbouring borders. Borders are the instants at which
+the windows of all queries begin and end, over all their evaluation instants; no window begins or ends between two of
+them. The borders are not known before the run for windows by count, for evaluation instants that depend on arrivals or
+on the first event, and for durations by the calendar.
 
 Law: with the links that `LinkStream` keeps, each query answers at each instant as with all triples.
 """
@@ -23,8 +24,9 @@ from anabranch.model.windows import WindowPolicy
 
 @dataclass(frozen=True, slots=True)
 class LinkStream:
-    """What of a stream is asked. Each of `kinds` is a set of predicates, None all links; `borders` are instants that
-    repeat: a period and one of them, in microseconds. What is `lateness` older than what came before is late."""
+    """The part of a stream that queries need. Each of `kinds` is a set of predicates; None: all links. `borders` are
+    instants that repeat: a period and one of them, in microseconds. `lateness` is how much older than those before it a
+    triple may be, in microseconds."""
 
     kinds: tuple[tuple[str, ...] | None, ...]
     borders: tuple[tuple[int, int], ...]
@@ -32,14 +34,15 @@ class LinkStream:
 
     @property
     def name(self) -> str:
-        """The same for two that keep the same links of the same triples."""
+        """A key that is equal for two link streams that keep the same links of the same triples."""
         return json.dumps([self.kinds, self.borders])
 
 
 def link_streams(
     queries: Iterable[tuple[Registration, WindowPolicy]], lateness_of: Callable[[str], Duration | None]
 ) -> dict[str, LinkStream]:
-    """The streams that are asked for links alone, by name; `lateness_of` says how late their events may be."""
+    """Return, by name, the streams of which queries need only links; `lateness_of` gives how late their events may
+    be."""
     kinds: dict[str, dict[tuple[str, ...] | None, None]] = {}
     borders: dict[str, set[tuple[int, int]]] = {}
     whole: set[str] = set()
@@ -72,7 +75,8 @@ def _uses(registration: Registration) -> Iterator[tuple[Window, ex.Links | None]
 
 
 def _borders(registration: Registration, policy: WindowPolicy, window: Window) -> set[tuple[int, int]] | None:
-    """Where the ends of a window lie at the instants of a query; None when nobody knows before it runs."""
+    """Return the borders of a window over the instants of a query; None when they are not known before the query
+    runs."""
     width = None if window.width is None else window.width.fixed_micros
     every = None if registration.every is None else registration.every.fixed_micros
     begin = registration.starting_at

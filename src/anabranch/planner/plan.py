@@ -1,4 +1,4 @@
-"""From a plan to operators on changes, part by part; what has none is left to the plain evaluator.
+"""Plans a query's algebra as incremental operators, part by part; the plain evaluator recomputes the parts without one.
 
 Invariant: whatever is decided here, the rows are those of the plan. Every operator of the plan gets a mode, which
 EXPLAIN shows: incremental, recompute with the reason, or once per version of the static graphs.
@@ -68,14 +68,15 @@ Execution = Literal["incremental", "recompute", "once"]
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How an operator of the plan runs: by which algorithm, or why not on changes."""
+    """How an operator of the plan runs: `execution`, and as `detail` the algorithm or the reason against incremental
+    work."""
 
     execution: Execution
     detail: str = ""
 
 
 def incremental(operator: op.Operator, name: str) -> Mode:
-    """The mode of an operator that runs on changes, by the name of its algorithm."""
+    """Return the mode of an incremental operator, with the name of its algorithm."""
     return Mode("incremental", f"{name}, at each instant" if is_volatile_itself(operator) else name)
 
 
@@ -87,16 +88,16 @@ class Planner:
     several: bool = False  # whether the whole plan reads several sources
     modes: dict[int, Mode] = field(default_factory=dict)
     streaming: dict[int, bool] = field(default_factory=dict)
-    parts: list[PatternHalves] = field(default_factory=list)  # kept, for `needed` knows them by their ids
-    apart: int = 0  # inside of how many parts that static knowledge was expected to answer
-    asking: Spec | None = None  # the rows that say which shortest paths the next pattern is asked for
+    parts: list[PatternHalves] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
+    apart: int = 0  # nesting depth inside static parts that are built by their other plan
+    asking: Spec | None = None  # the rows that limit the shortest paths of the next pattern
     subqueries: Subqueries = field(init=False)
 
     def __post_init__(self) -> None:
         self.subqueries = Subqueries(self.choices, self.terms, self.build)
 
     def build(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
-        """The operators for a part of the plan: on changes where there are any, else on the plain evaluator."""
+        """Build the operators of a part of the plan: incremental ones where they exist, else the plain evaluator."""
         try:
             spec = self._built(operator, scope)
         except NotIncremental as reason:
@@ -107,7 +108,7 @@ class Planner:
         return spec
 
     def _streams(self, operator: op.Operator) -> bool:
-        """Whether a part of the plan reads a window."""
+        """Return whether a part of the plan reads a window."""
         found = self.streaming.get(id(operator))
         if found is None:
             found = reads_windows_itself(operator) or any(map(self._streams, operator.inputs))
@@ -202,7 +203,7 @@ class Planner:
     def _grouped(
         self, operator: op.Aggregate, scope: SubqueryScope
     ) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
-        """The rows to be grouped, with what keys and aggregates read of them."""
+        """Build the rows to be grouped; also return the keys and aggregates as expressions over these rows."""
         keys, calls = [one for _, one in operator.keys], [one for _, one in operator.aggregates]
         source, shown = self.subqueries.marked(self.build(operator.input, scope), [*keys, *calls])
         return source, shown[: len(keys)], [one for one in shown[len(keys) :] if isinstance(one, ex.AggregateCall)]
@@ -210,7 +211,7 @@ class Planner:
     # --- conditions ---
 
     def _filter(self, operator: op.Filter, scope: SubqueryScope) -> Spec:
-        """A chain of filters with what stands below it, which may use what they say."""
+        """Build a chain of filters together with the operator below it, which may use the filters' conditions."""
         conditions: list[ex.Expression] = []
         base: op.Operator = operator
         chain: list[op.Operator] = []
@@ -237,7 +238,7 @@ class Planner:
     def _below(
         self, base: op.Operator, conditions: Sequence[ex.Expression], scope: SubqueryScope
     ) -> tuple[Spec, Sequence[ex.Expression]]:
-        """What filters stand on, and those conditions that are left to be tested."""
+        """Build the operator below a chain of filters; also return the conditions that remain to be tested."""
         if is_volatile_itself(base) or (not has_argument(base) and not self._streams(base)):
             return self.build(base, scope), conditions
         left = conditions
@@ -259,7 +260,8 @@ class Planner:
     def _pattern(
         self, operator: op.Pattern | tr.GraphPattern, conditions: Sequence[ex.Expression]
     ) -> tuple[Spec, Sequence[ex.Expression]]:
-        """A pattern's matches, the parts that share no variable joined, and the conditions that are left to test."""
+        """Build the matches of a pattern, joining its parts that share no variable; also return the conditions left to
+        test."""
         if isinstance(operator, tr.GraphPattern):
             parts = triples_spec(operator, number_bounds(conditions), self.choices, bool(self.apart))
             self.modes[id(operator)] = Mode("incremental", parts[0].name)
@@ -285,7 +287,7 @@ class Planner:
         return arranged(filled(spec, operator.columns, operator), operator.columns, operator), match.kept
 
     def _parted(self, operator: op.Pattern, parts: PatternHalves) -> tuple[Spec, Sequence[ex.Expression]]:
-        """Shortest paths joined with what stands beside them in a pattern, which asks for them."""
+        """Join the shortest paths of a pattern with the rest of it; the rest limits which paths are searched for."""
         self.parts.append(parts)
         self.needed = {**self.needed, **dict(zip((id(parts.others), id(parts.shortest)), parts.needed, strict=True))}
         others, left = self._pattern(parts.others, parts.own[0])
@@ -340,8 +342,9 @@ class Planner:
         return self._tested(joined, later, operator)
 
     def _right(self, operator: op.Join | op.LeftJoin, scope: SubqueryScope) -> tuple[Spec, tuple[ex.Expression, ...]]:
-        """The right side, and those of its conditions that read columns of the left: `(b {id: a.id})`. An element of
-        another source is what both say of it, as soon as there is something to compare it with."""
+        """Build the right side; also return those of its conditions that read columns of the left: `(b {id: a.id})`. An
+        element that both sides bind from different sources is their union; a condition that reads it together with
+        columns of the right alone is returned too."""
         right = operator.right
         if isinstance(right, op.Pattern) and right.where is not None:
             parts = conjuncts(right.where)
@@ -370,7 +373,7 @@ class Planner:
         return projected(source, named, operator)
 
     def ordered(self, operator: op.Slice | None, order: op.Order, source: Spec) -> Spec:
-        """The rows of ORDER BY, or those that SKIP and LIMIT leave of them."""
+        """Build the rows of ORDER BY, or the part of them that SKIP and LIMIT leave."""
         columns = source.columns
         source, keys = self.subqueries.timed(source, [key.expression for key in order.keys])
         for key in keys:
@@ -381,7 +384,7 @@ class Planner:
         return spec if spec.columns == columns else netted(arranged(spec, columns, order), order)
 
     def _slice(self, operator: op.Slice, scope: SubqueryScope) -> Spec:
-        """LIMIT over ORDER BY, over a choice of columns on the way; what is between them keeps the rows' order."""
+        """Build LIMIT over ORDER BY; projections between them that only pick columns keep the order of the rows."""
         for part in (operator.skip, operator.limit):
             if part is not None:
                 require_pure(part)
@@ -390,7 +393,7 @@ class Planner:
         while isinstance(below, op.Project) and only_picks(below):
             picks.append(below)
             below = below.input
-        if not isinstance(below, op.Order):  # rows stand in the order of the values that are left
+        if not isinstance(below, op.Order):  # without ORDER BY, rows stand in the order of their values
             return slice_spec(operator, None, self.build(operator.input, scope))
         spec = self.ordered(operator, below, self.build(below.input, scope))
         self.modes[id(below)] = incremental(below, spec.name)

@@ -1,6 +1,7 @@
-"""Operators for a whole query, and how its rows are listed.
+"""Plans a whole query: its operators, and how a snapshot lists its rows.
 
-Invariant: whatever is decided, the rows are those of the plan, and a snapshot lists them in the order asked for.
+Invariant: whatever is decided, the rows are those of the plan, and a snapshot lists them in the order of the query's
+ORDER BY.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from anabranch.planner.subqueries import SubqueryScope
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How a snapshot's rows are listed in the order that was asked for: the operator that has them in order, which of
-    its columns are shown, and whether equal rows are shown once."""
+    """How a snapshot lists its rows in the order of ORDER BY: the operator that has them in order, the positions of the
+    columns to show, and whether equal rows are shown once."""
 
     ordered: Spec
     picks: tuple[int, ...]
@@ -31,7 +32,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A query's operators. `root` is None when the plain evaluator answers all of it."""
+    """The operators of a query. `root` is None when the plain evaluator answers the whole query."""
 
     plan: op.Operator
     root: Spec | None
@@ -43,7 +44,7 @@ class QueryPlan:
         return self.modes.get(id(operator))
 
     def way(self, operator: op.Operator) -> tuple[str, str] | None:
-        """How an operator is executed, as EXPLAIN says it."""
+        """Return how an operator is executed, as EXPLAIN shows it."""
         mode = self.modes.get(id(operator))
         if mode is None:
             return None
@@ -52,12 +53,12 @@ class QueryPlan:
 
     @property
     def is_incremental(self) -> bool:
-        """Whether nothing that streams is computed anew."""
+        """Whether no part that reads a window is recomputed."""
         return not any(mode.execution == "recompute" for mode in self.modes.values())
 
 
 def plan_query(plan: op.Operator, choices: Choices, listed: bool = True) -> QueryPlan:
-    """Operators for a whole plan. `listed`: somebody will ask for all rows, in order."""
+    """Plan the operators of a whole query. `listed`: all rows will be listed, in order."""
     planner = Planner(choices, reads_triples(plan), needed_columns(plan), len(sources(plan)) > 1)
     try:
         root, listing = _root(planner, plan, listed)
@@ -72,7 +73,7 @@ def plan_query(plan: op.Operator, choices: Choices, listed: bool = True) -> Quer
 
 
 def _name_indexes(planner: Planner, plan: op.Operator) -> None:
-    """Operators that ask about connectivity say which index answers."""
+    """Add the name of the connectivity index to the mode of each operator that uses one."""
     links = planner.subqueries.links
     for node in walk(plan):
         if not isinstance(node, op.Operator):
@@ -84,7 +85,7 @@ def _name_indexes(planner: Planner, plan: op.Operator) -> None:
 
 
 def recomputed(plan: op.Operator, reason: str) -> QueryPlan:
-    """A plan that is left to the plain evaluator as a whole."""
+    """Return a plan that leaves the whole query to the plain evaluator."""
     modes = {id(node): Mode("recompute") for node in walk(plan) if isinstance(node, op.Operator)}
     modes[id(plan)] = Mode("recompute", reason)
     return QueryPlan(plan, None, None, modes, reads_triples(plan))
@@ -125,7 +126,7 @@ def _root(planner: Planner, plan: op.Operator, listed: bool) -> tuple[Spec, List
 
 
 def _picks(plan: op.Operator, columns: tuple[str, ...]) -> tuple[int, ...]:
-    """Where a plan's columns stand in the rows of the ordered operator below a choice of columns."""
+    """Return the positions of a plan's columns in the rows of the ordered operator below its projections."""
     names = list(plan.columns)
     while not isinstance(plan, op.Order):
         if isinstance(plan, op.Project):

@@ -1,8 +1,8 @@
-"""Subqueries in expressions as columns: EXISTS, pattern comprehensions, connectivity; and readings of the clock.
+"""Subqueries in expressions (EXISTS, pattern comprehensions, connectivity) and readings of the clock become columns.
 
-A subquery is planned once for all different rows that it is asked for, and its result is joined to these rows.
+A subquery is planned once for all distinct outer rows, and its result is joined to these rows.
 
-Law: an expression over the rows with these columns has the value that the plain reading gives it.
+Law: an expression over the rows with these columns has the value that the plain evaluator computes for it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ from anabranch.snapshot.variables import argument_names
 
 @dataclass(frozen=True, slots=True)
 class SubqueryScope:
-    """Inside of a subquery: the rows that it is asked for, and the columns that say which of them a row belongs to."""
+    """The scope inside of a subquery: the distinct outer rows, and the columns that link each inner row to its outer
+    row."""
 
     argument: Spec | None = None
     hidden: tuple[str, ...] = ()
 
     def over(self, operator: op.Operator) -> tuple[str, ...]:
-        """The hidden columns that an operator's rows have."""
+        """Return the linking columns that an operator's rows have."""
         return self.hidden if self.hidden and any(True for _ in argument_names(operator)) else ()
 
 
 class Subqueries:
-    """The subqueries of one query. `build` plans a part of it; `links` are the indexes of connectivity, each once."""
+    """The subqueries of one query. `build` plans a part of it; `links` has one connectivity index for each set of
+    links."""
 
     def __init__(self, choices: Choices, terms: bool, build: Callable[[op.Operator, SubqueryScope], Spec]) -> None:
         self._choices = choices
@@ -53,8 +55,8 @@ class Subqueries:
         self.links: dict[ex.Links, Spec] = {}
 
     def marked(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, list[ex.Expression]]:
-        """The rows with a column for each subquery of the expressions, and for each reading of the clock, and the
-        expressions that read these columns."""
+        """Add a column to the rows for each subquery and each reading of the clock; also return the expressions over
+        these columns."""
         spec, expressions = self.timed(spec, expressions)
         marks: dict[int, ex.Expression] = {}
         for expression in expressions:
@@ -75,7 +77,7 @@ class Subqueries:
         return spec, [substituted(expression, marks) for expression in expressions] if marks else list(expressions)
 
     def timed(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, Sequence[ex.Expression]]:
-        """The rows with what the clock says at each instant, and the expressions that read that."""
+        """Add a column to the rows for each reading of the clock; also return the expressions over these columns."""
         marks: dict[int, ex.Expression] = {}
         names: dict[ex.Expression, str] = {}
         for expression in expressions:
@@ -89,7 +91,7 @@ class Subqueries:
         return joined, [substituted(expression, marks) for expression in expressions]
 
     def _asked(self, outer: Spec, plan: op.Operator, inner: op.Operator) -> tuple[list[int], tuple[str, ...], Spec]:
-        """Decorrelate a subquery: plan it once for all different outer rows. Gives the positions of the outer columns
+        """Decorrelate a subquery: plan it once for all distinct outer rows. Returns the positions of the outer columns
         that it reads, the columns that link a row of its result to an outer row, and its operators."""
         names = tuple(dict.fromkeys(argument_names(plan)))
         hidden = tuple(f" asked {self._marks} {one}" for one in names)
@@ -104,12 +106,12 @@ class Subqueries:
         return positions, hidden, inside
 
     def _collect(self, outer: Spec, collected: ex.CollectRows, name: str) -> Spec:
-        """The rows with the list of what a subquery finds for each: a pattern comprehension."""
+        """Add a column with the list of the results that a subquery finds for each row: a pattern comprehension."""
         plan = collected.plan
         _, hidden, inside = self._asked(outer, plan, plan)
         names = tuple(dict.fromkeys(argument_names(plan)))
         key = f" key {self._marks}"
-        # Who asks, as one value that is never null; items in lists of one, for collect() passes over null.
+        # The outer row as one value that is never null; items in lists of one, because collect() skips null.
         inside = extended(inside, [(key, ex.ListOf(tuple(map(ex.Variable, hidden))))], plan)
         item = ex.AggregateCall("collect", (ex.ListOf((collected.result,)),), span=collected.span)
         lists = op.Aggregate(plan, ((key, ex.Variable(key)),), ((name, item),))
@@ -129,7 +131,8 @@ class Subqueries:
         return Spec("MarkJoin", make, (*outer.columns, name), (outer, found))
 
     def _watch(self, outer: Spec, asked: ex.Connected | ex.Component, name: str, is_asked: bool) -> Spec:
-        """The rows with what an index of connectivity says of their nodes; `is_asked`: for each of the rows."""
+        """Add a column with the answer of a connectivity index about each row's nodes; `is_asked`: every row needs the
+        answer."""
         links = asked.links
         subjects = subjects_of(asked, is_asked)
         linked = self.links.get(links)

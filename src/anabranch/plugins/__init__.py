@@ -1,1 +1,1 @@
-"""Engines of others behind small interfaces of ours."""
+"""Plug-ins: engines of other projects behind small interfaces."""

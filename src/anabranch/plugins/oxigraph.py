@@ -1,7 +1,7 @@
-"""The SPARQL plug-in: pyoxigraph answers what static knowledge alone decides, and whole plain queries.
+"""SPARQL plug-in: pyoxigraph answers plain queries, and the parts of queries that read only static knowledge.
 
 C-SPARQL's architecture (section 4, and part 2 of the deliverable) sets a SPARQL engine beside the continuous one; this
-is that engine. It knows no streams and no time: it gets graphs and gives rows.
+is that engine. It has no streams and no time: its input is graphs and its output rows.
 
 Invariant: matches come back in an order that depends on them alone, and a blank node of a graph as the same blank node.
 """
@@ -23,12 +23,12 @@ TermRows = list[tuple[Term | None, ...]]
 
 
 class Oxigraph:
-    """pyoxigraph as a plug-in. It keeps nothing between calls."""
+    """pyoxigraph as a plug-in; it keeps no state between calls."""
 
     name = "pyoxigraph"
 
     def evaluate(self, text: str, default: Triples, named: Mapping[Iri, Triples]) -> tuple[tuple[str, ...], TermRows]:
-        """The answer of a plain query: its columns and rows; of ASK a column `ask`, of a graph its triples."""
+        """Answer a plain query: its columns and rows; for ASK a column `ask`, for a graph its triples."""
         store = ox.Store()
         blanks: dict[str, Blank] = {}
         _fill(store, default, None, blanks)
@@ -49,7 +49,8 @@ class Oxigraph:
         return columns, _rows(([solution[name] for name in columns] for solution in found), blanks)
 
     def match(self, patterns: Sequence[TriplePattern], graph: Triples) -> TermRows:
-        """All matches of a basic graph pattern: the values of its variables in the order of their first appearance."""
+        """Return all matches of a basic graph pattern: the values of its variables in the order of their first
+        appearance."""
         columns = tuple(dict.fromkeys(name for pattern in patterns for name in pattern.variables))
         names = {column: f"v{index}" for index, column in enumerate(columns)}
         where = " . ".join(" ".join(_place(place, names) for place in pattern.places) for pattern in patterns)

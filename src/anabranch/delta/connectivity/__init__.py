@@ -1,1 +1,1 @@
-"""Connectivity in sliding windows: which vertices hang together through the edges of a window."""
+"""Connectivity in sliding windows: which vertices the edges of a window connect."""

@@ -1,28 +1,29 @@
 """BIC: connectivity in sliding windows of one width, by union-finds along and against time, without deletions.
 
 After Zhang, Bonifati and Özsu, "Incremental Sliding Window Connectivity over Streaming Graphs" (PVLDB 17, 2024). Ticks
-are grouped into chunks. A window begins inside some chunk: the end of that chunk is answered by its backward buffer,
-all that comes after it by the forward buffer (section 4).
+are grouped into chunks. A window begins inside some chunk: the backward buffer of that chunk answers for the chunk's
+end, the forward buffer for all edges after it (section 4).
 
-- Forward: a union-find that edges are put into as they come; only its latest snapshot is ever asked (5.2).
+- Forward: a union-find into which edges are inserted as they come; only its latest snapshot is ever read (5.2).
 - Backward: a union-find over the edges of the chunk, walked from the youngest to the oldest once the window leaves the
   chunk's beginning. Links carry the snapshot that made them, and vertices the one they appear in: any end of the chunk
-  is the same forest with its older links left aside (5.3, 6.3).
+  is the same forest without its older links (5.3, 6.3).
 - Between: vertices in both buffers bridge their trees (6.2). The paper keeps an edge for every backward root that such
-  a vertex will ever have, with intervals. Here it is one, at the root of the snapshot in which the vertex appears, and
-  the snapshot until which it counts; the roots of wider windows are found by climbing. The components of what is
-  bridged are computed once for a slide, by union-find, not searched by each query.
+  a vertex will ever have, with intervals. Here there is one edge, at the root of the snapshot in which the vertex
+  appears, with the snapshot until which it counts; the roots of wider windows are found by climbing. The components
+  across the bridges are computed once for a slide, by union-find, not searched by each query.
 
 The paper's chunk is as long as the window. A shorter one is allowed: the forward buffer then begins after the chunk in
-which the window begins and spans several, and is filled anew when the window goes on to the next chunk. In a longer one
-windows would be neither its end nor its beginning: it is worked off in pieces as long as the window.
+which the window begins and spans several, and is filled again from scratch when the window moves to the next chunk. In
+a longer chunk a window could be neither its end nor its beginning: such a chunk is processed in pieces as long as the
+window.
 
-Law: as in `base`, for the one window that is current: it opens `width` - 1 ticks before the newest tick seen, or at
-the tick told by `forget` if that is later. Another window is refused.
+Law: as in `base`, for the current window only: it opens `width` - 1 ticks before the newest tick seen, or at the tick
+given to `forget` if that is later. Another window is refused.
 
-State: the edges of chunks after the first, of the first its forest; a few words per vertex. Work per edge: O(log n)
+State: the edges of chunks after the first, and the forest of the first; a few words per vertex. Work per edge: O(log n)
 amortized with the paper's chunk; per slide with questions: O(bridges) more. A late edge costs no more than one in time,
-except in the chunk where the window begins: its backward buffer is built anew from its forest, O(n log n).
+except in the chunk where the window begins: its backward buffer is rebuilt from its forest, O(n log n).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from anabranch.errors import InternalError
 Kind = TypeVar("Kind", bound=np.generic)
 
 _MOST_VERTICES = 2**31 - 1
-_FEW = 64  # vertices of which the room is not given back
+_FEW = 64  # room for this many vertices is never released
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class _Chunk:
         self.count = count
 
     def cut(self, first: int) -> None:
-        """Keep the edges from here on, and no room for more."""
+        """Keep the edges from `first` on, and no room for more."""
         self.pairs, self.ticks = self.pairs[first : self.count].copy(), self.ticks[first : self.count].copy()
         self.count = len(self.ticks)
 
@@ -87,7 +88,7 @@ class _Chunk:
 
 
 class BicIndex(ConnectivityIndex):
-    """For windows of `width` ticks, in chunks of so many."""
+    """The BIC index for windows of `width` ticks, in chunks of `chunk` ticks."""
 
     def __init__(self, width: int, chunk: int | None = None) -> None:
         if width < 1 or (chunk is not None and chunk < 1):
@@ -96,8 +97,8 @@ class BicIndex(ConnectivityIndex):
         self._chunk = min(width, chunk or width)
         self._opens: int | None = None
         self._chunks: dict[int, _Chunk] = {}
-        self._usual = 0  # how many edges the last chunk had: room for as many is made at once
-        self._behind: int | None = None  # the chunk before the forward buffer, of which the backward one is
+        self._usual = 0  # edges of the last chunk: the initial room of a new one
+        self._behind: int | None = None  # the chunk before the forward buffer: that of the backward one
         self._priorities: Ids = np.empty(0, np.int64)
 
         self._parents: Small = np.empty(0, np.int32)
@@ -107,15 +108,15 @@ class BicIndex(ConnectivityIndex):
         self._seen: Small = np.empty(0, np.int32)
         self._instants: Ids = np.empty(0, np.int64)  # the ticks of the snapshots
         self._has_back = True
-        self._back = _Chunk.with_room(0)  # what the backward buffer was built from
+        self._back = _Chunk.with_room(0)  # the edges of the backward buffer
 
         self._near: Small = np.empty(0, np.int32)
         self._merged: Small = np.empty(0, np.int32)
         self._best: Small = np.empty(0, np.int32)
         self._bridges: Records = np.empty(0, kernels.BRIDGE)
         self._bridged = 0  # how many bridges there are
-        self._tidied = 0  # how many were left when copies were last sought
-        self._joined = 0  # how many members have been looked at for them
+        self._tidied = 0  # how many were left after copies were last removed
+        self._joined = 0  # how many members have been searched for bridges
         self._is_merged = False
         self._is_named = False
 
@@ -162,7 +163,7 @@ class BicIndex(ConnectivityIndex):
             self._has_back = False
 
     def _open(self, opens: int) -> None:
-        """Let the window open at this tick, if it does not open later already."""
+        """Open the window at this tick, unless it already opens later."""
         if self._opens is not None and opens <= self._opens:
             return
         self._opens = opens
@@ -180,7 +181,7 @@ class BicIndex(ConnectivityIndex):
             self._usual = self._chunks[behind].count
 
     def _go_on(self) -> None:
-        """Bring both buffers to where the window is."""
+        """Advance both buffers to the current window."""
         if not self._has_back:
             self._build_back()
         for number, chunk in self._chunks.items():
@@ -199,7 +200,7 @@ class BicIndex(ConnectivityIndex):
             chunk.taken = 0
 
     def _build_back(self) -> None:
-        """Of the edges of the chunk behind that are in the window."""
+        """Build the backward buffer from the edges of the chunk behind that are in the window."""
         assert self._opens is not None
         assert self._behind is not None
         self._clear_bridges()
@@ -223,8 +224,8 @@ class BicIndex(ConnectivityIndex):
             self._resize(max(vertices, min(room + room // 2, _MOST_VERTICES)))
 
     def _give_back(self, room: int) -> None:
-        """Keep room for so many vertices. Edges that have left the window may have others, so the backward buffer is
-        built anew without them."""
+        """Keep room for this many vertices. Edges that have left the window may have other vertices, so the backward
+        buffer is rebuilt without these edges."""
         self._clear_bridges()
         kernels.clear_back(self._back.pairs, 0, self._back.count, self._links, self._seen)
         self._back = _Chunk.with_room(0)
@@ -248,11 +249,11 @@ class BicIndex(ConnectivityIndex):
         self._is_merged = False
 
     def _snapshot(self) -> int:
-        """The number of the first snapshot of the backward buffer that is in the window."""
+        """Return the number of the first snapshot of the backward buffer that is in the window."""
         return 0 if self._opens is None else int(np.searchsorted(self._instants, self._opens))
 
     def _merge(self) -> int:
-        """Have the components of what is bridged in the current window; its snapshot."""
+        """Update the components across the bridges of the current window; return its snapshot."""
         snapshot = self._snapshot()
         if self._is_merged:
             return snapshot
@@ -311,7 +312,7 @@ class BicIndex(ConnectivityIndex):
     # --- what is kept ---
 
     def in_use(self, count: int) -> Mask:
-        """Room that is mostly empty is given back."""
+        """Return the vertices in use, and release room that is mostly empty."""
         mask = np.zeros(max(count, len(self._seen)), np.bool_)
         mask[: len(self._seen)] = self._seen >= self._snapshot()
         mask[self._members[: self._count]] = True
@@ -337,7 +338,7 @@ class BicIndex(ConnectivityIndex):
 
 
 def _with_length(array: npt.NDArray[Kind], length: int) -> npt.NDArray[Kind]:
-    """The same with so many places; new ones have -1."""
+    """Return the array with this many places; new ones have -1."""
     changed = np.full((length, *array.shape[1:]), -1, array.dtype)
     kept = min(length, len(array))
     changed[:kept] = array[:kept]

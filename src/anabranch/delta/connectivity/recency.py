@@ -1,19 +1,20 @@
-"""The recency tree: one link per vertex answers every window, with nothing to do when edges leave.
+"""Recency tree: a connectivity index with one link per vertex that answers every window and needs no work for
+deletions.
 
 Law: that of `base`, by one about cuts: for every tick s, the links at least as young as s have the components of the
-edges at least as young as s. So a window is a climb that stops at the first link too old, and two vertices are
-connected when they climb to the same end. An edge that comes is put in by climbing from both ends over links at least
-as young as it is; where the ends differ, the one of lower priority is hung under the other. The link that this
-displaces is older: it is put in again as an edge of its own, until two ends meet or what was displaced is outside of
-every window. Parents have the higher priority: where priorities are scrambled, paths stay short whatever the order of
-the edges. A late edge is an edge like all.
+edges at least as young as s. So the root in a window is found by a climb that stops at the first link too old, and two
+vertices are connected when they climb to the same end. A new edge is inserted by climbing from both ends over links at
+least as young as the edge; where the ends differ, the one of lower priority is linked under the other. The link that
+this displaces is older: it is inserted again as an edge of its own, until two ends meet or the displaced link is
+outside of every window. Parents have the higher priority: where priorities are scrambled, paths stay short whatever the
+order of the edges. A late edge is inserted like any other.
 
-That incremental minimum spanning forests can be kept as such a tree is known: the anti-monotonic trees of Ding, Gu and
-Sun, arXiv 2504.04619.
+It is known that incremental minimum spanning forests can be kept as such a tree: the anti-monotonic trees of Ding, Gu
+and Sun, arXiv 2504.04619.
 
-State: two int64 per vertex, no edges. Work: that of climbing, per pair and per link that an edge displaces, which is
-O(log n) as paths are found to be (34 steps at most in a path of a million vertices); O(1) to forget; O(n) for all
-roots, `in_use`, and for renumbering.
+State: two int64 per vertex, no edges.
+Work: that of climbing, per pair and per displaced link, which is O(log n) in practice (at most 34 steps were measured
+in a path of a million vertices); O(1) to forget; O(n) for all roots, `in_use`, and for renumbering.
 
 Inside, ticks have 31 bits relative to a base. The base moves when a tick does not fit, to where as much room is left
 before the oldest living link as behind the newest: with a living window much shorter than 2**31 ticks, once in about
@@ -34,14 +35,15 @@ from anabranch.delta.trace import usable
 from anabranch.errors import InternalError
 
 _SMALLEST = 16
-_FEW = 1024  # vertices for which a pass over all is not thought about
+_FEW = 1024  # up to this many vertices, a pass over all is not considered
 _MOST = 1 << 31
 _NEVER = 1 - (1 << 63)
 _FARTHEST = 1 << 61  # from 0: differences of ticks stay within 64 bits
 
 
 class RecencyTree(ConnectivityIndex):
-    """A vertex's priority is read when it gets its first edge, and again when `in_use` has told that it is free."""
+    """The recency tree. A vertex's priority is read at its first edge, and again after `in_use` has reported it as
+    free."""
 
     __slots__ = ("_base", "_forgotten", "_tree")
 
@@ -75,7 +77,8 @@ class RecencyTree(ConnectivityIndex):
         self._forgotten = max(self._forgotten, min(int(tick), _FARTHEST))
 
     def _floor(self) -> int:
-        """The first relative tick that lives: never 0, which is no link, and behind all where none lives."""
+        """Return the first relative tick that lives: never 0, which means no link, and behind all ticks where none
+        lives."""
         return min(max(self._forgotten - self._base, kernels.FIRST), kernels.LAST + 1)
 
     def _bound(self, opens: int) -> int:
@@ -84,7 +87,7 @@ class RecencyTree(ConnectivityIndex):
         return min(max(int(opens) - self._base, kernels.FIRST), kernels.LAST + 1) << 32
 
     def _move_base(self, ticks: Ids) -> None:
-        """To where these ticks fit as well as the links that live."""
+        """Move the base so that these ticks and the living links fit."""
         living = ticks[ticks >= self._forgotten]
         oldest, newest = int(living.min()), int(living.max())
         bound = self._floor() << 32
@@ -100,7 +103,7 @@ class RecencyTree(ConnectivityIndex):
         self._base = base
 
     def _resize(self, count: int) -> None:
-        """Room for so many vertices; those behind are blank or go."""
+        """Make room for this many vertices; new ones are blank, those beyond are dropped."""
         if count > _MOST:
             raise InternalError(f"a recency tree holds at most {_MOST:,} vertices")
         tree = np.empty(count, kernels.VERTEX)
@@ -126,14 +129,14 @@ class RecencyTree(ConnectivityIndex):
         return found
 
     def all_roots(self, count: int, opens: int) -> Ids:
-        """Of each of the vertices before `count` the root of its component, in one pass."""
+        """Return the root of the component of each vertex before `count`, in one pass."""
         found = np.empty(len(self._tree), np.int64)
         kernels.all_roots(self._tree, self._bound(opens), found)
         return found[:count] if count <= len(found) else np.concatenate([found, np.arange(len(found), count)])
 
     def linked(self, count: int, opens: int) -> Mask:
-        """Which of the vertices before `count` have an edge to another one in the window: those that are not alone in
-        their component, which have a link of the window or are the parent of one."""
+        """Return which of the vertices before `count` have an edge to another vertex in the window: they have a link of
+        the window or are the parent of one."""
         marks = np.zeros(max(count, len(self._tree)), np.bool_)
         kernels.mark(self._tree, self._bound(opens), marks[: len(self._tree)])
         return marks[:count]
@@ -141,7 +144,7 @@ class RecencyTree(ConnectivityIndex):
     # --- what is kept ---
 
     def in_use(self, count: int) -> Mask:
-        """What is not in use is blank from here on, and room at the end that is mostly empty is given back."""
+        """Return the vertices in use; blank the others, and release room at the end that is mostly empty."""
         vertices = len(self._tree)
         bound = self._floor() << 32
         marks = np.zeros(max(count, vertices), np.bool_)
@@ -163,15 +166,15 @@ class RecencyTree(ConnectivityIndex):
 
 
 def last_set(marks: Mask) -> int:
-    """The last place that is true; -1: none is."""
+    """Return the last place that is true, or -1."""
     backwards = marks[::-1]
     return len(marks) - 1 - int(backwards.argmax()) if marks.any() else -1
 
 
 def spanning_forest(edges: Ids, ticks: Ids) -> Ids:
-    """The numbers, rising, of as few of these edges as leave the components of every window the same.
+    """Return the numbers, rising, of a minimal set of these edges that keeps the components of every window.
 
-    A spanning forest, of edges as young as there are: one per vertex at most. Vertices are small numbers: the work is
+    The set is a spanning forest of the youngest edges: at most one per vertex. Vertices are small numbers: the work is
     O(highest vertex + edges), and that of sorting where ticks differ."""
     if edges.size != 2 * ticks.size:
         raise InternalError(f"{ticks.size} ticks for edges of shape {edges.shape}")

@@ -1,10 +1,12 @@
-"""Vertices that come and go: dense numbers for ids of any kind, and an index of connectivity that is spoken to in ids.
+"""Dense numbers for vertices that come and go, and a connectivity index whose vertices are ids.
 
-Law: an id has one number from when it is handed out until it is taken back, and no two ids have the same one at a time.
+Law: an id has one number from when the number is given out until it is taken back, and no two ids have the same number
+at a time.
 
-State: a hash table with two words per slot, an id and a priority per number. Free numbers are handed out again, the
-lowest first, and all arrays are made small again when most of their places are empty: memory follows the vertices in
-use, however many ids the stream has. Work: O(1) per id; O(numbers) for a sweep.
+State: a hash table with two words per slot, an id and a priority per number. Free numbers are reused, the lowest first,
+and all arrays shrink when most of their places are empty: memory follows the vertices in use, however many ids the
+stream has.
+Work: O(1) per id; O(numbers) for a sweep.
 """
 
 from __future__ import annotations
@@ -24,17 +26,18 @@ from anabranch.delta.trace import usable
 from anabranch.errors import InternalError
 
 Prioritise: TypeAlias = Callable[[Ids], Ids]
-"""From distinct ids to distinct priorities, the same whenever they are asked for."""
+"""From distinct ids to distinct priorities; the same ids always have the same priorities."""
 
 _SMALLEST = 16
-_MOST = 1 << 31  # numbers: a link of the recency tree has 32 bits for one
+_MOST = 1 << 31  # numbers: a link of the recency tree has 32 bits for each
 _SWEPT_FROM = 1024
 _EDGES_PER_SWEEP = 8
 _NEVER = -(1 << 63)
 
 
 class Vertices:
-    """`prioritise` gives the priorities of new ids; without it they are scrambled ids, distinct and in no order."""
+    """Numbers of ids. `prioritise` gives the priorities of new ids; without it they are scrambled ids, distinct and in
+    no order."""
 
     __slots__ = ("_end", "_free", "_ids", "_priorities", "_prioritise", "_states", "_table", "_waiting")
 
@@ -48,26 +51,26 @@ class Vertices:
         self._end, self._waiting = self._states["end"], self._states["free"]
 
     def __len__(self) -> int:
-        """How many vertices have a number."""
+        """Return how many vertices have a number."""
         return int(self._end[0] - self._waiting[0])
 
     @property
     def count(self) -> int:
-        """All numbers are smaller."""
+        """An upper bound: all numbers are smaller."""
         return int(self._end[0])
 
     @property
     def ids(self) -> Ids:
-        """Of each number below `count` the id; of a number that was taken back, any."""
+        """The id of each number below `count`; arbitrary for a number that was taken back."""
         return self._ids[: self.count]
 
     @property
     def priorities(self) -> Ids:
-        """Of each number below `count` the priority; of a number that was taken back, any."""
+        """The priority of each number below `count`; arbitrary for a number that was taken back."""
         return self._priorities[: self.count]
 
     def numbers_of(self, ids: Ids) -> Ids:
-        """The numbers of ids, with new ones for ids that have none."""
+        """Return the numbers of ids; ids without a number get one."""
         ids = usable(ids)
         numbers = np.empty(len(ids), np.int64)
         first, free = self.count, int(self._waiting[0])
@@ -89,13 +92,13 @@ class Vertices:
             self._priorities[numbers] = self._prioritise(self._ids[numbers])
 
     def known(self, ids: Ids) -> Ids:
-        """The numbers of ids, -1 for those that have none."""
+        """Return the numbers of ids, -1 for ids without a number."""
         numbers = np.empty(len(ids), np.int64)
         kernels.find(usable(ids), numbers, self._table)
         return numbers
 
     def living(self) -> Ids:
-        """The numbers that are handed out, rising."""
+        """Return the numbers that are given out, rising."""
         return np.flatnonzero(self._is_living())
 
     def _is_living(self) -> Mask:
@@ -120,7 +123,7 @@ class Vertices:
         self._plant(living)
 
     def _grow(self) -> None:
-        """Room for a new id: a number, and a slot."""
+        """Make room for a new id: a number, and a slot."""
         if self.count == len(self._ids) and not self._waiting[0]:
             if len(self._ids) >= _MOST:
                 raise InternalError(f"more than {_MOST:,} vertices at a time")
@@ -133,7 +136,7 @@ class Vertices:
         self._priorities = _with_length(self._priorities, numbers)
 
     def _plant(self, living: Mask) -> None:
-        """A table of which these numbers take 3 slots of 8 at most, so that twice as many have room."""
+        """Build a table in which these numbers take at most 3 of 8 slots, so that twice as many have room."""
         slots = 2 * _SMALLEST
         while 3 * slots < 8 * len(self):
             slots *= 2
@@ -153,11 +156,12 @@ def _with_length(array: Ids, length: int) -> Ids:
 
 
 class WindowedIndex:
-    """An index of connectivity over ids. An id that it does not know is connected to nothing but itself.
+    """A connectivity index over ids. An unknown id is connected to nothing but itself.
 
-    Numbers are swept when twice as many are handed out as were left by the last sweep, when many edges have come since
+    Numbers are swept when twice as many are given out as were left by the last sweep, when many edges have come since
     then, and when everything is forgotten: O(1) per edge. Loops connect nothing, and no index keeps them; yet they are
-    edges, and a vertex that has nothing else lives: their newest ticks are kept apart, once there is one."""
+    edges, and a vertex with nothing but a loop lives: the newest ticks of loops are kept apart, from the first loop
+    on."""
 
     __slots__ = ("_edges", "_forgotten", "_left", "_loops", "_newest", "index", "vertices")
 
@@ -173,7 +177,7 @@ class WindowedIndex:
     # --- changes ---
 
     def insert(self, left: Ids, right: Ids, ticks: Ids) -> None:
-        """Edges between ids. Those older than what was forgotten are left out."""
+        """Insert edges between ids. Edges older than the last forgotten tick are left out."""
         if not len(left) == len(right) == len(ticks):
             raise InternalError(f"edges of {len(left)} and {len(right)} ends with {len(ticks)} ticks")
         if not len(ticks):
@@ -204,7 +208,7 @@ class WindowedIndex:
             np.maximum.at(self._loops, edges[is_loop, 0], ticks[is_loop])
 
     def forget(self, tick: int) -> None:
-        """From now on no window opens before this tick."""
+        """Declare that no window opens before this tick from now on."""
         self._forgotten = max(self._forgotten, int(tick))
         self.index.forget(tick)
         if self._forgotten > self._newest and len(self.vertices):
@@ -227,7 +231,7 @@ class WindowedIndex:
     # --- answers ---
 
     def connected(self, left: Ids, right: Ids, opens: int) -> Mask:
-        """Whether the pairs are connected in the window that opens at this tick."""
+        """Return whether the pairs are connected in the window that opens at this tick."""
         from_numbers, to_numbers = self.vertices.known(left), self.vertices.known(right)
         found: Mask = left == right
         both = np.flatnonzero((from_numbers >= 0) & (to_numbers >= 0))
@@ -235,7 +239,7 @@ class WindowedIndex:
         return found
 
     def roots(self, ids: Ids, opens: int) -> Ids:
-        """Of each vertex the id of the root of its component."""
+        """Return the id of the root of each vertex's component."""
         numbers = self.vertices.known(ids)
         known = np.flatnonzero(numbers >= 0)
         found = ids.copy()
@@ -243,22 +247,22 @@ class WindowedIndex:
         return found
 
     def living(self, opens: int) -> Ids:
-        """The ids of the vertices that have an edge in the window."""
+        """Return the ids of the vertices that have an edge in the window."""
         return self.vertices.ids[self._living(opens)]
 
     def components(self, opens: int) -> tuple[Ids, Ids]:
-        """The components of the vertices that have an edge in the window: the ids of the roots, and how many vertices
-        each has."""
+        """Return the components of the vertices that have an edge in the window: the ids of the roots, and the number
+        of vertices of each."""
         roots, sizes = self.index.components(self._living(opens), opens)
         return self.vertices.ids[roots], sizes
 
     def _living(self, opens: int) -> Ids:
-        """The numbers of the vertices that have an edge in the window, rising."""
+        """Return the numbers of the vertices that have an edge in the window, rising."""
         count = self.vertices.count
         return np.flatnonzero(self._linked(count, opens) | self._has_loop(count, opens))
 
     def _linked(self, count: int, opens: int) -> Mask:
-        """Which vertices have an edge to another one: those whose component has another."""
+        """Return which vertices have an edge to another vertex: those in a component of several."""
         match self.index:
             case RecencyTree() as tree:
                 return tree.linked(count, opens)
@@ -270,6 +274,6 @@ class WindowedIndex:
                 return linked
 
     def size(self) -> Size:
-        """How many vertices have a number, and the bytes of all arrays."""
+        """Return how many vertices have a number, and the bytes of all arrays."""
         kept = self.vertices.size()
         return Size(kept.rows, kept.bytes + self.index.nbytes + self._loops.nbytes)

@@ -1,1 +1,1 @@
-"""Compiled code over arrays: the only place that knows numba."""
+"""Kernels: compiled loops over arrays, and the only code that depends on numba."""

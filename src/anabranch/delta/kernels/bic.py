@@ -41,7 +41,7 @@ _AHEAD = 12  # edges or vertices to look ahead
 
 @inlined
 def _find(parents: Small, vertex: Int) -> Int:
-    """The root; every other vertex on the way is hung under its grandparent."""
+    """Return the root; every other vertex on the way is linked to its grandparent."""
     parent = np.int64(parents[unsigned(vertex)])
     while parent >= 0:
         above = np.int64(parents[unsigned(parent)])
@@ -55,7 +55,7 @@ def _find(parents: Small, vertex: Int) -> Int:
 
 @kernel
 def go_forward(pairs: Small, first: Int, last: Int, parents: Small, members: Small, count: Int) -> Int:
-    """Put the edges from `first` to `last` into the forward buffer of `count` members; how many they are then."""
+    """Insert the edges from `first` to `last` into the forward buffer of `count` members; return the new count."""
     for edge in range(first, last):
         if edge + _AHEAD < last:
             prefetch(parents, pairs[unsigned(edge + _AHEAD), 0])
@@ -90,7 +90,7 @@ def clear_forward(parents: Small, members: Small, count: Int) -> None:
 
 @inlined
 def _climb(links: Ids, vertex: Int, opens: Int) -> Int:
-    """The root in the snapshot `opens`."""
+    """Return the root in the snapshot `opens`."""
     bound = opens << 32
     word = links[unsigned(vertex)]
     while word >= bound:
@@ -101,8 +101,8 @@ def _climb(links: Ids, vertex: Int, opens: Int) -> Int:
 
 @inlined
 def _find_back(links: Ids, vertex: Int) -> Int:
-    """The root so far. A vertex whose parent has a link of the same snapshot is hung under its grandparent: both links
-    live in the same windows."""
+    """Return the root so far. A vertex is linked to its grandparent where its link and its parent's have the same
+    snapshot: both live in the same windows."""
     word = links[unsigned(vertex)]
     while word >= 0:
         parent = word & _LOW
@@ -118,8 +118,9 @@ def _find_back(links: Ids, vertex: Int) -> Int:
 
 @kernel
 def go_back(pairs: Small, ticks: Ids, first: Int, last: Int, instants: Int, links: Ids, seen: Small) -> Int:
-    """Put the edges from `last` back to `first` into the backward buffer. Their ticks rise, with `instants` different
-    ones. Edges that connect what was apart are moved to the end: they are all that windows need; where they begin."""
+    """Insert the edges from `last` back to `first` into the backward buffer. Their ticks rise, with `instants`
+    different ones. Edges that connect separate trees are moved to the end, because windows need no others; return where
+    they begin."""
     kept = last
     snapshot = instants
     tick = np.int64(0)
@@ -152,7 +153,7 @@ def go_back(pairs: Small, ticks: Ids, first: Int, last: Int, instants: Int, link
 
 @kernel
 def clear_back(pairs: Small, first: Int, last: Int, links: Ids, seen: Small) -> None:
-    """Of all ends of these edges."""
+    """Clear the entries of all ends of these edges."""
     for edge in range(first, last):
         for end in range(2):
             links[unsigned(pairs[unsigned(edge), end])] = -1
@@ -176,7 +177,7 @@ def _find_merged(merged: Small, root: Int) -> Int:
 
 @kernel
 def clear_between(bridges: Records, count: Int, near: Small, merged: Small) -> None:
-    """Take back what `merge` left in `near` and `merged`."""
+    """Undo the entries of `merge` in `near` and `merged`."""
     if count * 8 > near.size:  # going over all of them in their order is quicker
         near[:] = -1
         merged[:] = -1
@@ -190,7 +191,7 @@ def clear_between(bridges: Records, count: Int, near: Small, merged: Small) -> N
 def bridge(
     bridges: Records, count: Int, opens: Int, members: Small, first: Int, last: Int, links: Ids, seen: Small
 ) -> Int:
-    """Add bridges of the members from `first` to `last` to the `count` that are there; how many they are then."""
+    """Add bridges of the members from `first` to `last` to the `count` existing ones; return the new count."""
     for number in range(first, last):
         if number + _AHEAD < last:
             prefetch(seen, members[unsigned(number + _AHEAD)])
@@ -206,7 +207,7 @@ def bridge(
 
 @kernel
 def tidy(bridges: Records, count: Int, parents: Small, near: Small) -> Int:
-    """Of bridges with the same `lowest` and `forward` keep the one of the latest `until`; how many are left.
+    """Keep, of bridges with the same `lowest` and `forward`, the one with the latest `until`; return how many are left.
 
     Only the largest forward tree met so far is remembered by `lowest`, so that copies among the others may stay."""
     left = 0
@@ -229,7 +230,8 @@ def tidy(bridges: Records, count: Int, parents: Small, near: Small) -> Int:
 
 @kernel
 def merge(bridges: Records, count: Int, opens: Int, parents: Small, links: Ids, near: Small, merged: Small) -> Int:
-    """The components of what is bridged in the window that opens at snapshot `opens`; how many bridges are left."""
+    """Compute the components across the bridges of the window that opens at snapshot `opens`; return how many bridges
+    are left."""
     left = 0
     for number in range(count):
         if number + _AHEAD < count:
@@ -260,8 +262,8 @@ def merge(bridges: Records, count: Int, opens: Int, parents: Small, links: Ids, 
 
 @inlined
 def _representative(vertex: Int, opens: Int, parents: Small, links: Ids, near: Small, merged: Small) -> Int:
-    """A vertex of the component that all of its vertices agree on: a forward root where there is one. A backward root
-    that is the end here has no bridge, so it is in no forward tree."""
+    """Return the vertex that represents a component: a forward root where there is one. A backward root that is the end
+    here has no bridge, so it is in no forward tree."""
     if parents[unsigned(vertex)] == -1:
         vertex = _climb(links, vertex, opens)
         if near[unsigned(vertex)] < 0:
@@ -285,7 +287,8 @@ def connected(
 def name_components(
     vertices: Small, opens: Int, parents: Small, links: Ids, near: Small, merged: Small, priorities: Ids, best: Small
 ) -> None:
-    """Let `best` have, by representative, the vertex of the highest priority of these and those that it had."""
+    """Update `best`: by representative, the vertex of the highest priority among these vertices and the present
+    entry."""
     for number in range(vertices.size):
         vertex = np.int64(vertices[number])
         one = _representative(vertex, opens, parents, links, near, merged)
@@ -297,7 +300,7 @@ def name_components(
 def named(
     vertices: Ids, opens: Int, parents: Small, links: Ids, near: Small, merged: Small, best: Small, roots: Ids
 ) -> None:
-    """Of each vertex the name of its component; where that has none, itself."""
+    """Write the name of each vertex's component; where it has none, the vertex itself."""
     for number in range(vertices.size):
         name = best[unsigned(_representative(vertices[number], opens, parents, links, near, merged))]
         roots[number] = name if name >= 0 else vertices[number]

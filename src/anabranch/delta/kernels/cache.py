@@ -1,11 +1,12 @@
-"""Kernels that Python calls: compiled when first called, and kept on disk from then on.
+"""Disk cache of kernels: they are compiled at the first call, and loaded from disk afterwards.
 
-numba asks whether a kernel's own file has changed, and not whether those of the kernels that it calls have. So all of
-them are kept in a folder named by what all kernels' sources say: a change in any of them begins a new one. When one
-begins, those of other sources that nobody used for a month are removed; its own age is what says how late it is now.
+numba checks whether a kernel's own file has changed, but not the files of the kernels that it calls. So compiled
+kernels are kept in a folder named by a digest of all kernels' sources: a change in any of them starts a new folder.
+Then the folders of other sources that were not used for a month are removed; the new folder's own time stamp is the
+present time.
 
-Invariant: what is loaded from the disk was compiled from the sources as they are. Where no folder can be written, numba
-decides where to keep it.
+Invariant: every kernel loaded from the disk was compiled from the present sources. Where no folder can be written,
+numba decides where to keep the compiled code.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _KEPT_DAYS = 30
 
 
 def _folder() -> str:
-    """Where compiled kernels lie: beside their sources, or where NUMBA_CACHE_DIR says."""
+    """Return the folder of compiled kernels: beside their sources, or in NUMBA_CACHE_DIR."""
     digest = hashlib.sha256()
     for name in sorted(os.listdir(_HERE)):
         if name.endswith(".py"):
@@ -53,13 +54,14 @@ def _folder() -> str:
 
 
 def _say_in_use(folder: str) -> None:
-    """Where the folder is somebody else's, nothing is said."""
+    """Update the folder's time stamp; skipped without permission."""
     with contextlib.suppress(OSError):
         os.utime(folder)
 
 
 def _remove_unused(base: str, now: float) -> None:
-    """Those that another process removes at the same time, or that may not be removed, are left to it."""
+    """Remove old folders; those that another process removes at the same time, or that may not be removed, are
+    skipped."""
     for entry in list(os.scandir(base)):
         if _NAMED.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
             with contextlib.suppress(OSError):
@@ -71,7 +73,7 @@ _FOLDER = _folder()
 
 
 def cached(function: Kernel, **options: Any) -> Kernel:
-    """A function as a kernel with numba's options."""
+    """Compile a function as a kernel with numba's options."""
     before = config.CACHE_DIR
     try:
         if _FOLDER:

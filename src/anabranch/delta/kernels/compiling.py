@@ -1,4 +1,4 @@
-"""How kernels are compiled, and what they have in common: records by name, unsigned indices, looking ahead.
+"""Compilation of kernels, and their common tools: records by name, unsigned indices, prefetching.
 
 A kernel is a function that Python calls; it has one signature. The functions that only kernels call need no wrappers,
 which take as long to compile as the code itself, and no cache of their own.
@@ -41,37 +41,38 @@ _WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Function) -> Function:
-    """A kernel that makes no arrays."""
+    """Compile a kernel that makes no arrays."""
     return cached(function, **_UNCOUNTED)
 
 
 def allocating_kernel(function: Function) -> Function:
-    """A kernel that makes arrays."""
+    """Compile a kernel that makes arrays."""
     return cached(function, **_MODEL)
 
 
 def compiled(function: Function) -> Function:
-    """A function that only kernels call and that makes no arrays."""
+    """Compile a function that only kernels call and that makes no arrays."""
     return cast(Function, _jit(**_UNCOUNTED, **_WITHIN)(function))
 
 
 def inlined(function: Function) -> Function:
-    """A function of inner loops: handing over arrays would cost more than most of it does."""
+    """Compile a function of inner loops: passing arrays would cost more than most of its work."""
     return cast(Function, _jit(forceinline=True, **_UNCOUNTED, **_WITHIN)(function))
 
 
 def allocating(function: Function) -> Function:
-    """A function that only kernels call and that makes arrays."""
+    """Compile a function that only kernels call and that makes arrays."""
     return cast(Function, _jit(**_MODEL, **_WITHIN)(function))
 
 
 def fields(names: str, kind: type = np.int64) -> list[tuple[str, type]]:
-    """Fields of a structured dtype, all of one type."""
+    """Return fields of a structured dtype, all of one type."""
     return [(name, kind) for name in names.split()]
 
 
 def cells(records: Records) -> SimpleNamespace:
-    """The fields of a single record, each as an array of one cell: Python reads them four times as fast as by name."""
+    """Return the fields of a single record, each as an array of one cell: Python reads them four times as fast as by
+    name."""
     return SimpleNamespace(**{name: records[name] for name in records.dtype.names or ()})
 
 

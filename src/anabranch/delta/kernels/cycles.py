@@ -15,8 +15,9 @@ from anabranch.delta.kernels.compiling import allocating_kernel
 
 @allocating_kernel
 def search_components(ends: Ids, roots: Ids, circles: Ids) -> None:
-    """`ends` are the vertices of edges, two by two, all smaller than the length of `roots` and `circles`. Of each
-    vertex: the first of its component that was met, and whether it lies on a cycle. Work: O(vertices + edges)."""
+    """Search components and cycles. `ends` are the vertices of edges, two by two, all smaller than the length of
+    `roots` and `circles`. Writes for each vertex the first met vertex of its component, and whether it lies on a cycle.
+    Work: O(vertices + edges)."""
     count, edges = roots.size, ends.size // 2
     starts = np.zeros(count + 1, np.int64)
     for edge in range(edges):

@@ -8,7 +8,7 @@ from anabranch.delta.kernels.compiling import Int, inlined, kernel, unsigned
 
 @inlined
 def _root(parents: Ids, vertex: Int) -> Int:
-    """The root of a vertex's tree; every vertex on the way is hung under its grandparent."""
+    """Return the root of a vertex's tree; every vertex on the way is linked to its grandparent."""
     while parents[unsigned(vertex)] != vertex:
         parents[unsigned(vertex)] = parents[unsigned(parents[unsigned(vertex)])]
         vertex = parents[unsigned(vertex)]
@@ -17,8 +17,8 @@ def _root(parents: Ids, vertex: Int) -> Int:
 
 @kernel
 def forest(edges: Ids, order: Ids, parents: Ids, chosen: Ids) -> Int:
-    """Into `chosen` the edges (vertices two by two), taken in this order, that join what was not joined before; gives
-    their number. `parents` is every vertex itself before."""
+    """Write into `chosen` the edges (vertices two by two), taken in this order, that join two separate trees; return
+    their number. Before the call, `parents` is every vertex itself."""
     count = 0
     for edge in order:
         left, right = _root(parents, edges[unsigned(2 * edge)]), _root(parents, edges[unsigned(2 * edge + 1)])
@@ -33,9 +33,9 @@ def forest(edges: Ids, order: Ids, parents: Ids, chosen: Ids) -> Int:
 def forests(
     lefts: Ids, rights: Ids, order: Ids, slides: Ids, wanted: Mask, parents: Ids, met: Ids, chosen: Mask
 ) -> None:
-    """Mark, slide by slide, the wanted edges that join what was not joined before in their slide. Edges are taken in
-    this order, which has those of one slide side by side; `met` is the slide in which a vertex was last met, and
-    anything that is no slide before."""
+    """Mark, slide by slide, the wanted edges that join two separate trees of their slide. Edges are taken in this
+    order, which has those of one slide side by side; `met` is the slide in which a vertex was last met, before that any
+    value that is no slide."""
     for edge in order:
         at = unsigned(edge)
         if not wanted[at]:

@@ -1,14 +1,15 @@
 """Slides and changes of the log matcher, as kernels: take in, leave, enter, tidy up.
 
-Within a slide: arrivals are taken in against the old tail, so that a fact that leaves and comes in the same slide is
-refreshed; then the tail moves and matches that leave are told, then those that enter. Matches that leave are known,
-since each hangs on its oldest entry, or are found by a join that begins at the entries that leave.
+Within a slide: arrivals are added against the old tail, so that a fact that leaves and comes in the same slide is
+refreshed; then the tail moves, and leaving matches are given out, then entering ones. Leaving matches are known, since
+each is stored with its oldest entry, or are found by a join that begins at the leaving entries.
 
-Every kernel can be left where it needs room, and is called again once `log_matcher` has made it.
+Every kernel can return where it needs room, and is called again once `log_matcher` has made it.
 
 Invariant: the log holds all positions from the tail before the slide to the end; rows are freed only after the matches
-of the slide have been told. Work: per arrival O(patterns it fits), per slide O(entries that come and go + candidates
-met by the join); nothing depends on what the window holds.
+of the slide have been given out.
+Work: per arrival O(patterns it fits), per slide O(entries that come and go + candidates met by the join), independent
+of the size of the window.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _ONE = np.uint64(1)
 
 @inlined
 def _count_leaving(state: Record, pattern: Int) -> None:
-    """One fact of a pattern less."""
+    """Subtract one fact of a pattern."""
     state.figures[pattern].living -= 1
     state.living -= 1
     if state.figures[pattern].living == 0:
@@ -74,7 +75,7 @@ def _count_leaving(state: Record, pattern: Int) -> None:
 
 @inlined
 def _is_moved(store: LogStore, pool: Ids, match: Int, number: Int) -> bool:
-    """Let a kept match have the newest copies of its facts; whether all of these arrived at `number` or later."""
+    """Move a kept match to the newest copies of its facts; return whether all of these arrived at `number` or later."""
     plan, ring = store.plan, store.ring
     at = match_at(plan, match) + _ONE
     lives = True
@@ -94,7 +95,8 @@ def _is_moved(store: LogStore, pool: Ids, match: Int, number: Int) -> bool:
 
 @inlined
 def _lose(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, number: Int) -> None:
-    """A kept match whose oldest entry left: it goes to the oldest of the newest copies, or is told and forgotten."""
+    """Handle a kept match after its oldest entry left: store it with the oldest of the newest copies, or give it out
+    and free it."""
     state, plan, pool = store.state, store.plan, found.pool
     if _is_moved(store, pool, match, number):
         hang(store, pool, match)
@@ -113,7 +115,7 @@ def _lose(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, numbe
 
 @compiled
 def _peek_matches(store: LogStore, pool: Ids, position: Int, number: Int) -> None:
-    """Ask for the matches of the next entries that leave, one after the other, and for the entries of each."""
+    """Prefetch the matches of the next leaving entries, one after the other, and the entries of each."""
     state, plan, ring = store.state, store.plan, store.ring
     count = 0
     for leaving in range(position, min(position + rec.AHEAD, state.end)):
@@ -141,7 +143,8 @@ def _peek_matches(store: LogStore, pool: Ids, position: Int, number: Int) -> Non
 
 @inlined
 def _leave(store: LogStore, walk: JoinPlan, found: MatchArrays, number: Int) -> Int:
-    """Entries that arrived before `number` leave: tell their matches (kept), or collect them as seeds (joined)."""
+    """Let entries that arrived before `number` leave: give out their matches (kept), or collect them as seeds
+    (joined)."""
     state, plan, ring, pool = store.state, store.plan, store.ring, found.pool
     position, end = state.new_tail, state.end
     kept = state.is_kept != 0
@@ -180,7 +183,7 @@ def _leave(store: LogStore, walk: JoinPlan, found: MatchArrays, number: Int) -> 
 
 @compiled
 def _unlink(store: LogStore, position: Int) -> None:
-    """Take an entry out of all chains, the hash of facts and the log, and free rows that it leaves bare."""
+    """Remove an entry from all chains, the hash of facts and the log, and free rows that no chain uses any more."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     newer = plan.newer
     at = entry_at(plan, position)
@@ -215,7 +218,7 @@ def _unlink(store: LogStore, position: Int) -> None:
 
 @inlined
 def _close(store: LogStore) -> Int:
-    """The end of a slide: sweep some rows, forget the lists, now and then see how the stream behaves."""
+    """End a slide: sweep some rows and clear the lists; after enough entries, choose again how the matcher works."""
     state = store.state
     if not store.plan.newer:
         # Twice as fast as rows come or entries go: dead rows stay a small part, and go when nothing comes any more.
@@ -247,7 +250,7 @@ def _close(store: LogStore) -> Int:
 
 @inlined
 def _opens(store: LogStore, intake: IntakePlan, arrivals: Arrivals, end: Int, number: Int) -> bool:
-    """Begin a slide; False when nothing comes or leaves."""
+    """Begin a slide; return False when nothing comes or leaves."""
     state = store.state
     # Arrivals that this slide's window does not reach never come to life.
     start = max(state.next, min(number, end))
@@ -266,7 +269,7 @@ def _opens(store: LogStore, intake: IntakePlan, arrivals: Arrivals, end: Int, nu
 
 @inlined
 def _is_leaving(store: LogStore, position: Int, number: Int) -> bool:
-    """Whether there is an entry at this position that arrived before `number`."""
+    """Return whether there is an entry at this position that arrived before `number`."""
     if position == store.state.end:
         return False
     return bool(store.ring[entry_at(store.plan, position) + rec.ARRIVED] < number)
@@ -274,7 +277,7 @@ def _is_leaving(store: LogStore, position: Int, number: Int) -> bool:
 
 @inlined
 def _start_leaving(store: LogStore) -> None:
-    """Prepare the join of the entries that leave: it sees no fact that is new."""
+    """Prepare the join of the leaving entries: it sees no new fact."""
     state = store.state
     if state.leaving.patterns > 0:
         start_join(store, state.leaving, state.tail)
@@ -284,8 +287,8 @@ def _start_leaving(store: LogStore) -> None:
 
 @inlined
 def _join_slide(store: LogStore, walk: JoinPlan, found: MatchArrays) -> Int:
-    """The joins of a slide: matches leave, the tail moves, matches enter. One call for both, since a join is large and
-    compiled for each place that calls it."""
+    """Run the joins of a slide: matches leave, the tail moves, matches enter. It is one call for both, since a join is
+    large and compiled for each place that calls it."""
     state = store.state
     while True:
         entering = state.phase == rec.JOIN_FRESH
@@ -305,7 +308,7 @@ def _join_slide(store: LogStore, walk: JoinPlan, found: MatchArrays) -> Int:
 def run_slides(
     tables: LogTables, intake: IntakePlan, walk: JoinPlan, found: MatchArrays, arrivals: Arrivals, slides: SlideBounds
 ) -> Int:
-    """All slides of a call, from where the last call stopped."""
+    """Run all slides of a call, from where the last call stopped."""
     store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state = store.state
     while state.slide < slides.ends.size:
@@ -345,7 +348,7 @@ def run_slides(
 
 @inlined
 def _find_key(store: LogStore, facts: Ids, fact: Int, pattern: Record) -> bool:
-    """Make a fact the key; False when one of its values has no row."""
+    """Make a fact the key; return False when one of its values has no row."""
     state, slots = store.state, store.slots
     known = True
     for side in range(pattern.sides):
@@ -361,7 +364,7 @@ def _find_key(store: LogStore, facts: Ids, fact: Int, pattern: Record) -> bool:
 
 @compiled
 def _mark(store: LogStore, intake: IntakePlan, lists: Ids, removed: Arrivals) -> Int:
-    """The entries of facts that are removed become seeds; those already marked count as new, that is as not staying."""
+    """Make the entries of removed facts seeds. A marked entry counts as new, so that it does not count as staying."""
     state, plan, ring = store.state, store.plan, store.ring
     facts, count = removed.facts, removed.facts.size // np.int64(plan.width)
     while state.slide < count:
@@ -389,7 +392,7 @@ def _mark(store: LogStore, intake: IntakePlan, lists: Ids, removed: Arrivals) ->
 
 @inlined
 def _remove_marked(store: LogStore, lists: Ids) -> None:
-    """Take the entries that were marked out of the log."""
+    """Remove the marked entries from the log."""
     for item in range(store.state.lists):
         _unlink(store, lists[item] >> 32)
     clear_lists(store)
@@ -399,7 +402,7 @@ def _remove_marked(store: LogStore, lists: Ids) -> None:
 def run_change(
     tables: LogTables, intake: IntakePlan, walk: JoinPlan, found: MatchArrays, removed: Arrivals, added: Arrivals
 ) -> Int:
-    """Removed facts leave, then added ones enter; from where the last call stopped."""
+    """Remove facts, then add others; continue where the last call stopped."""
     store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state = store.state
     if state.phase == rec.MARK:

@@ -1,13 +1,13 @@
-"""Intake of arrivals: which patterns they fit, and what that writes into the log.
+"""Intake of arrivals: finds the patterns that they fit, and writes entries into the log.
 
-The kind (column 1) says which patterns to look at, by one multiplication; their constants, equal places and ranges do
-the rest, so that a fact that no pattern asks for costs a few nanoseconds and no memory. A fact that lives already is
-refreshed: it gets a newer copy, born when the first one was. One that fits several patterns is looked for in the first
-of them: where it lives there, its other entries follow, and where not, it lives nowhere (unless ranges decide, since
+The kind (column 1) selects the candidate patterns by one multiplication; their constants, equal places and ranges do
+the rest, so that a fact that fits no pattern costs a few nanoseconds and no memory. A fact that is already alive is
+refreshed: it gets a newer copy with the birth of the first one. A fact that fits several patterns is looked up in the
+first of them: if it lives there, its other entries follow, and if not, it lives nowhere (unless ranges decide, since
 numbers may come later).
 
-Invariant: of the entries of one fact exactly one, the newest, is not superseded. Work: O(patterns of the kind) per
-arrival; room for all of them is made sure of before the first is written.
+Invariant: of the entries of one fact exactly one, the newest, is not superseded.
+Work: O(patterns of the kind) per arrival; room for all entries is ensured before the first is written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SLOTS, _ROWS, _CHAINS = range(3)  # stages of looking ahead
 
 @inlined
 def passes(intake: IntakePlan, arrivals: Arrivals, fact: Int, pattern: Record) -> bool:
-    """Whether a fact passes all tests of a pattern."""
+    """Return whether a fact passes all tests of a pattern."""
     facts, numbers, bounds = arrivals.facts, arrivals.numbers, intake.bounds
     for number in range(pattern.tests, pattern.tests_end):
         test = intake.tests[number]
@@ -56,20 +56,20 @@ def passes(intake: IntakePlan, arrivals: Arrivals, fact: Int, pattern: Record) -
 
 @inlined
 def slot_of(plan: Record, intake: IntakePlan, kind: Int) -> Int:
-    """Where the dispatch has the patterns that facts of a kind may fit."""
+    """Return the slot of the dispatch with the patterns that facts of a kind may fit."""
     slot = (unsigned(kind) * plan.multiplier) >> plan.shift
     return slot if intake.dispatch[slot].kind == kind else unsigned(intake.dispatch.size - 1)
 
 
 @inlined
 def fact_at(store: LogStore, number: Int) -> Int:
-    """Where the arrival of a number begins among the facts of this call."""
+    """Return where the arrival of a number begins among the facts of this call."""
     return unsigned(number - store.state.base) * store.plan.width
 
 
 @inlined
 def first_fitting(store: LogStore, intake: IntakePlan, arrivals: Arrivals, start: Int, end: Int) -> Int:
-    """The first arrival from number `start` on that fits a pattern; `end`: none before it does."""
+    """Return the number of the first arrival from `start` on that fits a pattern; `end` if none before it does."""
     plan = store.plan
     for number in range(start, end):
         fact = fact_at(store, number)
@@ -82,7 +82,7 @@ def first_fitting(store: LogStore, intake: IntakePlan, arrivals: Arrivals, start
 
 @inlined
 def _copied(store: LogStore, pattern: Int, slot: Int, copied: Int) -> Int:
-    """The position where the key lives already, or _NOWHERE. `slot` is where the hash of facts has it."""
+    """Return the position where the key already lives, or _NOWHERE. `slot` is its place in the hash of facts."""
     state, plan = store.state, store.plan
     own = plan.pattern[pattern]
     if own.is_bit:
@@ -97,7 +97,7 @@ def _copied(store: LogStore, pattern: Int, slot: Int, copied: Int) -> Int:
 
 @inlined
 def _new_position(store: LogStore) -> Int:
-    """The position of the next entry: one not in use, or the log's end."""
+    """Return the position of the next entry: a free one, or the log's end."""
     state = store.state
     position = state.free_entry
     if position >= 0:
@@ -200,8 +200,8 @@ def _room(store: LogStore, lists: Ids, fitting: Record) -> Int:
 
 @compiled
 def _peek(store: LogStore, intake: IntakePlan, arrivals: Arrivals, fact: Int, stage: Int) -> None:
-    """Ask for the memory that some arrivals will need: first the slots of their rows, then the rows, then the chains on
-    which the same fact is looked for."""
+    """Prefetch the memory that some arrivals will need: first the slots of their rows, then the rows, then the chains
+    on which the same fact is looked for."""
     state, plan, facts = store.state, store.plan, arrivals.facts
     ring, rows, slots = store.ring, store.rows, store.slots
     mask = unsigned(slots.size - 1)
@@ -264,7 +264,7 @@ def _set_key(store: LogStore, facts: Ids, fact: Int, pattern: Record) -> bool:
 
 @inlined
 def take_in(store: LogStore, intake: IntakePlan, lists: Ids, arrivals: Arrivals, end: Int) -> Int:
-    """Write the arrivals before number `end` into the log, those that fit."""
+    """Write the arrivals before number `end` that fit into the log."""
     state, plan, facts, dispatch = store.state, store.plan, arrivals.facts, intake.dispatch
     multiplier, shift, kind, width = plan.multiplier, plan.shift, plan.kind, plan.width
     others = unsigned(dispatch.size - 1)

@@ -1,15 +1,16 @@
 """The join of the log matcher: from seeds, depth first along chains, each match exactly once.
 
-A binding is viable when all heads of its row are alive: that one test finds dangling facts, checks the arms of a star
-and all patterns with one variable (bits), which therefore are no steps. Patterns are ranked by their number of seeds;
-the seeds of one may use only facts that are no seeds for those ranked before it. The same join finds what enters (seeds
-are new facts, the rest old), what leaves (seeds are leaving facts, the rest stays) and all there is (one pattern).
+A binding is viable when all heads of its row are alive: that one test finds dangling facts, and checks the arms of a
+star and all patterns with one variable (bits), which therefore are no steps. Patterns are ranked by their number of
+seeds; the seeds of one pattern may use only facts that are no seeds of patterns ranked before it. The same join finds
+entering matches (seeds are new facts, the rest old), leaving matches (seeds are leaving facts, the rest stays) and all
+matches (seeds of one pattern).
 
-Where arrivals lie anywhere in large tables, the rows and chains of the next seeds are asked for together before the
+Where arrivals are scattered over large tables, the rows and chains of the next seeds are prefetched together before the
 first of them is joined: waiting for one after the other would be most of the time.
 
-Invariant: everything a join knows is in the state, so it can be left at any match and gone on with. Work: O(candidates
-on the chains that it walks); where several chains lead on, the shortest.
+Invariant: the whole state of a join is in the state record, so it can be interrupted at any match and continued.
+Work: O(candidates on the chains that it walks); where several chains are possible, the shortest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ONE = np.uint64(1)
 
 @inlined
 def _head_of(store: LogStore, pattern: Record, side: Int) -> Int:
-    """Where the row that is bound at a side has its newest entry of the pattern."""
+    """Return where the row that is bound at a side has its newest entry of the pattern."""
     row = store.state.variables[pattern.variable[side]].row
     return row_at(store.plan, row) + pattern.head[side]
 
@@ -108,7 +109,7 @@ def _shortest(store: LogStore, steps: Records, step: Int, group: Int) -> Int:
 
 @inlined
 def _active_step(store: LogStore, walk: JoinPlan, depth: Int) -> Int:
-    """The step of a depth; of a group, the order of steps whose first chain is the shortest."""
+    """Return the step of a depth; for a group, the order of steps with the shortest first chain."""
     state = store.state
     first = walk.orders[store.plan.pattern[state.seed].steps + depth]
     if first < 0:
@@ -148,7 +149,7 @@ def _enter(store: LogStore, walk: JoinPlan, depth: Int) -> None:
 
 @inlined
 def _fits_bound(store: LogStore, step: Record, at: Int) -> bool:
-    """Whether the bound sides of an entry have the rows that are bound."""
+    """Return whether the bound sides of an entry have the rows that are bound."""
     variables, own = store.state.variables, store.plan.pattern[step.pattern]
     for i in range(step.bound):
         side = step.bound_sides[i]
@@ -191,7 +192,7 @@ def _advance(store: LogStore, walk: JoinPlan, depth: Int) -> bool:
 
 @inlined
 def drop_kept(state: Record) -> None:
-    """From now on deletion is by join; the entries' matches are stale and no longer read."""
+    """Switch to deletion by join; the entries' matches are stale and no longer read."""
     state.is_kept = 0
     state.pool_end = 0
     state.pool_free = -1
@@ -201,13 +202,14 @@ def drop_kept(state: Record) -> None:
 
 @inlined
 def match_at(plan: Record, match: Int) -> Int:
-    """Where a kept match begins in the pool: the next one of its list, then the position of each pattern's entry."""
+    """Return where a kept match begins in the pool: the next one of its list, then the position of each pattern's
+    entry."""
     return unsigned(match) * (plan.patterns + _ONE)
 
 
 @inlined
 def hang(store: LogStore, pool: Ids, match: Int) -> None:
-    """Put a kept match on the list of its oldest entry."""
+    """Add a kept match to the list of its oldest entry."""
     plan, ring = store.plan, store.ring
     at = match_at(plan, match)
     oldest = pool[at + _ONE]
@@ -220,7 +222,7 @@ def hang(store: LogStore, pool: Ids, match: Int) -> None:
 
 @inlined
 def tell_kept(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, to: Int) -> None:
-    """Write the values of a kept match."""
+    """Write the values of a kept match to the output."""
     plan = store.plan
     at = match_at(plan, match) + _ONE
     for variable in range(plan.variables):
@@ -265,13 +267,13 @@ def _keep(store: LogStore, pool: Ids) -> Int:
 
 @inlined
 def out_at(plan: Record, told: Int) -> Int:
-    """Where a match that is told begins: its values, then its weight."""
+    """Return where a match begins in the output: its values, then its weight."""
     return unsigned(told) * (plan.variables + _ONE)
 
 
 @inlined
 def room_to_tell(store: LogStore, out: Ids) -> Int:
-    """Whether one more match can be told."""
+    """Return DONE if one more match can be given out, else why not."""
     state = store.state
     if out_at(store.plan, state.out + 1) > unsigned(out.size):
         return rec.OUT_FULL
@@ -280,7 +282,7 @@ def room_to_tell(store: LogStore, out: Ids) -> Int:
 
 @inlined
 def _emit(store: LogStore, found: MatchArrays, role: Int) -> Int:
-    """Tell and keep the match that is bound, as its role asks."""
+    """Give out and keep the bound match, depending on the role."""
     state, plan, out = store.state, store.plan, found.out
     if role != rec.ROLE_HANG:
         code = room_to_tell(store, out)
@@ -310,7 +312,7 @@ def _emit(store: LogStore, found: MatchArrays, role: Int) -> Int:
 
 @inlined
 def enlist(state: Record, seeds: Record, lists: Ids, pattern: Int, position: Int) -> None:
-    """One more seed of a pattern."""
+    """Add a seed of a pattern."""
     if seeds.heads[pattern] == 0:
         seeds.order[unsigned(seeds.patterns)] = pattern
         seeds.patterns += 1
@@ -341,7 +343,7 @@ def start_join(store: LogStore, seeds: Record, floor: Int) -> None:
 
 @compiled
 def _look_ahead(store: LogStore, walk: JoinPlan, lists: Ids, item: Int) -> None:
-    """Ask for the memory that the next seeds will need: their rows, then all chains that begin there, entry after
+    """Prefetch the memory that the next seeds will need: their rows, then all chains that begin there, entry after
     entry, and the rows that these lead to."""
     state, plan, ring, rows = store.state, store.plan, store.ring, store.rows
     own = plan.pattern[state.seed]
@@ -406,7 +408,7 @@ def _next_pattern(store: LogStore, seeds: Record, is_leaving: bool) -> Int:
 
 @inlined
 def join(store: LogStore, walk: JoinPlan, found: MatchArrays, role: Int) -> Int:
-    """All matches through the seeds in the lists, each once."""
+    """Find all matches through the seeds in the lists, each once."""
     state, plan, ring, lists = store.state, store.plan, store.ring, found.lists
     is_leaving = role == rec.ROLE_LEAVE
     seeds = state.leaving if is_leaving else state.fresh
@@ -471,7 +473,7 @@ def _clear(seeds: Record) -> None:
 
 @compiled
 def clear_lists(store: LogStore) -> None:
-    """Forget all seeds."""
+    """Clear all seeds."""
     state = store.state
     state.most_listed = max(state.most_listed, state.lists)
     _clear(state.fresh)
@@ -511,8 +513,8 @@ def _collect(store: LogStore, lists: Ids) -> None:
 
 @kernel
 def run_all(tables: LogTables, walk: JoinPlan, found: MatchArrays, role: Int) -> Int:
-    """Every living match: told (ROLE_LIST) or kept (ROLE_HANG). Those that are kept already are told without weights,
-    and `out` has room for them."""
+    """Find every living match: give it out (ROLE_LIST) or keep it (ROLE_HANG). Matches that are already kept are given
+    out without weights, and `out` has room for them."""
     store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
     state = store.state
     if state.empty > 0:

@@ -59,7 +59,7 @@ _FIGURES = np.dtype([
     *fields("floor ceiling"),  # entries before the floor, or born at or after the ceiling, are hidden in a join
     *fields("bound_at"),  # the position of its entry in the match that is being bound
     *fields("hashed"),
-    *fields("preferred", np.uint64),  # the side on whose chain single facts are looked for first
+    *fields("preferred", np.uint64),  # the side with the chain on which single facts are looked for first
     *fields("debt wasted"),  # steps of such searches / 16, and those that began on a chain which was too long
 ])  # fmt: skip
 _SEEDS = np.dtype([
@@ -83,11 +83,11 @@ STATE = np.dtype([
     *fields("hash_used hashing hash_wanted"),
     # matches
     *fields("is_kept is_auto matches pool_end pool_free pool_used limit"),
-    *fields("out out_start"),  # matches told, and how many of them before this slide
+    *fields("out out_start"),  # matches in the output, and how many of them before this slide
     # the join
     *fields("lists list_base listed most_listed"),
     *fields("rank item depth fuel"),
-    *fields("seed", np.uint64),  # the pattern whose seeds are joined
+    *fields("seed", np.uint64),  # the pattern of the joined seeds
     # how the stream behaves
     *fields("entered found since_switch peeked is_scattered chained cold"),
     ("fresh", _SEEDS),
@@ -161,7 +161,7 @@ class LogStore(NamedTuple):
 
 
 class IntakePlan(NamedTuple):
-    """How arrivals are told apart: the dispatch on their kind, and the tests of each pattern."""
+    """The plan of the intake: the dispatch on the kind of an arrival, and the tests of each pattern."""
 
     dispatch: Records
     """FITTING by slot, and behind the last slot the one for all other kinds."""
@@ -171,7 +171,7 @@ class IntakePlan(NamedTuple):
 
 
 class JoinPlan(NamedTuple):
-    """How a join goes on from a seed."""
+    """The plan of a join from each seed."""
 
     steps: Records
     orders: Ids
@@ -185,7 +185,7 @@ class JoinPlan(NamedTuple):
 
 
 class MatchArrays(NamedTuple):
-    """Seeds and matches: seeds as position << 32 | next seed, kept matches, and those that are told."""
+    """Seeds and matches: seeds as position << 32 | next seed, kept matches, and the output."""
 
     lists: Ids
     pool: Ids
@@ -200,7 +200,7 @@ class Arrivals(NamedTuple):
 
 
 class SlideBounds(NamedTuple):
-    """Where slides end, from where on their windows hold, and where their matches end in what is told."""
+    """The ends of slides, the starts of their windows, and the ends of their matches in the output."""
 
     ends: Ids
     tails: Ids

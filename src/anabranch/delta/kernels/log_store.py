@@ -30,13 +30,13 @@ _ONE = np.uint64(1)
 
 @inlined
 def entry_at(plan: Record, position: Int) -> Int:
-    """Where the entry of a position begins in the ring."""
+    """Return where the entry of a position begins in the ring."""
     return unsigned(position & plan.last) * plan.entry_size
 
 
 @inlined
 def row_at(plan: Record, row: Int) -> Int:
-    """Where a row begins in the table of rows."""
+    """Return where a row begins in the table of rows."""
     return unsigned(row) * plan.row_size
 
 
@@ -145,7 +145,7 @@ def place_slots(tables: LogTables) -> None:
 
 @inlined
 def _is_dead(store: LogStore, row: Int, tail: Int) -> bool:
-    """Whether a row is in use and none of its entries lives."""
+    """Return whether a row is in use and none of its entries lives."""
     plan, rows = store.plan, store.rows
     at = row_at(plan, row)
     if rows[at + rec.VARIABLE] < 0:

@@ -1,15 +1,16 @@
 """Trees of (vertex, state) over a window's edges, as kernels: edges come, values spread, nodes that are due leave.
 
-`paths_store` says what is kept. A slide: edges are laid; all nodes at their beginnings are led along them; per source
+`paths_store` describes the state. A slide: edges are added; all nodes at their starts are led along them; per source
 the nodes that became better spread, the best first (Dijkstra's order for widest paths), so that every node is settled
-once; then the log's tail moves, and the nodes that hang on positions that leave go, or hang on where they are due now.
+once. Then the log's tail moves: the nodes stored at leaving positions are removed, or stored at the position where they
+are due now.
 
-Every kernel can be left where it needs room or was given no more fuel, and is called again: to relax a node twice
-changes nothing.
+Every kernel can return where it needs room or has no more fuel, and is called again: relaxing a node twice changes
+nothing.
 
-Invariants between slides: of every edge (u, symbol, v, t) and node (s, u, q) with a move from q to r by the symbol,
-node (s, v, r) is there and its tick is at least min(t, that of (s, u, q)); no node's tick is before the tail. So ticks
-are exact, and a node that is due has no other way to live.
+Invariants between slides: for every edge (u, symbol, v, t) and node (s, u, q) with a move from q to r by the symbol,
+node (s, v, r) exists and its tick is at least min(t, that of (s, u, q)); no node's tick is before the tail. So ticks
+are exact, and a node that is due has no other walk that keeps it alive.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _lay(forest: PathForest, edges: PathEdges, plan: PathPlan, arrivals: Records
 
 @inlined
 def _seed(forest: PathForest, seeds: Records, node: Int, source: Int) -> None:
-    """Let a node that became better wait, unless it does."""
+    """Add a node that became better to the waiting seeds, unless it is there."""
     state, own, tree = forest.states[0], forest.nodes[unsigned(node)], forest.trees[unsigned(source)]
     if own.hangs >= st.WAITS:
         return
@@ -279,7 +280,7 @@ def _drain(forest: PathForest, edges: PathEdges, plan: PathPlan, work: PathWork)
 
 @inlined
 def _leave_tree(forest: PathForest, key: Int) -> None:
-    """A tree whose table has become too large gets a smaller one; one without nodes has none."""
+    """Give a tree with a table that is too large a smaller one; a tree without nodes has none."""
     state, pool, tree = forest.states[0], forest.pool, forest.trees[unsigned(key >> 32)]
     base, bits = tree.base, tree.bits
     vacate(pool, base, bits, slot_of(pool, base, bits, key & st.LOW))
@@ -292,7 +293,7 @@ def _leave_tree(forest: PathForest, key: Int) -> None:
 
 @inlined
 def _leave_node(forest: PathForest, plan: PathPlan, node: Int) -> None:
-    """A node whose tick the window no longer reaches goes; others hang on where they are due now."""
+    """Remove a node if the window no longer reaches its tick; else store it at the position where it is due now."""
     state, nodes = forest.states[0], forest.nodes
     key, tick = nodes[unsigned(node)].key, nodes[unsigned(node)].tick
     if tick >= state.opens:
@@ -334,7 +335,7 @@ def _leave(forest: PathForest, edges: PathEdges, plan: PathPlan) -> Int:
 
 @kernel
 def run_slide(forest: PathForest, edges: PathEdges, plan: PathPlan, work: PathWork, arrivals: Records) -> Int:
-    """One slide: arrivals come, and those with a number below `left` go."""
+    """Run one slide: add arrivals, and remove those with a number below `left`."""
     state, log = forest.states[0], forest.log
     if state.phase == st.LAY:
         while state.opens < state.end and log[entry_of(log, state.opens)].number < state.left:

@@ -1,18 +1,18 @@
-"""The store of trees of (vertex, state): a log, nodes, edges, tables, and how each is written.
+"""Store of trees of (vertex, state): a log, nodes, edges, tables, and how each is written.
 
 An edge (row = vertex * symbols + symbol, vertex) has the tick of its newest arrival: its position in the log of all
 arrivals that fit. A node (source, place = vertex * states + state) has the best tick of all walks that lead from
-(source, state 0) to it, where a walk is worth as much as its oldest edge. A source is the root of its own tree, worth
-as much as its newest edge that a path can begin with.
+(source, state 0) to it, where the tick of a walk is that of its oldest edge. A source is the root of its own tree; its
+tick is that of its newest edge with which a path can begin.
 
-Numbers of nodes and edges are kept as number + 1 where 0 means none. A table of a tree is in the pool, so that a tree
-that is worked on stays in near memory. With a node's number + 1 stands its tick, counted from an origin in 31 bits
-(<< 32): most walks lead to nodes that are as good already, of which nothing else is read. Tables that no tree uses any
+Numbers of nodes and edges are kept as number + 1 where 0 means none. The table of a tree is in the pool, so that the
+memory of one tree stays close together. Beside a node's number + 1 stands its tick, counted from an origin in 31 bits
+(<< 32): most walks lead to nodes that are already as good, of which nothing else is read. Tables that no tree uses any
 more are in lists by their size.
 
-Invariants: a node is in the list of its place, in the table of its tree, and hangs on its tick or before it; a better
-tick is written without touching the hanging. LASTING ticks hang nowhere. The edge of a log's position has the position
-as its tick.
+Invariants: a node is in the list of its place, in the table of its tree, and in the due list of its tick or of an
+earlier position; a better tick is written without changing the due list. LASTING ticks are in no due list. The edge of
+a log's position has the position as its tick.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ ITEM = np.dtype([
     *fields("key"),  # of a node source << 32 | place, of an edge row << 32 | vertex; -1: not in use
     *fields("tick"),
     *fields("links"),  # in the list of the same place or row: the one before << 32 | the one behind
-    *fields("hangs"),  # the next node that hangs on the same position; not in use: the next free one
+    *fields("hangs"),  # the next node in the due list of a position; not in use: the next free one
 ])  # fmt: skip
 SLOT = np.dtype(fields("key held"))  # of a hash table; held: number + 1, of nodes with the tick << 32; 0: empty
 TREE = np.dtype(fields("base bits used waiting"))  # of a source: its table, its nodes, its first seed + 1
-ENTRY = np.dtype(fields("number edge due"))  # the arrival, its edge (-1: it came again), the first node that hangs here
+ENTRY = np.dtype(fields("number edge due"))  # the arrival, its edge (-1: it came again), the first node that is due
 SEED = np.dtype(fields("node next source"))  # the next seed of the same source; and the n-th source that has seeds
 ARRIVAL = np.dtype(fields("row vertex number edge tick"))  # as it came; then the edge, -1: nothing is new, and its tick
 TOLD = np.dtype(fields("source vertex weight"))
@@ -83,7 +83,7 @@ class PathPlan(NamedTuple):
 
 
 class PathForest(NamedTuple):
-    """The trees and what they told; of the state there is one record. `heads` are the lists of nodes by place."""
+    """The trees and the output; the state is one record. `heads` are the lists of nodes by place."""
 
     states: Records
     nodes: Records
@@ -115,13 +115,14 @@ class PathWork(NamedTuple):
 
 @inlined
 def _home(bits: Int, key: Int) -> Int:
-    """The slot where a key would like to be: by the first bits of a product, which are its best."""
+    """Return the first slot to probe for a key: the first bits of a product, which are its best."""
     return (unsigned(key) * np.uint64(0x9E3779B97F4A7C15)) >> unsigned(64 - bits)
 
 
 @inlined
 def slot_of(table: Records, base: Int, bits: Int, key: Int) -> Int:
-    """Where a key is, or the empty slot where it would be, in a table of 1 << bits slots that begins at `base`."""
+    """Return the slot of a key, or the empty slot where it would be, in a table of 1 << bits slots that begins at
+    `base`."""
     first, last = unsigned(base), (_ONE << unsigned(bits)) - _ONE
     slot = _home(bits, key)
     while table[first + slot].held != 0 and table[first + slot].key != key:
@@ -148,7 +149,7 @@ def vacate(table: Records, base: Int, bits: Int, place: Int) -> None:
 
 @inlined
 def has_room(state: Record, pool: Records, bits: Int) -> bool:
-    """Whether the pool has a table of so many bits."""
+    """Return whether the pool has room for a table of this many bits."""
     return bool(state.pool_free[bits] > 0 or state.pool_end + (1 << bits) <= pool.size)
 
 
@@ -232,7 +233,7 @@ def give_back(supply: Record, items: Records, item: Int) -> None:
 
 @inlined
 def lacks(supply: Record, items: Records) -> bool:
-    """Whether all items are in use."""
+    """Return whether all items are in use."""
     return bool(supply.free == 0 and supply.end >= items.size)
 
 
@@ -253,7 +254,7 @@ def worth_of(state: Record, tick: Int) -> Int:
 
 @inlined
 def hang(nodes: Records, log: Records, node: Int, tick: Int) -> None:
-    """Let a node be due at its tick. LASTING ticks hang nowhere."""
+    """Add a node to the due list of its tick. LASTING ticks have no due list."""
     if tick != LASTING:
         entry = log[entry_of(log, tick)]
         nodes[unsigned(node)].hangs = entry.due
@@ -264,14 +265,14 @@ def hang(nodes: Records, log: Records, node: Int, tick: Int) -> None:
 
 @inlined
 def _is_asked(header: Record, source: Int, vertex: Int) -> bool:
-    """Whether a pair is one that the plan asks for."""
+    """Return whether the plan asks for a pair."""
     return bool((not header.loops or source == vertex) and (header.target < 0 or header.target == vertex))
 
 
 @compiled
 def tell(forest: PathForest, plan: PathPlan, key: Int, weight: Int) -> None:
-    """A pair comes or goes with a node that accepts, unless another state accepts it too. The node itself is not in
-    the table at this moment, and there is room."""
+    """Give out a pair that comes or goes with an accepting node, unless another state accepts it too. The node itself
+    is not in the table at this moment, and there is room."""
     header, state = plan.headers[0], forest.states[0]
     source, vertex = key >> 32, (key & LOW) // header.states
     if not _is_asked(header, source, vertex):
@@ -316,7 +317,7 @@ def improved(forest: PathForest, plan: PathPlan, source: Int, place: Int, reache
 
 @inlined
 def room_for_node(forest: PathForest, source: Int) -> Int:
-    """Whether a node can be made and told; a tree whose table is full gets a larger one."""
+    """Return DONE if a node and its output fit, else why not; a tree with a full table gets a larger one."""
     state, tree = forest.states[0], forest.trees[unsigned(source)]
     if lacks(state.nodes, forest.nodes):
         return NODES_FULL
@@ -333,7 +334,7 @@ def room_for_node(forest: PathForest, source: Int) -> Int:
     return DONE
 
 
-# --- smaller and anew ---
+# --- shrinking and rebuilding ---
 
 
 @kernel

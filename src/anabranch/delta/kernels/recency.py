@@ -35,10 +35,10 @@ _AHEAD = 7  # edges per step of looking ahead: link, then the parent's, then the
 
 @inlined
 def _shortening(tree: Records, vertex: Int, bound: Int) -> Int:
-    """The end of the path over links of the bound and younger.
+    """Return the end of the path over links of the bound and younger.
 
-    On the way, a vertex whose parent has a link as young as its own, or younger, is hung under its grandparent and
-    keeps its tick: a cut that leaves its link leaves the parent's too, and all three stay together."""
+    On the way, a vertex is linked to its grandparent and keeps its tick if its parent has a link at least as young: a
+    cut that leaves its link leaves the parent's too, and all three stay together."""
     word = tree[unsigned(vertex)].link
     while word >= bound:
         parent = word & _LOW
@@ -53,7 +53,7 @@ def _shortening(tree: Records, vertex: Int, bound: Int) -> Int:
 
 @inlined
 def _climbed(tree: Records, vertex: Int, bound: Int) -> Int:
-    """The same, writing nothing; a vertex that never had an edge is its own end."""
+    """Return the same end without writing; a vertex that never had an edge is its own end."""
     if np.uint64(vertex) >= np.uint64(tree.size):
         return vertex
     word = tree[unsigned(vertex)].link
@@ -93,7 +93,7 @@ def _link(tree: Records, left: Int, right: Int, tick: Int, floor: Int) -> None:
 
 @inlined
 def _look_ahead(tree: Records, edges: Ids, at: Int) -> None:
-    """Ask for what the edge at this place and those behind it will climb."""
+    """Prefetch the links that the edge at this place and those behind it will climb."""
     for end in range(at, at + 2):
         prefetch(tree, edges[unsigned(end + 6 * _AHEAD)])
         prefetch(tree, tree[unsigned(edges[unsigned(end + 4 * _AHEAD)])].link & _LOW)
@@ -149,8 +149,8 @@ def roots(tree: Records, vertices: Ids, bound: Int, found: Ids) -> None:
 
 @kernel
 def all_roots(tree: Records, bound: Int, found: Ids) -> None:
-    """Of all vertices the root; `found` has a place for each. First the parent; then each vertex on the way up is given
-    its root, so that nobody climbs where one has been before: O(vertices)."""
+    """Write the root of all vertices; `found` has a place for each. First the parent; then each vertex on the way up
+    gets its root, so that no path is climbed twice: O(vertices)."""
     for vertex in range(found.size):
         found[vertex] = tree[unsigned(vertex)].link & _LOW if tree[unsigned(vertex)].link >= bound else vertex
     for vertex in range(found.size):
@@ -170,7 +170,7 @@ def all_roots(tree: Records, bound: Int, found: Ids) -> None:
 @kernel
 def mark(tree: Records, bound: Int, marks: Mask) -> Int:
     """Mark the ends of all links of the bound and younger: exactly the vertices that have such an edge to another one.
-    Gives the number of links."""
+    Return the number of links."""
     links = 0
     for vertex in range(marks.size):
         if tree[unsigned(vertex)].link >= bound:
@@ -182,7 +182,7 @@ def mark(tree: Records, bound: Int, marks: Mask) -> Int:
 
 @kernel
 def clean(tree: Records, bound: Int, marks: Mask) -> None:
-    """Blank what is not marked, and take the dead links of what is."""
+    """Blank the vertices that are not marked, and remove the dead links of the others."""
     for vertex in range(marks.size):
         if not marks[vertex]:
             tree[unsigned(vertex)].link = BLANK | vertex
@@ -192,7 +192,7 @@ def clean(tree: Records, bound: Int, marks: Mask) -> None:
 
 @kernel
 def blank(tree: Records, first: Int) -> None:
-    """All vertices from `first` on."""
+    """Blank all vertices from `first` on."""
     for vertex in range(first, tree.size):
         tree[unsigned(vertex)].link = BLANK | vertex
         tree[unsigned(vertex)].priority = 0
@@ -200,7 +200,7 @@ def blank(tree: Records, first: Int) -> None:
 
 @kernel
 def reach(tree: Records, bound: Int, ends: Ids) -> None:
-    """Into `ends` the oldest and the youngest tick of a link that is at least as young as the bound."""
+    """Write into `ends` the oldest and the youngest tick of the links at least as young as the bound."""
     ends[0], ends[1] = LAST + 1, 0
     for vertex in range(tree.size):
         if tree[unsigned(vertex)].link >= bound:
@@ -210,7 +210,7 @@ def reach(tree: Records, bound: Int, ends: Ids) -> None:
 
 @kernel
 def renumber(tree: Records, bound: Int, later: Int) -> None:
-    """Add `later` to the ticks of all living links, and take the dead ones."""
+    """Add `later` to the ticks of all living links, and remove the dead ones."""
     for vertex in range(tree.size):
         if tree[unsigned(vertex)].link >= bound:
             tree[unsigned(vertex)].link += later << 32

@@ -1,15 +1,15 @@
-"""Hash tables over rows of ids: finding a row, finding all rows of a key, taking changes in, summing a batch.
+"""Hash tables over rows of ids: find a row, find all rows of a key, add changes, sum a batch.
 
 Tables are open addressing with linear probing. A slot is one int64: 0 is empty, else (hash << 32) | (number + 1), where
 the number is that of a row or of a group of rows with one key. So most misses touch no row, and a table grows or closes
 a gap without hashing anything again. A removal shifts the run behind it back: there are no tombstones.
 
 A row's ids, its weight and its links lie in one line of `cells`, an int64 matrix; `links` is the same memory seen as
-int32. Rows of one key hang in a doubly linked chain under their GROUP, which counts them and sums their weights.
-Everything about a row is then one access to memory.
+int32. Rows of one key are in a doubly linked chain of their GROUP, which counts them and sums their weights. So reading
+a row is one access to memory.
 
-Invariant: between batches every row in the row table has a weight above 0 and hangs in exactly one group (if the trace
-has groups), every group in the key table has a row, and rows and groups that are free hang in the two free lists.
+Invariant: between batches every row in the row table has a weight above 0 and is in the chain of exactly one group (if
+the trace has groups), every group in the key table has a row, and free rows and groups are in the two free lists.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def replant(old: Slots, new: Slots) -> None:
 
 @allocating_kernel
 def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, groups: Records) -> Numbers:
-    """Per asked key the number that the table has for it. `groups` is empty where the numbers are those of rows.
-    O(asked)."""
+    """Return for each key the number that the table has for it. `groups` is empty where the numbers are those of rows.
+    O(keys)."""
     mask = np.int64(len(table) - 1)
     width = len(columns)
     places = np.arange(width)
@@ -134,7 +134,7 @@ def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, groups: Records) ->
 
 @allocating_kernel
 def spread(found: Numbers, cells: Ids, links: Numbers, groups: Records) -> tuple[Ids, Ids, Weights]:
-    """All rows of the groups found: which asked key they are for, the rows, their weights. O(asked + rows given)."""
+    """Return all rows of the found groups: the position of their key, the rows, their weights. O(keys + rows)."""
     size = np.int64(0)
     for group in found:
         if group >= 0:
@@ -192,7 +192,7 @@ def _group_of(held: TraceTables, row: Int) -> Int:
 
 @compiled
 def _join_group(held: TraceTables, row: Int) -> None:
-    """Hang a new row under the group of its key, which may be new."""
+    """Add a new row to the group of its key, which may be new."""
     links = held.links
     number = _group_of(held, row)
     group = held.groups[number]
@@ -207,7 +207,7 @@ def _join_group(held: TraceTables, row: Int) -> None:
 
 @compiled
 def _leave_group(held: TraceTables, row: Int) -> None:
-    """Unhang a row; a group without rows is free again."""
+    """Remove a row from its group; a group without rows becomes free."""
     links, state = held.links, held.states[0]
     number = np.int64(links[row, OWN])
     group = held.groups[number]
@@ -271,9 +271,9 @@ def _new_row(held: TraceTables) -> Int:
 def take_in(
     held: TraceTables, start: int, batch: Ids, weights: Weights, touched: Numbers, before: Weights
 ) -> tuple[int, Ids, Weights]:
-    """Add weights from batch row `start` on, and list the rows that are touched with what they had.
+    """Add weights from batch row `start` on, and list the touched rows with their weights before.
 
-    Gives the end of the batch, the touched rows and what they have now; or the first batch row for which there is no
+    Returns the end of the batch, the touched rows and their weights now; or the first batch row for which there is no
     room, and nothing else: grow and call again. O(batch)."""
     cells, links, table, groups, state = held.cells, held.links, held.table, held.groups, held.states[0]
     mask = np.int64(len(table) - 1)
@@ -318,8 +318,8 @@ def take_in(
 
 @allocating_kernel
 def sums(rows: Ids, weights: Weights) -> tuple[Ids, Weights]:
-    """Of each distinct row whose weights do not cancel, where it stands first, and the sum of its weights; sums below 0
-    come first. Otherwise in the order of first appearance. O(rows)."""
+    """Return, for each distinct row with a sum of weights other than 0, its first place and the sum; sums below 0 come
+    first. Otherwise in the order of first appearance. O(rows)."""
     size, width = len(rows), rows.shape[1]
     places = np.arange(width)
     slots = 16

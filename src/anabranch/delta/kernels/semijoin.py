@@ -85,10 +85,10 @@ class Reduction(NamedTuple):
 
 @compiled
 def _split(facts: Ids, first: Int, last: Int, kinds: KindHash, buckets: Small, counts: Ids) -> None:
-    """Those of some facts that are of each group of kinds, in their order.
+    """Write for each group of kinds the facts of that group, in their order.
 
-    First those of any group: this takes no branch that depends on the data, and most facts go no further. Indexes
-    without a sign are not asked whether they count from the end."""
+    First the facts of any group are selected: this takes no branch that depends on the data, and most facts go no
+    further. Unsigned indices save the test whether they count from the end."""
     multiplier, shift = kinds.multiplier, kinds.shift
     counts[:] = 0
     known, one = np.uint64(0), np.uint64(1)
@@ -216,9 +216,11 @@ def _new_row(rows: JoinRows, node: Record, value: Int, at: Int) -> Int:
 def _reduce_table(
     kept: PatternFacts, rows: JoinRows, node: Record, pattern: Int, width: Int, held_from: Int, rank: Int
 ) -> tuple[Int, bool]:
-    """The turn of a pattern with one join variable: pass the facts whose row has passed every earlier pattern.
+    """Run the turn of a pattern with one join variable: pass the facts with a row that has passed every earlier
+    pattern.
 
-    A row holds the leaves of its first fact; copies go. Gives how many passed, and whether some row has several."""
+    A row holds the leaves of its first fact; copies are dropped. Returns how many passed, and whether some row has
+    several."""
     arena, runs, stages, held = kept.arena, kept.runs, rows.stages, rows.held
     base, shift = node.table, node.shift
     passed, several = np.int64(0), False
@@ -266,8 +268,8 @@ def _reduce_table(
 def _reduce(
     kept: PatternFacts, rows: JoinRows, pattern: Int, width: Int, parts: Records, ranks: Ids, found: Ids
 ) -> Int:
-    """The turn of a pattern with several join variables, or none: pass the facts whose ends have passed every earlier
-    pattern, and remember that they did; their cells hold rows then. Gives how many passed.
+    """Run the turn of a pattern with several join variables, or none: pass the facts with ends that have passed every
+    earlier pattern, and count this pattern as passed; their cells hold rows then. Returns how many passed.
 
     `found` is room for a row per join variable."""
     arena, runs, nodes, stages = kept.arena, kept.runs, rows.nodes, rows.stages
@@ -315,7 +317,7 @@ def _reduce(
 
 @compiled
 def _complete(kept: PatternFacts, rows: JoinRows, pattern: Int, width: Int, parts: Records) -> Int:
-    """Keep the facts all of whose ends have passed all patterns; how many they are."""
+    """Keep the facts with ends that have all passed all patterns; return how many there are."""
     arena, runs = kept.arena, kept.runs
     total = np.int64(0)
     for chunk in range(runs.shape[0]):
@@ -338,7 +340,8 @@ def _complete(kept: PatternFacts, rows: JoinRows, pattern: Int, width: Int, part
 
 @compiled
 def _reduce_all(plan: SemijoinPlan, kept: PatternFacts, rows: JoinRows, reduction: Reduction, found: Ids) -> bool:
-    """Reduce and complete; whether something is left of each pattern. Those that are not `walked` are done then.
+    """Reduce and complete; return whether facts are left of each pattern. Patterns that are not `walked` are finished
+    then.
 
     `found` is room for a row per join variable."""
     patterns, parts, nodes = plan.patterns, plan.parts, rows.nodes
@@ -469,7 +472,7 @@ def _walk_all(
 def all_matches(
     facts: Ids, numbers: Floats, kinds: KindHash, plan: SemijoinPlan, buckets: Small, arena: Ids, max_matches: Int
 ) -> tuple[Int, Ids, Ids]:
-    """Whether there were too many matches, the matches, and the arena, which may have grown."""
+    """Return whether there were too many matches, the matches, and the arena, which may have grown."""
     count, joins, width = plan.patterns.shape[0] - 1, plan.joins, len(plan.parts)
     none = np.empty((0, plan.variables), np.int64)
 

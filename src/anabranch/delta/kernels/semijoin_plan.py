@@ -1,4 +1,4 @@
-"""The plan of semi-joins: a conjunction as records, and what tells facts of different kinds apart."""
+"""Plan of semi-joins: a conjunction as records, and the hash that separates facts of different kinds."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PART = np.dtype(fields("column join variable"))
 
 
 class KindHash(NamedTuple):
-    """A hash without collisions from the kinds that patterns name to groups from 1 on. `has_any`: some pattern asks for
-    facts of any kind."""
+    """A perfect hash from the kinds that patterns name to groups from 1 on. `has_any`: some pattern matches facts of
+    any kind."""
 
     kinds: Ids
     groups: Small

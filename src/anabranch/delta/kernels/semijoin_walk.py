@@ -8,8 +8,8 @@
 Patterns whose rows hold their only fact's leaves are no steps: what they say is read off the rows that a match binds.
 
 Invariant: a row that is bound has passed every pattern at its variable. So the walk fails only where it closes a cycle,
-where two values must differ, or where all of a row's facts lead to rows that have not passed. What makes no arrays is
-compiled without counting references (`inner`): all arrays are made in `semijoin.all_matches`.
+where two values must differ, or where all of a row's facts lead to rows that have not passed.
+Code that makes no arrays is compiled without counting references (`inner`): `semijoin.all_matches` makes all arrays.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class FactLayout(NamedTuple):
 
 
 class StepBindings(NamedTuple):
-    """How steps bind: the sources of variables, the parts that bind a join variable first, and the pairs that must
+    """Bindings of steps: the sources of variables, the parts that bind a join variable first, and the pairs that must
     differ by the step that binds the second of them, those of a step from `tests_from` on."""
 
     sources: Records
@@ -84,7 +84,7 @@ class StepBindings(NamedTuple):
 
 
 class MatchBinding(NamedTuple):
-    """How far a walk has come: leaves and rows bound so far, a cursor for each step, and the one progress."""
+    """State of a walk: leaves and rows bound so far, a cursor for each step, and the one progress."""
 
     values: Ids
     rows: Ids
@@ -99,7 +99,7 @@ def hashed(value: Int, shift: Int) -> Int:
 
 @compiled
 def bits_for(count: Int) -> Int:
-    """Of a table that `count` entries fill at most half."""
+    """Return the bits of a table that `count` entries fill at most half."""
     bits = 4
     while (np.int64(1) << bits) < 2 * count:
         bits += 1
@@ -290,7 +290,8 @@ def lay_out(kept: PatternFacts, steps: Records, layout: FactLayout, entries: Ids
 
 @allocating
 def moved(matches: Ids, found: Int, room: Int) -> Ids:
-    """What was found, with room for more; by hand, since assigning a part of an array takes seconds to compile."""
+    """Return the matches with more room; copied by a loop, since assigning a part of an array takes seconds to
+    compile."""
     larger = np.empty((room, matches.shape[1]), np.int64)
     for row in range(found):
         for column in range(matches.shape[1]):
@@ -392,7 +393,7 @@ def _bind_fact(step: Record, parts: Records, cells: Ids, binds: Flags, bound: Ma
 
 @inlined
 def _differ(depth: Int, bindings: StepBindings, held: Ids, bound: MatchBinding) -> bool:
-    """Whether the pairs that can be compared at a depth differ."""
+    """Return whether the pairs that can be compared at a depth differ."""
     tests, sources = bindings.tests, bindings.sources
     differ = True
     for test in range(bindings.tests_from[depth], bindings.tests_from[depth + 1]):

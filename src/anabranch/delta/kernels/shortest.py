@@ -1,6 +1,6 @@
 """Breadth-first searches as kernels: which roots a change of edges concerns, and what a new search finds.
 
-Arcs are edges read in the direction of the search, from the node nearer to the root to the one further away. Those of a
+Arcs are edges read in the direction of the search, from the node nearer to the root to the one further away. Arcs of a
 node stand side by side in a pool as (edge, other node), in the order of their edges' keys: `onward` the arcs that leave
 it, `back` those that come to it.
 
@@ -46,7 +46,7 @@ class ArcGraph(NamedTuple):
 
 
 class SearchSpec(NamedTuple):
-    """What is searched for: how far, all nodes or some targets, all shortest paths or one, from which side."""
+    """Parameters of a search: how far, all nodes or some targets, all shortest paths or one, from which side."""
 
     nodes: int
     maximum: int
@@ -63,7 +63,8 @@ class ArcChanges(NamedTuple):
 
 
 class SearchScratch(NamedTuple):
-    """Room for a search: distances and steps of the one before, and `found`, the nodes whose paths are others now."""
+    """Scratch memory of a search: distances and steps of the search before, and `found`, the nodes with changed
+    paths."""
 
     was: Small
     stepped: Small
@@ -137,7 +138,7 @@ def _levels(
 
 @compiled
 def _first_back(known: Small, step: Small, graph: ArcGraph, scratch: SearchScratch) -> None:
-    """Of each node's arcs that lead nearer to the root, the first."""
+    """Write for each node the first of its arcs that lead nearer to the root."""
     for position in range(1, scratch.results[0].reached):
         node = scratch.queue[position]
         first = graph.back[node, FIRST]
@@ -150,7 +151,7 @@ def _first_back(known: Small, step: Small, graph: ArcGraph, scratch: SearchScrat
 
 @compiled
 def _other_ways(node: Int, known: Small, graph: ArcGraph, fresh: ByteFlags, scratch: SearchScratch) -> bool:
-    """Whether the shortest ways to a node that is as far as it was are others than before."""
+    """Return whether the shortest ways to a node at an unchanged distance have changed."""
     was = scratch.was
     first = graph.back[node, FIRST]
     for at in range(first, first + graph.back[node, COUNT]):
@@ -164,7 +165,7 @@ def _other_ways(node: Int, known: Small, graph: ArcGraph, fresh: ByteFlags, scra
 
 @compiled
 def _remember(known: Small, step: Small, search: SearchSpec, scratch: SearchScratch) -> None:
-    """Keep what the search before found, and forget it."""
+    """Copy the results of the search before to the scratch memory, and reset the distances."""
     for node in range(search.nodes):
         scratch.was[node] = known[node]
         known[node] = -1
@@ -177,7 +178,7 @@ def _remember(known: Small, step: Small, search: SearchSpec, scratch: SearchScra
 def _flag_changed(
     known: Small, step: Small, graph: ArcGraph, search: SearchSpec, fresh: ByteFlags, scratch: SearchScratch
 ) -> None:
-    """Flag the nodes that were reached and whose paths are others now, the nearest first."""
+    """Flag the nodes that were reached and have changed paths, the nearest first."""
     changed, ends = scratch.changed, graph.ends
     for position in range(1, scratch.results[0].reached):
         node = scratch.queue[position]
@@ -204,7 +205,7 @@ def searched(
     targets: Ids,
     scratch: SearchScratch,
 ) -> None:
-    """Search from a root again, whose distances and steps are `known` and `step`."""
+    """Search from a root again; its distances and steps are `known` and `step`."""
     fresh, gone = change.fresh, change.gone
     was, changed, marks = scratch.was, scratch.changed, scratch.marks
     _remember(known, step, search, scratch)

@@ -48,7 +48,7 @@ _word_at = cast(Callable[[Bytes, int], Any], intrinsic(_word))
 
 
 class TextSlices(NamedTuple):
-    """Where texts start and stop in `data`, which has PADDING bytes more, and their hashes."""
+    """Texts in `data`, which has PADDING bytes more: their starts, stops and hashes."""
 
     data: Bytes
     starts: Ids
@@ -104,13 +104,13 @@ def _same(data: Bytes, first: Int, store: Bytes, place: Int, length: Int) -> boo
 
 @inlined
 def _home(slots: Records, hashed: Int) -> Int:
-    """The slot where a text of this hash would like to be."""
+    """Return the first slot to probe for this hash."""
     return unsigned(hashed) & unsigned(slots.size - 1)
 
 
 @inlined
 def _slot(texts: TextSlices, at: Int, form: Int, table: TextStore) -> Int:
-    """Where in the table a text is, or the empty slot where it would be."""
+    """Return the slot of a text, or the empty slot where it would be."""
     slots, hashed, first = table.slots, texts.hashes[at], texts.starts[at]
     length = texts.stops[at] - first
     extent = (form << LENGTH_BITS) | length
@@ -126,7 +126,7 @@ def _slot(texts: TextSlices, at: Int, form: Int, table: TextStore) -> Int:
 
 @kernel
 def find(texts: TextSlices, form: Int, table: TextStore, ids: Ids) -> None:
-    """The ids of texts, -1 for those that have none."""
+    """Write the ids of texts, -1 for unknown texts."""
     for at in range(ids.size):
         ids[at] = table.slots[_slot(texts, at, form, table)].held - 1
 

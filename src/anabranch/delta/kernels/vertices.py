@@ -35,13 +35,13 @@ def _mixed(value: Int) -> Int:
 
 @inlined
 def _home(value: Int, table: Records) -> Int:
-    """Where in the table an id would like to be."""
+    """Return the first slot to probe for an id."""
     return _mixed(value) & unsigned(table.size - 1)
 
 
 @inlined
 def _place(value: Int, table: Records) -> Int:
-    """Where in the table an id is, or the empty slot where it would be."""
+    """Return the slot of an id, or the empty slot where it would be."""
     place = _home(value, table)
     while table[place].held != 0 and table[place].id != value:
         place = (place + _ONE) & unsigned(table.size - 1)
@@ -52,8 +52,8 @@ def _place(value: Int, table: Records) -> Int:
 def number(
     asked: Ids, done: Int, numbers: Ids, table: Records, ids: Ids, priorities: Ids, free: Ids, states: Records
 ) -> Int:
-    """The numbers of the ids from `done` on, new ones where they have none. Gives up when there is no room for a new
-    one (3 of 4 slots are taken, or no number is left): how far it came."""
+    """Write the numbers of the ids from `done` on, new ones for ids without a number. Stops when there is no room for a
+    new one (3 of 4 slots are taken, or no number is left); returns how far it came."""
     state = states[0]
     most = table.size * 3 >> 2
     while done < asked.size:
@@ -81,7 +81,7 @@ def number(
 
 @kernel
 def find(asked: Ids, numbers: Ids, table: Records) -> None:
-    """The numbers of ids, -1 for those that have none."""
+    """Write the numbers of ids, -1 for ids without a number."""
     for at in range(asked.size):
         if at + _AHEAD < asked.size:
             prefetch(table, _home(asked[unsigned(at + _AHEAD)], table))

@@ -1,10 +1,10 @@
-"""Left rows that no right row takes away: SPARQL's MINUS, of two bags that both change.
+"""Anti join of two changing bags: left rows that no right row removes (SPARQL's MINUS).
 
 Law: L - R = {l in L : no r in R has a bound column in common with l and agrees with l on all that both have}.
 Work per batch: O(changes) plus the left rows of keys that got their first or lost their last right row; where shared
-columns may be unbound, O(changes + pairs that agree on the certain ones, or else on those that both have).
+columns may be unbound, O(changes + pairs that agree on the certain columns, or else on those bound in both).
 State: the left rows, and the shared columns of the right rows; nothing where no column is shared. A left row in which
-no shared column is bound is never taken away and is not kept.
+no shared column is bound is never removed and is not kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anabranch.errors import InternalError
 
 
 class AntiJoin(DeltaOperator):
-    """Gives left rows as they came. `shared` are (left column, right column, certain)."""
+    """The anti join; gives left rows as they came. `shared` are (left column, right column, certain)."""
 
     def __init__(self, left_width: int, right_width: int, shared: Sequence[tuple[int, int, bool]]) -> None:
         if not all(left < left_width and right < right_width for left, right, _ in shared):

@@ -1,4 +1,4 @@
-"""What every operator on changes has in common.
+"""Interface of incremental operators.
 
 Law: let A(t) be the bag that an operator's input is at instant t. After any sequence of `apply`, the sum of all batches
 given out is the operator's plain meaning of A(t), whatever the batching.
@@ -15,13 +15,13 @@ from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 RowFunction: TypeAlias = Callable[[Ids], Ids]
 """From a matrix of rows to one id per row. The same row always gives the same id."""
 RowTest: TypeAlias = Callable[[Ids], Mask]
-"""From a matrix of rows to whether each passes. The same row always gives the same."""
+"""From a matrix of rows to whether each passes. The same row always gives the same result."""
 SameAs: TypeAlias = Callable[[Ids], Ids]
 """From ids to the ids of their classes: two values are equivalent (DISTINCT, grouping, joins) when these are equal."""
 
 
 class Size(NamedTuple):
-    """What an operator keeps."""
+    """Size of an operator's state."""
 
     rows: int
     bytes: int
@@ -31,26 +31,26 @@ NOTHING_KEPT = Size(0, 0)
 
 
 class DeltaOperator(ABC):
-    """`width` is the number of columns of what it gives. `linear`: it looks at one row at a time and remembers nothing,
-    so what it makes of a piece is a piece of what it makes of the whole."""
+    """An incremental operator. `width` is the number of columns of its output. `linear`: it works on single rows and
+    keeps no state, so its output for a piece is a piece of its output for the whole."""
 
     width: int
     linear: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, *inputs: Batch) -> Batch:
-        """One batch per input, of one instant; the change that follows from them."""
+        """Take one batch per input, all of one instant; return the resulting change."""
 
     def apply_pieces(self, pieces: Iterator[Batch]) -> Batch:
-        """The change that follows from all pieces of the only input at one instant: what leaves comes before what
-        enters. An operator that keeps less than its input takes piece by piece."""
+        """Take all pieces of the only input at one instant, leaving rows before entering ones; return the resulting
+        change. An operator that keeps less than its input processes piece by piece."""
         if self.linear:
             return concatenated([self.apply(piece) for piece in pieces], self.width)
         whole = list(pieces)
         return self.apply(concatenated(whole, whole[0].rows.shape[1]))
 
     def given_in_pieces(self, *inputs: Batch) -> Iterator[Batch]:
-        """What `apply` gives, in pieces where that may be far more than the inputs."""
+        """Yield the result of `apply`, in pieces where it may be far larger than the inputs."""
         yield self.apply(*inputs)
 
     def size(self) -> Size:

@@ -1,10 +1,10 @@
-"""Each row once, however often it is there.
+"""DISTINCT: each row once, however often it is present.
 
-Law: {the first of c : c a class of equivalent rows of A}, where rows are equivalent when all their columns are of the
-same classes, and of a class's rows that are there the one that `first` orders first is shown.
+Law: {the first of c : c a class of equivalent rows of A}. Rows are equivalent when all their columns are of the same
+classes; of the present rows of a class, the one that `first` orders first is shown.
 Work per batch: O(changes); by classes, O(changes + rows of the classes that changed).
-State: all distinct rows with their numbers (a row with two derivations survives the loss of one); by classes, indexed
-by class.
+State: all distinct rows with their counts (a row with two derivations survives the loss of one); by classes, indexed by
+class.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from anabranch.delta.operators.base import DeltaOperator, SameAs, Size
 from anabranch.delta.trace import Trace, TraceRows, WeightChange, distinct_rows
 
 First = Callable[[tuple[int, ...]], Any]
-"""From a row of ids to what it is ordered by."""
+"""From a row of ids to its sort key."""
 
 
 class DistinctRows(DeltaOperator):
-    """Without `same`, rows are compared by exact ids. Without `first`, a class shows its row with the lowest ids."""
+    """The distinct rows. Without `same`, rows are compared by exact ids. Without `first`, a class shows its row with
+    the lowest ids."""
 
     def __init__(self, width: int, same: SameAs | None = None, first: First | None = None) -> None:
         self.width = width
@@ -51,7 +52,7 @@ class DistinctRows(DeltaOperator):
         return concatenated([self.apply(piece) for piece in pieces], self.width).consolidated()
 
     def _shown(self, found: TraceRows, classes: int) -> tuple[Mask, Ids]:
-        """Which of the asked classes are there, and the row that each shows."""
+        """Return which of the classes are present, and the row that each shows."""
         there = np.zeros(classes, np.bool_)
         there[found.asked] = True
         shown = np.zeros((classes, self.width), np.int64)
@@ -68,7 +69,7 @@ class DistinctRows(DeltaOperator):
 
     def _pick(self, rows: list[tuple[int, ...]]) -> tuple[int, ...]:
         first = self._first
-        # Ids break ties, so that what is shown does not depend on the order of arrival.
+        # Ids break ties, so that the shown row does not depend on the order of arrival.
         return min(rows) if first is None else min(rows, key=lambda row: (first(row), row))
 
     def size(self) -> Size:
@@ -82,7 +83,7 @@ def _entered_or_left(touched: WeightChange) -> Batch:
 
 
 def _replaced(old: tuple[Mask, Ids], new: tuple[Mask, Ids]) -> Batch:
-    """What a class showed leaves and what it shows enters, where the two differ."""
+    """Replace the shown row of each class, where it differs."""
     was, before = old
     there, after = new
     same = was & there & (before == after).all(axis=1)

@@ -1,21 +1,20 @@
-"""Aggregates on changes: one row per group, or every row with what its group's aggregates are.
+"""Incremental aggregates: one row per group, or every row with the aggregates of its group.
 
-Law (`GroupedAggregates`): {(key of g, results over g) : g a group of rows of A with equivalent keys}; the key that is
-shown is the first, in the canonical order of values, of those that are there. Without keys one group can be there
-always.
+Law (`GroupedAggregates`): {(key of g, results over g) : g a group of rows of A with equivalent keys}; the shown key is
+the first, in the canonical order of values, of those that are present. Without keys, one group can always be present.
+
 Law (`AnnotatedRows`): {row + results over the row's group : row in A}.
 
 State: per group the number of rows, a number per count, an accumulator per other aggregate; for aggregates that depend
-on the order of rows, their arguments in canonical order, and so on until the last row leaves, and the group with it.
+on the order of rows, their arguments in canonical order. A group is dropped with its last row.
 Work per batch: counts are summed up by numpy; O(1) in Python for each distinct change of arguments that accumulators
 see; results only of groups that changed. Ordered aggregates read their whole group again, and so does an annotation
-whose results change: all its rows leave and come again.
+whose results change: all its rows leave and enter again.
 
-An error is handed to `refuse`, which raises it, or takes note of it: then a row whose key fails is in no group, an
-aggregate passes over a row whose argument fails or whose value it refuses, and a group whose results fail has no row.
+An error is passed to `refuse`, which raises it, or records it: then a row whose key fails is in no group, an aggregate
+skips a row whose argument fails or whose value it refuses, and a group whose results fail has no row.
 
-Removals go first. After an error that was raised the state is of no use any more: whoever catches it builds the
-operator anew.
+Removals go first. After a raised error the state is invalid: the caller must build a new operator.
 """
 
 from __future__ import annotations
@@ -45,8 +44,9 @@ _BYTES_OF_MEMBER = 100
 
 
 class AggregateFunction(Protocol):
-    """What a call does with the values of its arguments. `counts`: it only counts the rows (`counts_rows`), or the
-    values of its first argument that are not null, and `counted` is its result. `ordered`: order matters to it."""
+    """An aggregate function over the values of its arguments. `counts`: it only counts the rows (`counts_rows`), or the
+    values of its first argument that are not null, and `counted` is its result. `ordered`: its result depends on the
+    order of the rows."""
 
     ordered: bool
     counts: bool
@@ -74,7 +74,7 @@ class GroupCall:
 
 
 class _Group:
-    """`looks`: the exact keys that are there, each with its number of rows."""
+    """The state of one group. `looks`: the exact keys that are present, each with its number of rows."""
 
     __slots__ = ("arguments", "counts", "looks", "results", "rows", "states")
 
@@ -89,7 +89,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Fed:
-    """A call that sees values: where its arguments stand in a changed row, and its place among the calls."""
+    """A call that sees values: the range of its arguments in a changed row, and its place among the calls."""
 
     function: AggregateFunction
     place: int
@@ -121,7 +121,7 @@ class _Groups:
         self._arguments: list[RowFunction] = []
         self._plain: list[_Fed] = []
         self._ordered: list[_Fed] = []
-        # Ordered calls come last, so that what they see is the end of a row.
+        # Ordered calls come last, so that their arguments are the end of a row.
         others = [(at, call) for at, call in enumerate(calls) if not call.function.counts]
         for place, call in sorted(others, key=lambda pair: pair[1].function.ordered):
             start = len(self._arguments)
@@ -145,7 +145,7 @@ class _Groups:
     # --- taking in ---
 
     def take(self, rows: Ids, weights: Weights) -> dict[IdRow, _Group]:
-        """Take in changes; the groups that they touch, by the classes of their keys. Empty ones are still there."""
+        """Add changes; return the groups that changed, by the classes of their keys, empty groups included."""
         touched: dict[IdRow, _Group] = {}
         if not len(rows):
             return touched
@@ -178,7 +178,7 @@ class _Groups:
         return touched
 
     def _with_keys(self, rows: Ids, weights: Weights) -> tuple[Ids, Ids, Weights]:
-        """The keys of changes, and those of them that have one."""
+        """Return the keys of the changed rows, with the rows and weights; rows whose key fails are left out."""
         found = [function(rows) for function in self.keys]
         keys = _columns(found, len(rows))
         if any((column == REFUSED).any() for column in found):
@@ -187,7 +187,7 @@ class _Groups:
         return keys, rows, weights
 
     def classes_of(self, rows: Ids) -> list[IdRow]:
-        """The classes of the keys of rows."""
+        """Return the classes of the keys of rows."""
         return self._classes(_columns([function(rows) for function in self.keys], len(rows)))
 
     def _classes(self, keys: Ids) -> list[IdRow]:
@@ -245,7 +245,7 @@ class _Groups:
     # --- giving out ---
 
     def results(self, group: _Group) -> IdRow | None:
-        """The ids of what the aggregates say of a group; None where one of them fails and the group is skipped."""
+        """Return the ids of a group's aggregates; None where one of them fails and the group is skipped."""
         try:
             return self._results(group)
         except EvaluationError as error:
@@ -275,7 +275,7 @@ class _Groups:
         return tuple(results)
 
     def shown(self, group: _Group) -> IdRow:
-        """The key that stands for a group."""
+        """Return the key that is shown for a group."""
         if len(group.looks) < 2:
             return next(iter(group.looks), ())
         return min(group.looks, key=lambda look: (tuple([self._sort_key(one) for one in look]), look))
@@ -286,8 +286,8 @@ class _Groups:
 
 
 class GroupedAggregates(DeltaOperator):
-    """`same`: the classes by which keys are grouped; None, where no two ids are equivalent. `always_one`: without keys
-    there is one row even of nothing."""
+    """One row per group. `same` gives the classes by which keys are grouped; None, where no two ids are equivalent.
+    `always_one`: without keys there is one row even for no input."""
 
     def __init__(
         self,
@@ -384,7 +384,7 @@ class AnnotatedRows(DeltaOperator):
         return Batch.of(rows, weights, self.width)
 
     def _changes(self, batch: Batch) -> dict[IdRow, list[tuple[IdRow, int]]]:
-        """The changed rows by the classes of their keys."""
+        """Group the changed rows by the classes of their keys."""
         found: dict[IdRow, list[tuple[IdRow, int]]] = {}
         keys = self._groups.classes_of(batch.rows)
         rows = map(tuple, batch.rows.tolist())
@@ -403,7 +403,7 @@ def _columns(columns: Sequence[Ids], rows: int) -> Ids:
 
 
 def _runs(keys: Ids) -> tuple[Ids, Ids]:
-    """An order that brings equal keys together, and where each run of them begins."""
+    """Return an order that brings equal keys together, and the start of each run."""
     if not keys.shape[1]:
         return np.arange(len(keys)), np.zeros(1, np.int64)
     order = np.lexsort(keys.T[::-1])

@@ -1,7 +1,7 @@
-"""The natural join of two bags that both change.
+"""Natural join of two changing bags.
 
-Law: d(L ⋈ R) = dL⁻ ⋈ R + (L + dL⁻) ⋈ dR + dL⁺ ⋈ (R + dR), where dL⁻ leaves and dL⁺ enters. The sum is that of
-dL ⋈ R + (L + dL) ⋈ dR; in this order no pair enters and leaves again when its two rows come and go at one instant.
+Law: d(L ⋈ R) = dL⁻ ⋈ R + (L + dL⁻) ⋈ dR + dL⁺ ⋈ (R + dR), where dL⁻ leaves and dL⁺ enters. The sum is that of dL ⋈ R +
+(L + dL) ⋈ dR; in this order no pair enters and leaves again when its two rows come and go at one instant.
 Work per batch: O(changes + pairs that agree on the key). State: both inputs, indexed by the key; rows with a null that
 joins nothing are not kept.
 
@@ -18,16 +18,16 @@ from anabranch.delta.operators.base import DeltaOperator, RowTest, SameAs, Size
 from anabranch.delta.operators.pairs import Combine, Pairs
 from anabranch.delta.trace import halves
 
-_BEGIN = 16  # rows whose pairs are looked at before it is known how many they are
+_BEGIN = 16  # rows to begin with, before the number of pairs per row is known
 
 
 class SymmetricHashJoin(DeltaOperator):
-    """Gives all left columns, then the right ones that are not shared. `shared`: (left column, right column, certain).
+    """The natural join; gives all left columns, then the right ones that are not shared. `shared`: (left column, right
+    column, certain).
 
-    Strict: ids are equal by `same`, and a shared column shows what `combine` makes of two ids that differ (the left one
-    without it). Lenient: null is unbound; a shared column shows the value of the side that has one. `condition` tests
-    joined rows.
-    """
+    Strict: ids are equal by `same`, and a shared column shows the result of `combine` for two ids that differ (the left
+    id without `combine`). Lenient: null is unbound; a shared column shows the value of the side that has one.
+    `condition` tests joined rows."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class SymmetricHashJoin(DeltaOperator):
         return concatenated(changes, self.width)
 
     def given_in_pieces(self, *inputs: Batch) -> Iterator[Batch]:
-        """Where rows only enter, every pair that is met on the way is there in the end: so the rows may come a few at a
-        time, as many as have not much more pairs than a piece has rows."""
+        """Yield the joined rows in pieces. Where rows only enter, every pair found on the way is in the final result:
+        so the rows may be processed a few at a time, as many as have about one piece of pairs."""
         left, right = inputs
         if len(left) * len(right) <= PIECE or (left.weights < 0).any() or (right.weights < 0).any():
             yield self.apply(left, right)
@@ -84,7 +84,7 @@ class SymmetricHashJoin(DeltaOperator):
 
 
 def _next(count: int, pairs: int) -> int:
-    """How many rows to take after so many that had so many pairs."""
+    """Return how many rows to process next, after `count` rows that had `pairs` pairs."""
     if pairs > PIECE:
         return max(1, count * PIECE // pairs)
     return 2 * count if 4 * pairs < PIECE else count

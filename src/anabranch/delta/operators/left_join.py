@@ -1,9 +1,9 @@
-"""The left outer join of two bags that both change: OPTIONAL.
+"""Left outer join of two changing bags: OPTIONAL.
 
 Law: L ⟕ R = (L ⋈ R) + {l, nulls : l in L, no r in R meets l and passes the condition}, as sums of changes.
 Work per batch: as the join, plus the left rows that lose their last partner or get their first.
 State: both inputs, indexed by the key; with a condition or columns that may be unbound, also the number of partners of
-each left row that has some. A left row with a null that joins nothing stays alone for ever and is not kept.
+each left row that has some. A left row with a null that joins nothing never has a partner and is not kept.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from anabranch.delta.operators.pairs import Combine, Pairs
 
 
 class SymmetricHashLeftJoin(DeltaOperator):
-    """Arguments and columns are those of `SymmetricHashJoin`. A left row that stays alone has its own values, and nulls
-    in the columns that the right side adds."""
+    """The left outer join; arguments and columns are those of `SymmetricHashJoin`. A left row without a partner has its
+    own values, and nulls in the columns that the right side adds."""
 
     def __init__(
         self,

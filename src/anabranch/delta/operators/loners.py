@@ -1,7 +1,7 @@
-"""Which left rows have no partner on the right, as changes: the common half of left join and anti join.
+"""Changes of the left rows without a partner on the right: the common half of left join and anti join.
 
-Law: the sum of what is given is {l in L : no r in R meets l}, with the weights of L.
-State beyond the two traces: where rows with one key need not meet, per left row with partners how many those are.
+Law: the sum of the given changes is {l in L : no r in R meets l}, with the weights of L. State beyond the two traces:
+where rows with one key need not meet, the number of partners of each left row that has some.
 Work per batch: O(changes + pairs that agree on the key); where all rows with one key meet, O(changes) plus the left
 rows of those keys that got their first or lost their last right row.
 """
@@ -17,7 +17,8 @@ from anabranch.delta.trace import Trace, distinct_rows, halves
 
 
 class Loners:
-    """`change` gives joined rows and lone left rows as they came; both traces of `pairs` are kept up to date here."""
+    """Finds left rows without partners. `change` gives joined rows and lone left rows as they came, and updates both
+    traces of `pairs`."""
 
     def __init__(self, pairs: Pairs, wants_joined: bool) -> None:
         self._pairs = pairs
@@ -31,7 +32,7 @@ class Loners:
         leaving, entering = halves(taken)
         joined: list[Batch] = []
         lone: list[Batch] = []
-        # What leaves goes first and what enters comes last, so that a left row that comes or goes together with its
+        # Leaving rows go first and entering rows come last, so that a left row that comes or goes together with its
         # partner is never seen alone.
         if len(leaving):
             self._left(leaving, joined, lone)
@@ -45,7 +46,7 @@ class Loners:
         return concatenated(joined, pairs.width), concatenated((alone, never), pairs.left_width)
 
     def _left(self, batch: Batch, joined: list[Batch], lone: list[Batch]) -> None:
-        """Left rows that all leave or all enter, each named once."""
+        """Process left rows that all leave or all enter, each named once."""
         pairs = self._pairs
         if self._partners is None and not self._wants_joined:
             partners = pairs.right.totals(batch.rows.take(pairs.left_side.keys, axis=1))
@@ -95,6 +96,6 @@ class Loners:
 
 
 def _turns(before: Weights, after: Weights) -> Weights:
-    """+1 where the last partner left, -1 where the first came."""
+    """Return +1 where the last partner left, -1 where the first came."""
     turns: Weights = (after == 0).astype(np.int64) - (before == 0).astype(np.int64)
     return turns

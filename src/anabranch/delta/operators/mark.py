@@ -1,7 +1,8 @@
-"""Outer rows with a mark that says whether a subquery has a row for them: EXISTS inside a condition.
+"""Mark join: adds to each outer row whether a subquery has a row for it (EXISTS inside a condition).
 
-`Arguments` tells the subquery for which values it is asked, `MarkJoin` brings its answer back. Within one instant the
-flow runs `Arguments`, then the subquery, then `MarkJoin` with the same changes of the outer rows.
+`Arguments` gives the subquery the values for which it is evaluated, `MarkJoin` adds its answer to the outer rows.
+Within one instant the flow runs `Arguments`, then the subquery, then `MarkJoin` with the same changes of the outer
+rows.
 
 Law: {(o, true if S has a row that begins with o's argument columns, else false) : o in O}, as a sum of changes.
 Work per batch: O(changes) plus the outer rows of arguments that got their first or lost their last row.
@@ -21,7 +22,7 @@ from anabranch.delta.trace import Trace, halves, net, total_size
 
 
 class Arguments(DeltaOperator):
-    """The distinct rows of some columns of its input, compared by exact ids."""
+    """The distinct rows of some columns of the input, compared by exact ids."""
 
     def __init__(self, columns: Sequence[int]) -> None:
         self._columns = list(columns)
@@ -36,8 +37,9 @@ class Arguments(DeltaOperator):
 
 
 class MarkJoin(DeltaOperator):
-    """Input 0 are the outer rows, `width` columns; input 1 the subquery's rows, which begin with the argument columns.
-    Gives the outer rows with `true_id` or `false_id` behind them. Arguments are compared by exact ids, null as well."""
+    """The mark join. Input 0 are the outer rows, `width` columns; input 1 the subquery's rows, which begin with the
+    argument columns. Gives the outer rows with `true_id` or `false_id` behind them. Arguments are compared by exact
+    ids, null as well."""
 
     def __init__(self, width: int, argument: Sequence[int], true_id: int, false_id: int) -> None:
         self.width = width + 1
@@ -51,8 +53,8 @@ class MarkJoin(DeltaOperator):
     def apply(self, *inputs: Batch) -> Batch:
         outer, answers = inputs
         changes: list[Batch] = []
-        # Rows that leave take the old mark with them and rows that enter bring the new one: only what stays is marked
-        # anew.
+        # Rows that leave have the old mark and rows that enter get the new one: only rows that stay are marked
+        # again.
         leaving, entering = halves(net(outer))
         if len(leaving):
             changes.append(self._marked(leaving))

@@ -1,10 +1,11 @@
-"""ORDER BY, SKIP and LIMIT on changes: the rows at places `skip` to `skip + limit` of a bag that is kept in order.
+"""ORDER BY, SKIP and LIMIT: the rows at places `skip` to `skip + limit` of a bag that is kept in order.
 
-Law: sorted(A)[skip : skip + limit], by the given order and, among rows that it does not tell apart, by their ids.
+Law: sorted(A)[skip : skip + limit], by the given order and, among rows that it leaves equal, by their ids.
 
-State: every row of A with its key, sorted. Work per batch: O(log n) comparisons for each row that changes, and at most
-two rows given for it: a row that enters before the slice's end pushes one out there and, when it enters before the
-beginning, one in there. A batch that changes a good part of A is merged instead: O(n).
+State: every row of A with its key, sorted.
+Work per batch: O(log n) comparisons for each row that changes, and at most two output rows for it: a row that enters
+before the slice's end pushes one row out at the end and, when it enters before the beginning, one row in there. A batch
+that changes a large part of A is merged instead: O(n).
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ _BYTES_OF_ROW = 450  # a guess: keys are tuples of tuples
 
 
 class _Entry(NamedTuple):
-    """A row's place. Keys that are equal leave the choice to the ids, so entries are equal only for equal rows."""
+    """The sort entry of a row. Ids order rows with equal keys, so entries are equal only for equal rows."""
 
     key: Any
     row: OrderedIdRow
 
 
 class OrderedSlice(DeltaOperator):
-    """`order` says where a row of ids belongs; it is asked once for each row that is there, and what it says has `<`,
-    `==` and a hash. `limit` None: no bound."""
+    """The slice of an ordered bag. `order` gives the sort key of a row of ids; it is called once for each present row,
+    and keys have `<`, `==` and a hash. `limit` None: no bound."""
 
     def __init__(
         self, width: int, order: Callable[[OrderedIdRow], Any], skip: int = 0, limit: int | None = None
@@ -129,7 +130,7 @@ class OrderedSlice(DeltaOperator):
     # --- what is there ---
 
     def ordered(self) -> Iterator[OrderedIdRow]:
-        """The rows of the slice as they are now, in order."""
+        """Return the present rows of the slice, in order."""
         if not self._skip and self._end is None:
             return (entry.row for entry in self._bag)
         return (entry.row for entry in self._bag.between(self._skip, self._end))

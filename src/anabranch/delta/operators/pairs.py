@@ -1,13 +1,13 @@
-"""Two traces whose rows meet: what the joins have in common.
+"""Pairs of rows of two traces that meet: the common part of the joins.
 
-A left and a right row meet when they agree on the shared columns. Strict: null agrees with nothing, other ids when they
-are of one class. Lenient: ids agree when they are the same, and null, the unbound variable, with everything; both
-traces are asked by the columns that are certainly bound, the others are looked at pair by pair. Where no column is
-certain, rows are also kept on shelves by which columns are bound.
+A left and a right row meet when they agree on the shared columns. Strict: null agrees with nothing, other ids agree
+when they are of one class. Lenient: ids agree when they are the same, and null, the unbound variable, agrees with
+everything; both traces are searched by the columns that are certainly bound, the others are compared pair by pair.
+Where no column is certain, rows are also kept on shelves by their bound columns.
 
 Invariant: `left` and `right` hold stored rows: the row as it came, in strict mode behind the classes of its shared
 columns, so that a key is found by class and the exact ids are still known.
-Work: O(asked + pairs that agree on the key), and all pairs where there is nothing to agree on.
+Work: O(rows + pairs that agree on the key), and all pairs where no column is shared.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from anabranch.delta.patterns import BudgetExceeded
 from anabranch.delta.trace import Trace, WeightChange, net, total_size
 
 Combine: TypeAlias = Callable[[Ids, Ids], Ids]
-"""From the ids that two equivalent values have on the left and on the right to the ids of what the joined rows show."""
+"""From the ids of two equivalent values, on the left and on the right, to the ids that the joined rows show."""
 
-_MOST_BYTES = 1 << 30  # that pairs of one batch may take while they are made
+_MOST_BYTES = 1 << 30  # limit of the pairs of one batch while they are made
 _MOST_PAIRS = 1 << 19
-"""As many pairs are made at once where there is no key: most of them will fail the tests."""
+"""How many pairs are made at once where there is no key: most of them will fail the tests."""
 
 
 class Shared(NamedTuple):
@@ -41,7 +41,7 @@ class Shared(NamedTuple):
 
 class JoinedRows(NamedTuple):
     """Pairs of given rows with stored ones: the place of the given row, the stored row and its weight, and the joined
-    row (without columns if nobody wants it)."""
+    row (without columns where joined rows are not needed)."""
 
     given: Ids
     others: Ids
@@ -49,13 +49,13 @@ class JoinedRows(NamedTuple):
     joined: Ids
 
     def change(self, batch: Batch) -> Batch:
-        """The joined rows as the change that follows from the given batch."""
+        """Return the joined rows as the change that follows from the given batch."""
         return Batch(self.joined, batch.weights.take(self.given) * self.weights)
 
 
 class Side(NamedTuple):
-    """One side's columns: the shared ones of its rows as they come that make the key, those that may be null, and where
-    the key and the row stand in what is stored."""
+    """Columns of one side: in rows as they come, the shared ones of the key and those that may be null; in stored rows,
+    the columns of the key and the start of the row."""
 
     shared: list[int]
     unsure: list[int]
@@ -64,7 +64,8 @@ class Side(NamedTuple):
 
 
 class Pairs:
-    """Pairs of rows of two sides. `minus` asks for a shared column that is bound on both sides, not for joined rows."""
+    """Finds the pairs of rows of two sides. `minus` requires a shared column that is bound on both sides, and makes no
+    joined rows."""
 
     def __init__(
         self,
@@ -107,17 +108,17 @@ class Pairs:
 
     @property
     def by_key_alone(self) -> bool:
-        """Whether all rows with the same key meet: then sums per key say how many partners a row has."""
+        """Whether all rows with the same key meet: then the sum per key is the number of a row's partners."""
         return not self._unsure and self._condition is None
 
     # --- rows as they come, and as they are stored ---
 
     def taken_left(self, batch: Batch) -> tuple[Batch, Batch]:
-        """Left rows to store, each once; and rows as they came that can never meet any."""
+        """Return the left rows to store, each once; and the rows, as they came, that can never meet any."""
         return self._taken(batch, self.left_side)
 
     def taken_right(self, batch: Batch) -> Batch:
-        """Right rows to store, each once."""
+        """Return the right rows to store, each once."""
         return self._taken(batch, self.right_side)[0]
 
     def _taken(self, batch: Batch, side: Side) -> tuple[Batch, Batch]:
@@ -138,13 +139,13 @@ class Pairs:
         return batch, never
 
     def add_left(self, batch: Batch) -> WeightChange:
-        """Keep a change of stored left rows."""
+        """Store a change of left rows."""
         if self._left_shelves is not None:
             self._left_shelves.add(batch)
         return self.left.add(batch)
 
     def add_right(self, batch: Batch) -> WeightChange:
-        """Keep a change of stored right rows."""
+        """Store a change of right rows."""
         if self._right_shelves is not None:
             self._right_shelves.add(batch)
         return self.right.add(batch)
@@ -155,17 +156,17 @@ class Pairs:
         return Size(rows, held + sum(one.size().bytes for one in shelves if one is not None))
 
     def exact_left(self, stored: Ids) -> Ids:
-        """Stored left rows as they came."""
+        """Return stored left rows as they came."""
         return stored[:, self.left_side.start :]
 
     # --- pairs ---
 
     def with_right(self, batch: Batch) -> JoinedRows:
-        """Pairs of stored left rows with what the right trace holds."""
+        """Return the pairs of stored left rows with the rows of the right trace."""
         return self._meet(batch.rows, self.left_side, self.right, self._right_shelves)
 
     def with_left(self, batch: Batch) -> JoinedRows:
-        """Pairs of stored right rows with what the left trace holds."""
+        """Return the pairs of stored right rows with the rows of the left trace."""
         return self._meet(batch.rows, self.right_side, self.left, self._left_shelves)
 
     def _meet(self, rows: Ids, side: Side, trace: Trace, shelves: Shelves | None) -> JoinedRows:
@@ -178,7 +179,8 @@ class Pairs:
         return _together(parts)
 
     def _refuse_many(self, rows: Ids, keys: list[int], trace: Trace) -> None:
-        """Refuse to make more pairs at once than there is room for, as far as they are known by their keys."""
+        """Raise an error if more pairs would be made at once than fit the limit, as far as keys determine their
+        number."""
         most = _MOST_BYTES // (8 * (self.width + trace.width + 3))
         if len(rows) * len(trace) <= most or self._condition is not None or self._unsure:
             return
@@ -212,7 +214,7 @@ class Pairs:
         return JoinedRows(given, others, weights, joined)
 
     def _agreeing(self, left: Ids, right: Ids) -> Mask | None:
-        """Which pairs with the same key agree on the other shared columns; None if all."""
+        """Return which pairs with the same key agree on the other shared columns; None if all do."""
         if not self._unsure or not len(left):
             return None
         agree = np.ones(len(left), np.bool_)

@@ -1,6 +1,6 @@
-"""Operators that look at one batch at a time and remember nothing: filter, extend, project, unwind, net.
+"""Operators without state that work on one batch at a time: filter, extend, project, unwind, net.
 
-Law: each is linear: what it makes of a sum of batches is the sum of what it makes of each.
+Law: each is linear: its output for a sum of batches is the sum of its outputs.
 
 Work per batch: O(rows). Where a function fails on a row that the same batch takes back, the row was never there: the
 batch is consolidated and tried once more. A row for which a function gives REFUSED is left out.
@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 
 
 def _applied(batch: Batch, function: Callable[[Ids], Found]) -> tuple[Batch, Found]:
-    """What a function makes of a batch's rows, and the batch that it saw."""
+    """Apply a function to a batch's rows; return the batch that it saw, and its result."""
     try:
         return batch, function(batch.rows)
     except LimitExceeded:
@@ -37,7 +37,7 @@ def _applied(batch: Batch, function: Callable[[Ids], Found]) -> tuple[Batch, Fou
 
 
 def accepted(batch: Batch, columns: Sequence[Ids]) -> Batch:
-    """A batch without the rows that have REFUSED in one of these columns, which belong to it."""
+    """Return a batch without the rows that have REFUSED in one of these columns of it."""
     refused = [column for column in columns if (column == REFUSED).any()]
     return batch.kept(np.all([column != REFUSED for column in refused], axis=0)) if refused else batch
 
@@ -58,7 +58,7 @@ class RowFilter(DeltaOperator):
 
 
 class RowExtension(DeltaOperator):
-    """Every row with more columns."""
+    """Adds columns to every row."""
 
     linear = True
 
@@ -75,7 +75,7 @@ class RowExtension(DeltaOperator):
 
 
 class RowProjection(DeltaOperator):
-    """New rows from old ones."""
+    """Makes new rows from old ones."""
 
     linear = True
 
@@ -94,7 +94,7 @@ class RowProjection(DeltaOperator):
 
 
 class ColumnChoice(DeltaOperator):
-    """Some of the columns, in another order."""
+    """Picks columns, in a given order."""
 
     linear = True
 
@@ -108,7 +108,7 @@ class ColumnChoice(DeltaOperator):
 
 
 class NetChanges(DeltaOperator):
-    """The same changes, each row once, without those that take each other back."""
+    """The same changes, each row once, without changes that cancel each other."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -119,7 +119,7 @@ class NetChanges(DeltaOperator):
 
 
 class Unwound(DeltaOperator):
-    """One row per item of a list that the row gives."""
+    """One row per item of each row's list."""
 
     linear = True
 

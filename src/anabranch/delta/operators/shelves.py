@@ -1,12 +1,12 @@
-"""Rows that are asked for by columns which may be null: one index per set of bound columns.
+"""Index of rows by columns that may be null: one index per set of bound columns.
 
-Null agrees with everything, so no one index finds all partners of a row. But rows with the same columns bound can be
-found by those that are bound on both sides. A shelf holds the rows of one such set; it gets one index for each set of
-columns by which somebody asks.
+Null agrees with everything, so no single index finds all partners of a row. But rows with the same bound columns can be
+found by the columns bound on both sides. A shelf holds the rows of one such set; it gets one index for each set of
+columns by which it is searched.
 
 Invariant: a shelf exists exactly while it holds a row; all its indexes hold the same rows.
-Work: O(changes) per index of the shelf to add; to ask, O(asked) per shelf plus what is given. A new index costs its
-shelf once.
+Work: O(changes) per index of the shelf to add; to search, O(rows) per shelf plus the found rows. A new index costs
+O(shelf) once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from anabranch.delta.trace import Trace, total_size
 
 
 class Shelves:
-    """`columns` are those of the stored rows that may be null. A set of columns is a number, one bit per place."""
+    """Rows by their bound columns. `columns` are those of the stored rows that may be null. A set of columns is a
+    number, one bit per place."""
 
     def __init__(self, width: int, columns: Sequence[int]) -> None:
         self._width = width
@@ -40,8 +41,8 @@ class Shelves:
                 del self._shelves[bound]
 
     def routes(self, rows: Ids, columns: Sequence[int], overlap: bool) -> Iterator[tuple[Ids, list[int], Trace]]:
-        """For rows of the other side: some of them by place, their columns to ask with, and whom to ask. With `overlap`
-        only where some column is bound on both sides."""
+        """Yield, for rows of the other side: the places of some of them, their columns to search by, and the trace to
+        search. With `overlap`, only where some column is bound on both sides."""
         for bound, chosen in _by_bound(rows, columns):
             for other, shelf in self._shelves.items():
                 both = bound & other
@@ -55,7 +56,7 @@ class Shelves:
         return Trace(self._width, tuple(_picked(self._columns, bound)))
 
     def size(self) -> Size:
-        """What all indexes keep; its rows are those of traces elsewhere, and do not count."""
+        """Return the bytes of all indexes; the rows are copies of rows in traces elsewhere, and are not counted."""
         return Size(0, total_size([trace for shelf in self._shelves.values() for trace in shelf.values()]).bytes)
 
 
@@ -64,7 +65,7 @@ def _picked(columns: Sequence[int], bound: int) -> list[int]:
 
 
 def _by_bound(rows: Ids, columns: Sequence[int]) -> Iterator[tuple[int, Ids]]:
-    """The places of the rows that have the same columns bound."""
+    """Yield each set of bound columns with the places of its rows."""
     if not len(rows):
         return
     bound = (rows.take(columns, axis=1) != NULL) @ (1 << np.arange(len(columns)))

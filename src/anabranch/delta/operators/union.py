@@ -1,4 +1,4 @@
-"""The rows of two bags, one behind the other: UNION.
+"""UNION: the rows of two bags, one behind the other.
 
 Law: A + B, with B's columns in the order of A's. Work per batch: O(changes). State: none.
 """
@@ -12,7 +12,7 @@ from anabranch.delta.operators.base import DeltaOperator
 
 
 class BagUnion(DeltaOperator):
-    """`picks` are the columns of the right rows, in the order of the left ones."""
+    """The union; `picks` are the columns of the right rows, in the order of the left ones."""
 
     def __init__(self, picks: Sequence[int]) -> None:
         self._picks = list(picks)

@@ -1,10 +1,10 @@
-"""Rows with a value behind them that may change though the row does not: it is looked up in something that moves.
+"""Rows with a looked-up value that may change while the row does not.
 
-Input 0 are rows; input 1 has a change whenever what is looked up in may have moved.
+Input 0 are rows; input 1 has a change whenever the index in which values are looked up may have changed.
 
-Law: {(r, answer(arguments of r)) : r in R}, by the answers of now, as a sum of changes.
-Work per batch: O(changes); when the second input has one, O(distinct arguments), asked all at once, plus the rows whose
-answer is another now.
+Law: {(r, answer(arguments of r)) : r in R}, by the present answers, as a sum of changes.
+Work per batch: O(changes); when the second input has a change, O(distinct arguments), looked up all at once, plus the
+rows whose answer changed.
 State: the rows, indexed by their argument columns; the distinct arguments with their answers.
 """
 
@@ -20,7 +20,8 @@ from anabranch.delta.trace import Trace, halves, net, total_size
 
 
 class WatchedRows(DeltaOperator):
-    """`answer` gives one id per row of arguments, which are the columns `arguments` of the rows."""
+    """Rows with their answers; `answer` gives one id per row of arguments, which are the columns `arguments` of the
+    rows."""
 
     def __init__(self, width: int, arguments: Sequence[int], answer: Callable[[Ids], Ids]) -> None:
         self.width = width + 1
@@ -34,7 +35,7 @@ class WatchedRows(DeltaOperator):
     def apply(self, *inputs: Batch) -> Batch:
         rows, moved = inputs
         changes: list[Batch] = []
-        # Rows that leave take the old answer with them, and rows that enter bring the new one.
+        # Rows that leave have the old answer, and rows that enter get the new one.
         leaving, entering = halves(net(rows))
         if len(leaving):
             changes.append(leaving.widened(self._known(leaving)))
@@ -47,7 +48,8 @@ class WatchedRows(DeltaOperator):
         return concatenated(changes, self.width)
 
     def _count(self, batch: Batch) -> None:
-        """Rows come or go; arguments that nobody asked before are answered, those that nobody asks now forgotten."""
+        """Update the rows; look up the answers of new arguments, and drop those of arguments that no row has any
+        more."""
         self._rows.add(batch)
         touched = self._asked.add(batch.picked(self._arguments))
         new = touched.rows[(touched.before == 0) & (touched.after > 0)]
@@ -58,7 +60,7 @@ class WatchedRows(DeltaOperator):
             self._answers.add(-Batch.entering(self._answers.probe(old).rows))
 
     def _known(self, batch: Batch) -> Ids:
-        """The answers of rows whose arguments are known; each has exactly one."""
+        """Return the kept answers of rows; each row has exactly one."""
         found = self._answers.probe(np.ascontiguousarray(batch.rows.take(self._arguments, axis=1)))
         answers = np.empty(len(batch), np.int64)
         answers[found.asked] = found.rows[:, -1]

@@ -1,13 +1,13 @@
-"""From a regular expression over steps to an automaton, as plain numbers.
+"""Compiles a regular expression over steps to an automaton, as plain numbers.
 
-A step goes along a fact (where it begins, its kind, where it leads), forward or backward. Positions of the expression
-become states (Glushkov, 1961); sets of them become the states of a deterministic automaton where that stays small, and
-states that say the same become one. Kinds between which no state tells a difference become one symbol, so that most
-automata have as many symbols as the expression has kinds of steps that matter.
+A step goes along a fact (start, kind, end), forward or backward. Positions of the expression become states (Glushkov,
+1961); sets of positions become the states of a deterministic automaton where that stays small, and equivalent states
+are merged. Kinds that no state distinguishes become one symbol, so that most automata have as many symbols as the
+expression has kinds of steps that matter.
 
 Invariant: a sequence of facts fits the expression exactly when its symbols lead from state 0 to an accepting state, or
-when it has no facts and `nullable` is true. State 0 itself accepts nothing: who asks for paths of no step asks
-`nullable`. From every state an accepting one can be reached.
+when it has no facts and `nullable` is true. State 0 itself accepts nothing: paths of no step are decided by `nullable`.
+From every state an accepting one can be reached.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Transition: TypeAlias = tuple[int, int, int]
 
 
 class TooManySteps(Exception):
-    """The expression is too long for an automaton."""
+    """Raised when the expression is too long for an automaton."""
 
     def __init__(self) -> None:
         super().__init__(f"a path of more than {MOST_STEPS} steps")
@@ -65,8 +65,9 @@ class TooManySteps(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """`symbols` and `others` say which symbols a fact is, by its kind: one walked forward, one backward; -1: none.
-    `standing` is the symbol of standing still at a vertex, -1 where nobody asked for it."""
+    """An automaton. `symbols` gives the symbols of a fact by its kind, and `others` those of all other kinds: one
+    walked forward, one backward; -1: none. `standing` is the symbol of standing still at a vertex, -1 if not
+    requested."""
 
     states: int
     symbol_count: int
@@ -79,7 +80,8 @@ class Automaton:
 
 
 def automaton(expression: PathExpression, standing: bool = False) -> Automaton:
-    """With `standing`, a path of no step is one along a symbol of its own, which vertices have to themselves."""
+    """Compile an expression. With `standing`, a path of no step is a step along a symbol of its own, from a vertex to
+    itself."""
     built = _Positions()
     whole = built.lay(expression)
     standing = standing and whole.nullable
@@ -231,7 +233,7 @@ def _useful(table: _Table, accepting: frozenset[int]) -> tuple[_Table, frozenset
 
 
 def _least(table: _Table, accepting: frozenset[int]) -> tuple[_Table, frozenset[int]]:
-    """States that nothing tells apart become one (Moore's partitions)."""
+    """Merge equivalent states (Moore's partitions)."""
     classes = [int(state in accepting) for state in range(len(table))]
     while True:
         looks = [
@@ -249,7 +251,8 @@ def _least(table: _Table, accepting: frozenset[int]) -> tuple[_Table, frozenset[
 
 
 def _named(table: _Table, letters: Sequence[Letter]) -> tuple[dict[Letter, int], int]:
-    """One symbol for all letters that lead from the same states to the same; -1 for those that lead nowhere."""
+    """Return one symbol for all letters that lead from the same states to the same states; -1 for letters that lead
+    nowhere."""
     columns: dict[tuple[frozenset[int], ...], int] = {}
     named: dict[Letter, int] = {}
     for at, letter in enumerate(letters):

@@ -1,12 +1,13 @@
-"""Pairs of vertices that hang together, kept up to date while edges and vertices come and go.
+"""Pairs of connected vertices, kept up to date while edges and vertices come and go.
 
-Law: after each change the pairs told are those of a vertex that may begin and another one that may end of the same
-component, and of a vertex with itself where it may do both and stands or lies on a cycle (`standing`: every vertex
-stands). Edges have no direction and come and go in any order.
+Law: after each change the pairs given out so far are those of a vertex that may begin and another one of its component
+that may end. A vertex is paired with itself where it may do both, and lies on a cycle or `standing` is set. Edges have
+no direction and come and go in any order.
 
-State: two ends for each edge; for each vertex that may begin or end, its component. The components are found anew with
-each change, in one pass over the edges; the pairs are not: where components part or meet, those between their parts are
-told, and no others. Work per change: O(edges + vertices, with a logarithm) + O(pairs that come or go).
+State: two ends for each edge; for each vertex that may begin or end, its component. The components are recomputed at
+each change, in one pass over the edges. The pairs are not: where components split or merge, only the pairs between
+their parts are given.
+Work per change: O(edges + vertices, with a logarithm) + O(pairs that come or go).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _NOBODY: Ids = np.empty(0, np.int64)
 
 
 class ComponentPairs:
-    """`standing`: every vertex is joined to itself. `circle`: only pairs of a vertex with itself are told. Vertices are
-    numbers from 0 on; edges have names."""
+    """The pairs of connected vertices. `standing`: every vertex is joined to itself. `circle`: only pairs of a vertex
+    with itself are given. Vertices are numbers from 0 on; edges have names."""
 
     def __init__(self, standing: bool, circle: bool = False, most: int | None = None) -> None:
         self._standing = standing
@@ -49,14 +50,14 @@ class ComponentPairs:
         begin: Ids,
         end: Ids,
     ) -> tuple[Ids, Ids]:
-        """Edges go, others come, by name and ends; `begin` and `end` are all vertices that now may, rising. The pairs
-        that are no longer joined, and those that are now."""
+        """Remove edges by name and add others by name and ends; `begin` and `end` are all vertices that may now begin
+        or end, rising. Returns the pairs that are no longer joined, and the newly joined pairs."""
         for name in lifted:
             place = self._places.pop(name)
             self._ends[place] = _GONE
             self._free.append(place)
         for name, one, other in laid:
-            place = self._place(name)  # which may bring a larger array
+            place = self._place(name)  # may replace the array by a larger one
             self._ends[place] = one, other
         vertices, roots, circles = self._components()
         before = (self._begin, self._end)
@@ -81,7 +82,8 @@ class ComponentPairs:
         return place
 
     def _components(self) -> tuple[Ids, Ids, Mask]:
-        """The vertices that have edges, rising; of each, one of its component, and whether it lies on a cycle."""
+        """Return the vertices that have edges, rising; of each, the root of its component, and whether it lies on a
+        cycle."""
         ends = self._ends[self._ends[:, 0] != _GONE]
         vertices, numbers = np.unique(ends, return_inverse=True)
         roots, circles = np.zeros(len(vertices), np.int64), np.zeros(len(vertices), np.int64)
@@ -97,13 +99,14 @@ class ComponentPairs:
         return np.column_stack((gone, gone)), np.column_stack((new, new))
 
     def size(self) -> Size:
-        """How many pairs are joined, and about what is kept to know it."""
+        """Return how many pairs are joined, and about how many bytes are kept."""
         vertices = len(self._begin.who) + len(self._end.who) + len(self._selves)
         return Size(self._living, self._ends.nbytes + 200 * len(self._places) + 16 * vertices)
 
 
 class _Side:
-    """Those that may begin, or end, rising, with their components: a vertex of each; an own one without edges."""
+    """The vertices that may begin, or end, rising, with their components: each named by a vertex of it. A vertex
+    without edges is a component of its own."""
 
     __slots__ = ("components", "who")
 
@@ -116,7 +119,7 @@ class _Side:
         return cls(who, _looked_up(who, vertices, roots, who))
 
     def components_of(self, who: Ids) -> Ids:
-        """Those of others; of who is not here, none."""
+        """Return the components of other vertices; _GONE for a vertex that is not on this side."""
         return _looked_up(who, self.who, self.components, np.full(len(who), _GONE, np.int64))
 
 
@@ -128,7 +131,7 @@ def _looked_up(who: Ids, keys: Ids, values: Ids, otherwise: Ids) -> Ids:
 
 
 def _count(begin: _Side, end: _Side) -> int:
-    """How many pairs there are, those of a vertex with itself among them."""
+    """Return how many pairs there are, those of a vertex with itself included."""
     names, counts = np.unique(begin.components, return_counts=True)
     others, more = np.unique(end.components, return_counts=True)
     _, places, other_places = np.intersect1d(names, others, assume_unique=True, return_indices=True)
@@ -136,11 +139,11 @@ def _count(begin: _Side, end: _Side) -> int:
 
 
 def _pairs(now: tuple[_Side, _Side], other: tuple[_Side, _Side]) -> Ids:
-    """The pairs of different vertices that are joined now and were, or will be, not joined then."""
+    """Return the pairs of different vertices that are joined in `now` and not in `other`."""
     sides = [_Parts(side, then.components_of(side.who)) for side, then in zip(now, other, strict=True)]
     begin, end = sides
     _, places, partners = np.intersect1d(begin.names, end.names, assume_unique=True, return_indices=True)
-    # A component is as it was if all of its vertices, on both sides, were of one.
+    # A component is unchanged if all of its vertices, on both sides, were of one component.
     whole = (begin.least[places] == begin.most[places]) & (end.least[partners] == end.most[partners])
     whole &= (begin.least[places] == end.least[partners]) & (begin.least[places] != _GONE)
     found = [_NO_PAIRS]
@@ -155,7 +158,7 @@ def _pairs(now: tuple[_Side, _Side], other: tuple[_Side, _Side]) -> Ids:
 
 
 class _Parts:
-    """The vertices of one side, component by component, with the components that they have at another time."""
+    """The vertices of one side, component by component, with their components at another time."""
 
     def __init__(self, side: _Side, then: Ids) -> None:
         order = np.argsort(side.components, kind="stable")

@@ -1,17 +1,18 @@
-"""Pairs of vertices that a path of any length joins, over a window that slides: only what comes and goes is told.
+"""Incremental pairs of vertices that a path of any length joins, over a sliding window: gives the changes of the pairs.
 
 Persistent regular path queries (Pacaci, Bonifati, Özsu: "Regular Path Query Evaluation on Streaming Graphs", SIGMOD
 2020, sections 3 and 4): per source a tree of (vertex, state), each with the best tick of all walks that lead to it,
-where a walk is worth as much as its oldest edge. The paper's expiry searches the graph again for what hung on an edge
-that left. Here ticks are exact maxima at every moment, so that a node lives exactly as long as its tick, and leaving is
-a look at the nodes that are due. `kernels/paths` says how; this file makes room for it and checks what it is given.
+where the tick of a walk is that of its oldest edge. The paper's expiry searches the graph again for nodes that depended
+on an edge that left. Here ticks are exact maxima at every moment, so that a node lives exactly as long as its tick, and
+expiry reads only the nodes that are due. `kernels/paths` has the algorithm; this file makes room for it and checks its
+input.
 
 Law: after each slide, the sum of all changes is the set of pairs that a path of the window's facts joins; a fact that
-comes again is refreshed. Facts that `lay` was given never leave.
+comes again is refreshed. Facts that were given to `lay` never leave.
 State: an edge per living fact and direction in which a path can walk it, a node per source and (vertex, state) that it
 reaches, an entry per arrival in the window that fits; arrays grow and shrink with them.
 Work: per slide O(arrivals + nodes at their beginnings + edges of the nodes that became better, times a logarithm where
-their ticks differ + nodes that are due). Nothing is searched for again when facts leave.
+their ticks differ + nodes that are due). No search runs when facts leave.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from anabranch.delta.paths.automaton import Automaton
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import InternalError
 
-_FUEL = 1 << 22  # steps after which a kernel comes back, so that an interrupt is heard
+_FUEL = 1 << 22  # steps after which a kernel returns, so that an interrupt is handled
 _LEAST = 64  # capacity to begin with
 _ENOUGH = 1 << 12  # capacity up to which an array stays as it is, however little is used
 _SPARE = 8  # an array of which less than the eighth part is used shrinks
@@ -42,10 +43,10 @@ _REBASED_FROM = 1 << 30  # ticks from the origin; a slide brings fewer than that
 
 
 class PathMatcher:
-    """Pairs of where a path begins and where it ends. `source` and `target` are ids that they must be; `loops`: both
-    are the same. A path of no step joins an end that is given to itself, from the first slide on, whatever the facts
-    are; between two free ends it is the automaton's `standing`, which joins each vertex of the window to itself.
-    `max_nodes` limits the nodes of all trees together."""
+    """Pairs of the first and the last vertex of paths. `source` and `target`, if given, are the ids that these must
+    have; `loops`: both are the same. A path of no step joins a given end to itself, from the first slide on, whatever
+    the facts are; between two free ends it is the automaton's `standing`, which joins each vertex of the window to
+    itself. `max_nodes` limits the nodes of all trees together."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class PathMatcher:
     # --- changes ---
 
     def slide(self, arrived: Ids, left: int) -> Batch:
-        """Facts come, as (where, kind, whither), and of all that ever came the first `left` are gone by now."""
+        """Add facts, as (start, kind, end); of all facts that ever came, the first `left` have left by now."""
         self._check_sound()
         if left < self._left or left > self._arrived + len(arrived):
             raise InternalError(f"{left} of {self._arrived + len(arrived)} arrivals cannot have left")
@@ -114,17 +115,17 @@ class PathMatcher:
         return self._run(edges, lasts=False)
 
     def _is_due(self) -> bool:
-        """Whether an arrival that fits has left."""
+        """Return whether an arrival that fits has left."""
         tail = int(self._state.tail[0])
         return bool(tail < self._state.end[0] and self._log[tail & (len(self._log) - 1)]["number"] < self._left)
 
     def lay(self, facts: Ids) -> Batch:
-        """Facts come that never leave."""
+        """Add facts that never leave."""
         self._check_sound()
         return self._run(self._fits.edges(facts, np.zeros(len(facts), np.int64)), lasts=True)
 
     def pairs(self) -> Ids:
-        """All pairs that are joined now, one row each."""
+        """Return all pairs that are joined now, one row each."""
         self._check_sound()
         out = np.empty(2 * self._nodes_used, np.int64)
         count = st.list_pairs(self._forest(), self._plan, out)
@@ -170,14 +171,14 @@ class PathMatcher:
         return np.full((1, 2), self._still, np.int64)
 
     def _moves(self, pairs: Ids) -> Mask:
-        """Which pairs are not the given end with itself, which was told once and for all."""
+        """Return which pairs are not the given end with itself; that pair was emitted once and for all."""
         mask: Mask = (pairs != self._still).any(axis=1)
         return mask
 
     # --- what it holds ---
 
     def size(self) -> Size:
-        """How many nodes all trees have, and the bytes of all arrays."""
+        """Return how many nodes all trees have, and the bytes of all arrays."""
         return Size(self._nodes_used, self._bytes())
 
     @property
@@ -211,7 +212,7 @@ class PathMatcher:
     # --- room ---
 
     def _make_room(self, code: int) -> None:
-        """Do what a kernel asks for before it is called again."""
+        """Do what a kernel needs before it is called again."""
         match code:
             case st.TOO_MANY:
                 raise BudgetExceeded("matches", int(self._state.limit[0]))
@@ -237,7 +238,7 @@ class PathMatcher:
         self._state.fuel[0] = _FUEL
 
     def _reach_vertices(self) -> None:
-        """Lists begin at every vertex that has a number."""
+        """Make room for the lists of every vertex that has a number."""
         automaton, count = self._automaton, self._vertices.count
         if count * max(automaton.states, automaton.symbol_count) >= _MOST_ROWS:
             raise InternalError(f"{count:,} vertices at a time are too many for {automaton.states} states")
@@ -260,7 +261,7 @@ class PathMatcher:
         st.plant_edges(self._states, self._edge_tables())
 
     def _rebase(self) -> None:
-        """Nodes are found with their ticks counted from an origin, in few bits: it must follow."""
+        """Move the origin of ticks: nodes store their ticks relative to it, in few bits."""
         state = self._state
         if state.end[0] - state.origin[0] >= _REBASED_FROM:
             state.origin[0] = state.tail[0]
@@ -269,14 +270,14 @@ class PathMatcher:
                 raise InternalError(f"more than {_REBASED_FROM:,} arrivals in one window")
 
     def _resize_log(self, capacity: int) -> None:
-        """Positions stay, places change: the place of a position is its remainder."""
+        """Resize the log: positions stay, places change; the place of a position is its remainder."""
         positions = np.arange(self._state.tail[0], self._state.end[0])
         log = np.zeros(capacity, st.ENTRY)
         log[positions & (capacity - 1)] = self._log[positions & (len(self._log) - 1)]
         self._log = log
 
     def _shrink(self) -> None:
-        """Between slides: give back what less than an eighth part is used of."""
+        """Shrink, between slides, arrays of which less than an eighth is used."""
         used = self._nodes_used
         if _is_spare(self._nodes, used):
             packed = np.zeros(max(_LEAST, 2 * used), st.ITEM)
@@ -297,13 +298,13 @@ class PathMatcher:
         if _is_spare(self._log, used):
             self._resize_log(_power_of_two(2 * used))
         self._out = _shrunk(self._out, int(self._state.told[0]))
-        # Work in hand is about nodes: it never takes much more than they do.
+        # Scratch memory holds nodes: it never needs much more room than they do.
         used = self._nodes_used
         self._seeds, self._heap, self._stack = (_shrunk(one, used) for one in (self._seeds, self._heap, self._stack))
         self._sweep()
 
     def _sweep(self) -> None:
-        """Take back the numbers of vertices without edges, once they are most: nodes stand at ends of edges alone."""
+        """Take back the numbers of vertices without edges, once they are most: nodes are only at ends of edges."""
         edges = self.edges
         if len(self._vertices) <= (max(_SWEPT_FROM, 4 * edges) if edges else len(set(self._ends))):
             return
@@ -319,7 +320,7 @@ class PathMatcher:
 
 
 class _Fits:
-    """Facts as edges: which symbols each is, in which direction."""
+    """Turns facts into edges: the symbols of each, by direction."""
 
     def __init__(self, automaton: Automaton) -> None:
         self._kinds = np.array(sorted(automaton.symbols), np.int64)
@@ -329,7 +330,7 @@ class _Fits:
         self._standing = automaton.standing
 
     def edges(self, facts: Ids, numbers: Ids) -> tuple[Ids, Ids, Ids, Ids]:
-        """Where they begin, their symbols, where they end, and the numbers of their facts, which rise."""
+        """Return the starts, the symbols and the ends of the edges, and the numbers of their facts, which rise."""
         kinds = facts[:, 1]
         places = np.searchsorted(self._kinds, kinds)
         if len(self._kinds):
@@ -356,7 +357,7 @@ class _Fits:
 
 
 def _plan(automaton: Automaton, only: int, target: int, loops: bool) -> st.PathPlan:
-    """The automaton as the kernels read it."""
+    """Return the automaton as the kernels read it."""
     headers = np.array([(automaton.states, automaton.symbol_count, only, target, loops)], st.PLAN)
     firsts = {symbol for state, symbol, _ in automaton.moves if state == 0}
     by_state = sorted((state, symbol, to) for state, symbol, to in automaton.moves)
@@ -371,14 +372,14 @@ def _plan(automaton: Automaton, only: int, target: int, loops: bool) -> st.PathP
 
 
 def _grouped(moves: list[tuple[int, int, int]], groups: int, marked: Container[int]) -> tuple[Records, Records]:
-    """Where each group's moves begin and end, and the moves of all groups."""
+    """Return the start and end of each group's moves, and the moves of all groups."""
     starts = [sum(group < one for group, _, _ in moves) for one in range(groups + 1)]
     spans = [(starts[one], starts[one + 1], one in marked) for one in range(groups)]
     return np.array(spans, st.MOVES), np.array([(by, to) for _, by, to in moves], st.MOVE)
 
 
 def _grown(array: Records) -> Records:
-    """Half as much again."""
+    """Return the array with half as much room again."""
     return _with_length(array, len(array) * 3 // 2)
 
 
@@ -394,7 +395,7 @@ def _is_spare(array: Records, used: int) -> bool:
 
 
 def _shrunk(array: Records, used: int) -> Records:
-    """Room for work, which is empty now: less of it when what is used is an eighth part."""
+    """Return scratch memory, which is empty now: smaller where less than an eighth was used."""
     return np.zeros(_LEAST, array.dtype) if _is_spare(array, used) else array
 
 

@@ -1,18 +1,18 @@
-"""Shortest paths from roots to the nodes that are wanted of each, kept up to date while edges come and go.
+"""Incremental shortest paths from roots to the wanted nodes of each root, while edges come and go.
 
 Law: `paths(root, node)` are the shortest paths that the edges so far make, within the maximum: all of them, or the
-first by its edges' keys, read from the left. The pairs that `change` gives are exactly those whose paths have become
-others. A node has no path to itself here.
+first by its edges' keys, read from the left. The pairs that `change` returns are exactly those whose paths have
+changed. A node has no path to itself here.
 
-Of each root the distances of all nodes are kept, up to the level on which the last wanted one was found. An edge that
-comes concerns a root if it leads from a node on an earlier level to one that is not known, or further away; one that
-goes, if it is on a shortest way to some node (where one path is wanted: on the kept way). Roots that nothing concerns
-are not searched.
+For each root the distances of all nodes are kept, up to the level on which the last wanted node was found. A new edge
+concerns a root if it leads from a node on an earlier level to one that is unknown or further away; a removed edge, if
+it is on a shortest way to some node (where one path is wanted: on the kept way). Roots that no edge concerns are not
+searched.
 
 State: edges by both ends (`arcs`), a row of distances per root, and of steps where one path is wanted: 4 or 8 bytes per
-root and node. Past `most` such cells TooManyCells is raised, and the object is of no more use. Work per batch:
-O(arcs of the nodes that changed + roots x changed edges) and, for each root concerned, O(nodes + edges within its last
-level), all of it but the first in kernels.
+root and node. Past `most` such cells TooManyCells is raised, and the object must not be used again.
+Work per batch: O(arcs of the nodes that changed + roots x changed edges) and, for each root concerned, O(nodes + edges
+within its last level), all of it but the first in kernels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from anabranch.delta.kernels import shortest as kernel
 from anabranch.delta.paths.arcs import Arcs
 
 VertexName: TypeAlias = Hashable
-"""What the caller calls a node."""
+"""The caller's name of a node."""
 Pair: TypeAlias = tuple[VertexName, VertexName]
 """A root and a node."""
 
@@ -38,7 +38,7 @@ _NO_TARGETS: Ids = np.empty(0, np.int64)
 
 
 class TooManyCells(Exception):
-    """There are more roots times nodes than may be kept."""
+    """Raised when there are more roots times nodes than may be kept."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"more than {most:,} distances")
@@ -46,7 +46,7 @@ class TooManyCells(Exception):
 
 
 class PathEdge(NamedTuple):
-    """An edge from left to right. `key` tells it from all others and orders it among them."""
+    """An edge from left to right. `key` identifies it and orders it among all edges."""
 
     key: Any
     left: VertexName
@@ -54,8 +54,9 @@ class PathEdge(NamedTuple):
 
 
 class ShortestPaths:
-    """`backwards`: roots are at the right ends of paths. `both_ways`: edges may be walked against their direction.
-    `every`: all shortest paths are wanted. `is_open`: all nodes are wanted of all roots; else see `want`."""
+    """The shortest paths from a set of roots. `backwards`: roots are at the right ends of paths. `both_ways`: edges may
+    be walked against their direction. `every`: all shortest paths are wanted. `is_open`: all nodes are wanted of all
+    roots; else see `want`."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class ShortestPaths:
         self._distances = np.full((_LEAST, _LEAST), -1, np.int32)
         self._steps = np.zeros((1 if every else _LEAST, _LEAST), np.int32)
         self._limits: Ids = np.zeros(_LEAST, np.int64)
-        self._cut: set[VertexName] = set()  # roots whose search ended when all that was wanted had been found
+        self._cut: set[VertexName] = set()  # roots whose search ended when all wanted nodes had been found
         self._wanted: dict[VertexName, dict[VertexName, None]] = {}  # by root
         self._wanted_of: dict[VertexName, dict[VertexName, None]] = {}  # the same by node
         self._wanted_of_all: dict[VertexName, None] = {}
@@ -98,7 +99,7 @@ class ShortestPaths:
         self._make_scratch()
 
     def __len__(self) -> int:
-        """How many roots, edges and nodes it remembers."""
+        """Return how many roots, edges and nodes are kept."""
         return len(self._rows) + len(self._edges) + len(self._nodes) + len(self._wanted) + len(self._wanted_of_all)
 
     @property
@@ -115,7 +116,7 @@ class ShortestPaths:
     # --- what is wanted ---
 
     def want(self, root: VertexName | None, node: VertexName) -> None:
-        """Ask for a node from the next change on: of one root, or of all (None)."""
+        """Request a node from the next change on: for one root, or for all (None)."""
         if root is None:
             self._wanted_of_all[node] = None
             self._pending += [(one, node) for one in self._rows]
@@ -146,8 +147,8 @@ class ShortestPaths:
         gone_roots: Iterable[VertexName] = (),
         new_roots: Iterable[VertexName] = (),
     ) -> list[Pair]:
-        """Take edges away (by their keys) and others in, and roots; the pairs of a root that stays or comes and a node
-        whose paths are others now. A root that goes takes its pairs along without a word."""
+        """Remove edges (by their keys) and roots, and add others; return the pairs of a living root and a node whose
+        paths have changed. The pairs of a removed root are not returned."""
         left = list(gone_roots)
         for root in left:
             self._free_rows.append(self._rows.pop(root))
@@ -188,14 +189,14 @@ class ShortestPaths:
         return [roots[at] for at in np.flatnonzero(flags).tolist()]
 
     def _short_of(self) -> Iterator[VertexName]:
-        """Roots whose search was cut short before a wanted node had any edge, which has one now."""
+        """Yield the roots whose search ended before a wanted node had any edge, if the node has one now."""
         for name in self._new_nodes if self._cut else ():
             if name in self._wanted_of_all:
                 yield from self._cut
             yield from (root for root in self._wanted_of.get(name, ()) if root in self._cut)
 
     def _search(self, root: VertexName, graph: kernel.ArcGraph, change: kernel.ArcChanges) -> list[int]:
-        """Search from a root again; the nodes whose paths are others now."""
+        """Search from a root again; return the nodes whose paths have changed."""
         self.searches += 1
         row, scratch = self._rows[root], self._scratch
         known, step = self._distances[row], self._steps[0 if self._every else row]
@@ -270,7 +271,7 @@ class ShortestPaths:
         return root
 
     def _grow(self, rows: int, nodes: int) -> None:
-        # What is in use counts, not the room that is made beforehand.
+        # Only cells in use count, not the room that is made beforehand.
         if (len(self._rows) + 1) * len(self._names) > self._most:
             raise TooManyCells(self._most)
         distances = np.full((rows, nodes), -1, np.int32)
@@ -296,7 +297,7 @@ class ShortestPaths:
         self._fresh = np.zeros(len(self._ends), np.uint8)
 
     def _arcs_of(self, edges: Sequence[int]) -> Ids:
-        """Edges as arcs (nearer node, further node, edge), each way that they can be walked."""
+        """Return edges as arcs (nearer node, further node, edge), each way that they can be walked."""
         ends = self._ends[edges]
         arcs = np.column_stack((ends, np.array(edges, np.int64)))
         if self._both_ways:
@@ -304,7 +305,7 @@ class ShortestPaths:
         return np.ascontiguousarray(arcs)
 
     def _sweep(self, lifted: Sequence[int], gone_roots: Iterable[VertexName]) -> None:
-        """Numbers that nobody stands behind any more are free for the next change, not before."""
+        """Free the numbers of edges and nodes that are gone; they are reused from the next change on."""
         self._free_edges += lifted
         left = {self._names[node] for node in self._ends[list(lifted)].ravel().tolist()} | set(gone_roots)
         for name in left:  # neither has a distance from any root by now
@@ -316,12 +317,13 @@ class ShortestPaths:
     # --- paths ---
 
     def distance(self, root: VertexName, node: VertexName) -> int:
-        """How long the shortest paths are; -1: there is none, or nobody wanted it."""
+        """Return the length of the shortest paths; -1: there is none, or it was not wanted."""
         number = self._nodes.get(node)
         return -1 if number is None else int(self._distances[self._rows[root], number])
 
     def paths(self, root: VertexName, node: VertexName) -> Iterator[tuple[list[Any], list[VertexName]]]:
-        """The paths between a root and a wanted node, as the keys of edges and the names of nodes, from the left."""
+        """Yield the paths between a root and a wanted node, as the keys of edges and the names of nodes, from the
+        left."""
         if self.distance(root, node) <= 0:
             return
         if self._every:
@@ -333,7 +335,7 @@ class ShortestPaths:
             yield (keys, names) if self._backwards else (keys[::-1], names[::-1])
 
     def _way(self, root: VertexName, node: int) -> tuple[list[int], list[int]]:
-        """The edges and nodes from a node to the root."""
+        """Return the edges and nodes from a node to the root."""
         steps, end = self._steps[self._rows[root]], self._nodes[root]
         edges: list[int] = []
         nodes = [node]

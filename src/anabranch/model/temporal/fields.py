@@ -119,7 +119,7 @@ def subsecond_nanos(fields: TemporalFields) -> int:
 
 
 def require_chain(fields: TemporalFields, chain: tuple[str, ...], to_the_last: bool = False) -> None:
-    """Refuse a component whose bigger ones are missing: a day without a month, a minute without an hour."""
+    """Refuse a component without the bigger ones it needs: a day without a month, a minute without an hour."""
     given = [name for name in chain if name in fields]
     if not given and not to_the_last and chain[0] != "year":
         return

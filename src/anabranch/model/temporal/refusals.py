@@ -37,7 +37,7 @@ def unknown_name(what: str, name: str, candidates: Iterable[str]) -> EvaluationE
 
 
 def kind_of(value: object) -> str:
-    """What a user calls a value of this kind."""
+    """Return the user's name for the kind of a value."""
     match value:
         case None:
             return "null"

@@ -1,1 +1,1 @@
-"""Support of the rules: what is known of graphs and sizes, which columns an operator reads, how plans are rebuilt."""
+"""Support of the rules: knowledge of graphs and sizes, the columns that operators read, and the rebuilding of plans."""

@@ -1,7 +1,7 @@
 """Questions about columns: which an expression reads, which are certainly bound, which hold one constant.
 
-Invariant: `reads` misses no column; what `certain` names is null in no row; what `constants` names has that one value
-in every row. Where these cannot tell, they name too many, or too few, on the safe side.
+Invariant: `reads` misses no column; the columns of `certain` are null in no row; the columns of `constants` have that
+one value in every row. Where the answer is not known, `reads` names too many columns and the others too few.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def reads(*expressions: Expression | None) -> frozenset[str]:
-    """The columns that the expressions look at; nested plans see the columns of their `Argument`."""
+    """Return the columns that the expressions read; nested plans read the columns of their `Argument`."""
     names: set[str] = set()
     for expression in expressions:
         for node in walk(expression) if expression is not None else ():
@@ -45,13 +45,14 @@ def reads(*expressions: Expression | None) -> frozenset[str]:
 
 
 def is_movable(expression: Expression) -> bool:
-    """Whether the expression gives the same for the same values wherever it stands and however often it runs."""
+    """Return whether the expression gives the same value for the same row at every place in the plan and at every
+    evaluation."""
     asks = (Exists, CollectRows, Connected, Component)
     return not is_volatile(expression) and not any(isinstance(node, asks) for node in walk(expression))
 
 
 def certain(plan: Operator) -> frozenset[str]:
-    """The columns that no row leaves unbound."""
+    """Return the columns that are bound in every row."""
     match plan:
         case GraphPattern(patterns=patterns):
             return frozenset(name for pattern in patterns for name in pattern.variables)
@@ -99,13 +100,13 @@ def _is_bound(expression: Expression, bound: frozenset[str]) -> bool:
 
 
 def is_lenient(left: Operator, right: Operator) -> bool:
-    """Whether a join of the two must take unbound columns into account."""
+    """Return whether a join of the two must take unbound columns into account."""
     shared = frozenset(left.columns) & frozenset(right.columns)
     return not shared <= certain(left) & certain(right)
 
 
 def constants(plan: Operator) -> dict[str, object]:
-    """The columns that have the same value in every row, with it."""
+    """Return the columns that have the same value in every row, with this value."""
     match plan:
         case Values(names, rows) if rows:
             columns = {name: {row[index] for row in rows} for index, name in enumerate(names)}

@@ -1,6 +1,7 @@
-"""What the rules are told, and what they give.
+"""Input and output of the rules: knowledge about static graphs, and the rewritten plan.
 
-Invariant: knowledge is about one version of the static graphs. Where a graph gets new content, plans are made anew.
+Invariant: knowledge is about one version of the static graphs. When the content of a graph changes, plans are made
+again.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from anabranch.optimizer.support.sizes import GraphSizes, Sizes
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """`static_predicates` are the predicates that each static graph holds, by its name; a graph that is missing there,
-    or is None, may hold any. `prefixes` are only for what the rules say about themselves; `sizes` say how much the
-    static graphs hold, where that is known."""
+    """Facts about static graphs. `static_predicates` are the predicates that each static graph holds, by its name; a
+    graph that is missing there, or is None, may hold any. `prefixes` are used only in the notes of the rules. `sizes`
+    has the sizes of the static graphs, where they are known."""
 
     static_predicates: Mapping[str, frozenset[Iri] | None] = field(default_factory=dict)
     prefixes: tuple[tuple[str, str], ...] = ()
@@ -28,7 +29,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, graphs: Mapping[str, object], prefixes: tuple[tuple[str, str], ...] = ()) -> Knowledge:
-        """What can be seen in static graphs, by their names; nothing is known of those that are not made of triples."""
+        """Collect the knowledge about static graphs, by their names; graphs that are not made of triples give none."""
         sizes = {name: GraphSizes(one) for name, one in graphs.items() if isinstance(one, TripleGraph | MergedGraph)}
         return cls({name: _predicates(graph) for name, graph in graphs.items()}, prefixes, sizes)
 
@@ -52,14 +53,14 @@ def _predicates(graph: object) -> frozenset[Iri] | None:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A plan with what was done to it, one line per change, for EXPLAIN."""
+    """A rewritten plan with one note per change, for EXPLAIN."""
 
     plan: Operator
     notes: tuple[str, ...] = ()
 
 
 class Rule(Protocol):
-    """A function of a plan and what is known; None when there is nothing to do. Its name is the rule's name."""
+    """A function from a plan and knowledge to a rewrite, or None when nothing changes. Its name is the rule's name."""
 
     __name__: str
 

@@ -1,6 +1,6 @@
-"""What a property path needs of a graph.
+"""Predicates that a property path can pass in a graph.
 
-Invariant: a path that `predicates` can name leads from node to node by triples with these predicates alone.
+Invariant: where `predicates` is not None, the path leads from node to node by triples with these predicates alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anabranch.model.terms import Iri
 
 
 def predicates(path: PropertyPath) -> frozenset[Iri] | None:
-    """The predicates that its steps can have; None when they can be any."""
+    """Return the predicates of the path's steps; None when a step can have any predicate."""
     match path:
         case PathLink(iri):
             return frozenset({iri})
@@ -34,7 +34,7 @@ def predicates(path: PropertyPath) -> frozenset[Iri] | None:
 
 
 def is_nullable(path: PropertyPath) -> bool:
-    """Whether a path of no steps fits."""
+    """Return whether a path of no steps fits."""
     match path:
         case PathLink() | NegatedStep():
             return False
@@ -49,10 +49,9 @@ def is_nullable(path: PropertyPath) -> bool:
 
 
 def steps_needed(path: Path) -> frozenset[Iri] | None:
-    """The predicates of all triples that can matter to the operator; None when every triple may.
+    """Return the predicates of all triples that can matter to the operator; None when every triple may.
 
-    Between two variables a path of no steps joins every node of the graph to itself, so that every triple matters.
-    """
+    Between two variables a path of no steps joins every node of the graph to itself, so that every triple matters."""
     if isinstance(path.subject, Var) and isinstance(path.object, Var) and is_nullable(path.path):
         return None
     return predicates(path.path)

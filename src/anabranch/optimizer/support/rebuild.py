@@ -1,6 +1,6 @@
-"""Making new plans from old ones, without knowing every operator by name.
+"""Rebuilds plans generically, without a case for every operator.
 
-Invariant: what a change leaves alone is the same object as before.
+Invariant: parts that a change does not touch are the same objects as before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 def with_inputs(operator: Operator, change: Callable[[Operator], Operator]) -> Operator:
-    """The operator over changed inputs."""
+    """Return the operator over changed inputs."""
     new: dict[str, Any] = {}
     for field in fields(operator):
         value = getattr(operator, field.name)
@@ -29,12 +29,12 @@ def with_inputs(operator: Operator, change: Callable[[Operator], Operator]) -> O
 
 
 def bottom_up(operator: Operator, change: Callable[[Operator], Operator]) -> Operator:
-    """Every operator of the tree changed, inputs first. Plans inside of expressions are left alone."""
+    """Change every operator of the tree, inputs first. Plans inside of expressions are not changed."""
     return change(with_inputs(operator, lambda below: bottom_up(below, change)))
 
 
 def everywhere(item: Item, change: Callable[[object], object]) -> Item:
-    """Every part of an item changed, plans inside of expressions and sources included, the smallest parts first."""
+    """Change every part of an item, sources and plans inside of expressions included, the smallest parts first."""
     changed: Any = change(_parts_changed(item, change))
     return changed  # type: ignore[no-any-return]
 
@@ -52,7 +52,7 @@ def _parts_changed(item: Any, change: Callable[[object], object]) -> object:
 
 
 def found(item: object, kind: type[Item]) -> Iterator[Item]:
-    """All parts of a kind, however deep, the item itself included."""
+    """Yield all parts of a kind at any depth, the item itself included."""
     if isinstance(item, kind):
         yield item
     if type(item) is tuple:
@@ -65,7 +65,7 @@ def found(item: object, kind: type[Item]) -> Iterator[Item]:
 
 
 def own_expressions(operator: Operator) -> Iterator[Expression]:
-    """The expressions that stand in the operator itself, not in its inputs."""
+    """Yield the expressions of the operator itself, not of its inputs."""
     pending = [getattr(operator, field.name) for field in fields(operator) if field.name != "span"]
     while pending:
         item = pending.pop(0)
@@ -78,7 +78,7 @@ def own_expressions(operator: Operator) -> Iterator[Expression]:
 
 
 def filtered(operator: Operator, conditions: list[Expression], span: Span | None = None) -> Operator:
-    """The rows for which all conditions are true."""
+    """Filter the rows by all conditions."""
     if not conditions:
         return operator
     condition = conditions[0] if len(conditions) == 1 else And(tuple(conditions))
@@ -86,10 +86,10 @@ def filtered(operator: Operator, conditions: list[Expression], span: Span | None
 
 
 def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
-    """Only these columns."""
+    """Project to these columns."""
     return Project(operator, tuple((name, Variable(name)) for name in names), span=operator.span)
 
 
 def source_of(parts: tuple[Source, ...]) -> TripleSource:
-    """One source made of parts; a single part is itself."""
+    """Return one source made of the parts; a single part is returned itself."""
     return parts[0] if len(parts) == 1 else MergedSource(parts)

@@ -1,10 +1,10 @@
-"""How many rows a part of a plan over static graphs can have at most.
+"""Upper bounds for the number of rows of a part of a plan over static graphs.
 
-Law: `most_rows` is never less than the number of rows, but for property paths, whose ends are taken to be as many as
-their steps, and for the conditions of filters, which it does not look at.
+Law: `most_rows` is never less than the number of rows. Property paths are an exception: their pairs of ends are assumed
+to be as many as their steps. Conditions of filters are ignored.
 
-A bound by degrees: patterns are taken one after the other, the narrowest first, and each makes at most as many rows of
-one as its most frequent value has triples. Joins on what is nearly a key stay small; those on what many share do not.
+The bound uses degrees: patterns are taken one after the other, the narrowest first, and each multiplies the rows by at
+most the number of triples of its most frequent value. Joins on near-keys stay small; joins on frequent values do not.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from anabranch.model.terms import Term
 from anabranch.model.triples import Triples
 from anabranch.optimizer.support.property_paths import steps_needed
 
-_ENOUGH = 20_000  # rows that nothing has to justify
-_PER_TRIPLE = 2  # rows for each triple that is read, beyond that
+_ENOUGH = 20_000  # up to this many rows a part is always small
+_PER_TRIPLE = 2  # beyond that, rows allowed per triple that is read
 
 
 class GraphSizes:
-    """The number of triples of one static graph by their terms; what was found out is kept."""
+    """The number of triples of one static graph by their terms; results are cached."""
 
     def __init__(self, graph: Triples) -> None:
         self._graph = graph
@@ -36,7 +36,8 @@ class GraphSizes:
         return self._graph.estimate(subject, predicate, object_)
 
     def widest(self, predicate: Term | None, place: int) -> int:
-        """The most triples with this predicate that have one term in common at a place (0: subject, 2: object)."""
+        """Return the largest number of triples with this predicate that share one term at a place (0: subject, 2:
+        object)."""
         found = self._widest.get((predicate, place))
         if found is None:
             terms = Counter(triple[place] for triple in self._graph.match(None, predicate, None))
@@ -48,7 +49,8 @@ Sizes = Mapping[str, GraphSizes]
 
 
 def is_small(plan: op.Operator, sizes: Sizes) -> bool:
-    """Whether the rows of a part are no more than its triples are worth; True where too little is known."""
+    """Return whether the rows of a part are few compared with the triples that it reads; True where too little is
+    known."""
     most = most_rows(plan, sizes)
     if most <= _ENOUGH or most == inf:
         return True
@@ -62,7 +64,7 @@ def is_small(plan: op.Operator, sizes: Sizes) -> bool:
 
 
 def most_rows(plan: op.Operator, sizes: Sizes, bound: frozenset[str] = frozenset()) -> float:
-    """At most how many rows there are for one row that has the columns `bound`; infinite where nothing is known."""
+    """Return an upper bound for the rows per row with the columns `bound`; infinite where nothing is known."""
     match plan:
         case tr.GraphPattern(patterns=patterns):
             known = _known(plan, sizes)
@@ -97,7 +99,7 @@ def most_rows(plan: op.Operator, sizes: Sizes, bound: frozenset[str] = frozenset
 
 
 def _known(leaf: tr.GraphPattern | tr.Path, sizes: Sizes) -> list[GraphSizes] | None:
-    """The sizes of the static graphs that a leaf reads; None where one is not known."""
+    """Return the sizes of the static graphs that a leaf reads; None where one is not known."""
     names = [part.name for part in parts_of(leaf.source) if isinstance(part, op.Static)]
     return [sizes[name] for name in names] if all(name in sizes for name in names) else None
 
@@ -113,7 +115,7 @@ def _matches(patterns: Iterable[tr.TriplePattern], known: list[GraphSizes], boun
 
 
 def _ways(pattern: tr.TriplePattern, known: list[GraphSizes], bound: frozenset[str]) -> int:
-    """At most how many triples fit a pattern of which some variables have a value."""
+    """Return an upper bound for the triples that fit a pattern of which the variables `bound` have a value."""
     fixed = [not isinstance(place, tr.Var) or place.name in bound for place in pattern.places]
     most = _count(pattern, known)
     if all(fixed):

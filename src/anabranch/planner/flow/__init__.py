@@ -1,4 +1,5 @@
-"""Flows: what a spec and a leaf are, what windows bring at an instant, and how batches travel from leaves to the root.
+"""Flows: specs and leaves, the changes that windows deliver at an instant, and the way of batches from leaves to the
+root.
 
-A flow is started from specs when a query begins, and goes one tick at each instant.
+A flow is started from specs when a query begins, and advances by one tick at each instant.
 """

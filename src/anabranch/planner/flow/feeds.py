@@ -1,7 +1,7 @@
-"""What windows bring at an instant, as the operators on changes take it.
+"""Changes of windows at an instant, in the form that the leaves of a flow read.
 
-Invariant: a feed belongs to one query and one window, and is asked once per instant. What it gives over time adds up to
-what the window holds.
+Invariant: a feed belongs to one query and one window, and is read once per instant. The sum of its changes is the
+content of the window.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from anabranch.snapshot.context import Context
 
 
 class TripleSlide(NamedTuple):
-    """Triples that came, as a matrix of ids, and how many of all that ever came have left by now."""
+    """Triples that arrived, as a matrix of ids, and how many of all triples that ever arrived have left by now."""
 
     arrived: Ids
     left: int
 
 
 class RelationshipSlide(NamedTuple):
-    """Relationships that events carried, as (source, type, target), each as often as it came; how many of all that ever
-    came have left by now; and whether one of them came twice in this slide, and not between the same nodes."""
+    """Relationships of the arrived events as (source, type, target), once per arrival; how many of all arrivals so far
+    have left by now; and whether a relationship arrived twice in this slide with different ends."""
 
     arrived: Ids
     left: int
@@ -34,10 +34,10 @@ class RelationshipSlide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One instant. `triples`, `elements` and `relationships` say what a window's slide brought. `signature` differs
-    when what a source holds may differ. `strict`: events that disagree make the union empty. `context` is that of the
-    plain evaluator. `settled`: windows are as the instant has them; while they are on the way there, what is computed
-    anew waits."""
+    """One instant of a flow. `triples`, `elements` and `relationships` return the changes of a window. `signature`
+    returns a value that differs when the content of a source may differ. `strict`: events that disagree make the union
+    empty. `context` is that of the plain evaluator. `settled`: the windows have the content of the instant; before
+    that, recomputed parts wait."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]

@@ -1,13 +1,13 @@
-"""A query's operators at work: one batch in at each leaf, one batch out at the root, instant by instant.
+"""Runs the operators of a query: at each instant the leaves produce batches, and the root returns one batch.
 
-Law: after any number of ticks the bag of rows is what the plan has over the windows and graphs as they are.
+Law: after any number of ticks the bag of rows is the result of the plan over the present windows and graphs.
 
-Work per tick: that of the operators whose inputs changed; an operator all of whose inputs are empty is passed over, but
-for the first tick. Counting what each does takes a few additions per operator that works.
+Work per tick: that of the operators whose inputs changed. After the first tick, an operator whose inputs are all empty
+is skipped. The counters cost a few additions per operator that works.
 
-A change that is large comes in pieces from a leaf or a join; each piece goes through the operators that look at one row
-at a time, and into the first that does not, before the next one is made. So a query that counts the matches of a full
-window never holds them all. Nothing that such an operator says half-way is seen by another.
+A leaf or a join produces a large change in pieces. Each piece passes through the operators that work on single rows,
+and into the first operator that does not, before the next piece is made. So a query that counts the matches of a full
+window never holds them all. No other operator sees an intermediate result of that last operator.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from anabranch.planner.flow.spec import FlowPart, Leaf, Spec
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
 ClockReader: TypeAlias = Callable[[], int]
-"""Nanoseconds from some beginning; only differences mean anything."""
+"""Nanoseconds since an arbitrary start; only differences are meaningful."""
 
 
 @dataclass(slots=True)
 class FlowWork:
-    """What one operator has done so far: changes taken and given, how often it was asked, and for how long."""
+    """Counters of one operator: rows taken in and given out, calls, and time."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -44,8 +44,8 @@ class FlowWork:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An operator, with the places of its inputs. `through` are the places of the operators that its pieces go through:
-    each reads the one before it and is read by the next alone, and all but the last are linear."""
+    """An operator, with the places of its inputs. `through` are the places of the operators that its pieces pass
+    through: each reads only the one before it and is read only by the next, and all but the last are linear."""
 
     part: FlowPart
     inputs: tuple[int, ...]
@@ -55,8 +55,8 @@ class _Step:
 
 
 class Flow:
-    """`clock`, where somebody gives one, times the operators. `watch` sees each change that an operator gives, with the
-    operator's place, in the order of places; nothing is handed on in pieces then."""
+    """A running graph of operators. `clock`, if given, times the operators. `watch`, if set, receives each operator's
+    place and output batch, in the order of places; batches are not split into pieces then."""
 
     def __init__(self, root: Spec, runtime: Runtime, clock: ClockReader | None = None) -> None:
         self.runtime = runtime
@@ -70,15 +70,15 @@ class Flow:
         ]
         self._places = {id(step.spec): place for place, step in enumerate(self._steps)}
         self._began = False
-        self._at: Spec | None = None  # which operator is at work
-        self._spent = 0  # nanoseconds, on all operators
+        self._at: Spec | None = None  # the operator that is running
+        self._spent = 0  # nanoseconds, of all operators
 
     def part(self, spec: Spec) -> FlowPart:
-        """The operator that a spec has become."""
+        """Return the operator that a spec has become."""
         return self._steps[self._places[id(spec)]].part
 
     def advance(self, tick: Tick) -> Batch:
-        """The root's change. An operator for which there is not enough memory is named."""
+        """Advance by one tick and return the root's change. An out-of-memory error names the operator."""
         self.runtime.context = tick.context
         self._at = None
         try:
@@ -100,7 +100,7 @@ class Flow:
             inputs = [found[one] for one in step.inputs]
             if check is not None:
                 check()
-            # A leaf is asked at each tick; its inputs only say what it searches for.
+            # A leaf advances at each tick; its inputs only limit its search.
             if self._began and not isinstance(step.part, Leaf) and not any(map(len, inputs)):
                 found.append(Batch.empty(step.spec.width))
             elif self.watch is not None or not step.through:
@@ -122,8 +122,9 @@ class Flow:
         return batch
 
     def _in_pieces(self, step: _Step, tick: Tick, inputs: Sequence[Batch]) -> list[Batch]:
-        """What an operator gives. Where that is more than one piece, these go on through the operators behind it, and
-        what the last of them gives stands at its place; at the places before it nothing is left to be read."""
+        """Run an operator that may produce its change in pieces, and return the batches of the next places. With one
+        piece, that is the operator's own batch. With more, the pieces pass through the following operators: the last of
+        them has the result, and the places before it are empty."""
         part, work = step.part, step.work
         work.calls += 1
         work.rows_in += sum(map(len, inputs))
@@ -144,7 +145,7 @@ class Flow:
         return [*(Batch.empty(one.spec.width) for one in (step, *between)), batch]
 
     def _passing(self, step: _Step, pieces: Iterator[Batch]) -> Iterator[Batch]:
-        """The pieces as an operator on single rows makes them."""
+        """Apply an operator on single rows to each piece."""
         assert not isinstance(step.part, Leaf)
         work = step.work
         work.calls += 1
@@ -173,7 +174,8 @@ class Flow:
 
     @contextmanager
     def _at_work(self, step: _Step) -> Iterator[None]:
-        """Name the operator, and count the time that passes for it, without that of others that it asks meanwhile."""
+        """Set the operator as the current one, and add to its time, without the time of operators that it runs
+        meanwhile."""
         outer, self._at = self._at, step.spec
         began, others = (self._clock() if self._clock is not None else 0), self._spent
         yield  # where it raises, the operator is still named
@@ -184,11 +186,11 @@ class Flow:
         self._at = outer
 
     def sizes(self) -> Sequence[tuple[Spec, Size]]:
-        """What each operator keeps."""
+        """Return the size of each operator's state."""
         return [(step.spec, step.part.size()) for step in self._steps]
 
     def works(self) -> Sequence[tuple[Spec, FlowWork, Size]]:
-        """What each operator has done, and what it keeps, in the order of places."""
+        """Return the counters and the state size of each operator, in the order of places."""
         return [(step.spec, step.work, step.part.size()) for step in self._steps]
 
 
@@ -209,8 +211,8 @@ def _through(place: int, parts: Sequence[FlowPart], order: Sequence[tuple[Spec, 
 
 
 def placed(root: Spec) -> list[tuple[Spec, tuple[int, ...]]]:
-    """The operators of a flow in their order: each behind its inputs, with the places of these; one that several others
-    read stands once."""
+    """Return the operators of a flow in order: each after its inputs, with the places of these; a shared operator
+    once."""
     places: dict[int, int] = {}
     found: list[tuple[Spec, tuple[int, ...]]] = []
 

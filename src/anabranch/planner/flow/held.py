@@ -1,6 +1,6 @@
-"""What a window holds, as blocks of arrivals.
+"""Content of windows, as blocks of arrivals.
 
-Invariant: blocks stand in the order of arrival, and what has left is in none of them.
+Invariant: blocks stand in the order of arrival, and contain no arrival that has left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class WindowArrivals:
         self._arrived = 0
 
     def slide(self, arrived: Ids, left: int) -> Ids:
-        """Take in what came and give back what went."""
+        """Add the arrivals and return the ones that left."""
         if len(arrived):
             self._blocks.append(arrived)
             self._arrived += len(arrived)
@@ -56,7 +56,7 @@ class WindowArrivals:
 
 
 class _Block(NamedTuple):
-    """Arrivals of one window, and the number that the first of them has among all of this window."""
+    """Arrivals of one window, and the number of the first of them among all arrivals of this window."""
 
     window: int
     first: int
@@ -64,10 +64,10 @@ class _Block(NamedTuple):
 
 
 class HeldTogether:
-    """The arrivals that several windows hold, in the order in which they came, as if they were those of one.
+    """The arrivals of several windows in one order of arrival, as if they were those of one window.
 
-    An arrival that is in two windows is there twice. As long as what leaves came before what stays, whatever the window
-    (windows of one width, of which a slide replaces whole slides), they leave like those of one window do."""
+    An arrival that is in two windows is there twice. The arrivals leave in their order as long as none leaves before an
+    older one of any window (windows of one width that consist of whole slides)."""
 
     def __init__(self, windows: int) -> None:
         self._blocks: deque[_Block] = deque()
@@ -76,8 +76,8 @@ class HeldTogether:
         """How many of all that came have left, or were taken out of the order."""
 
     def slide(self, slides: Sequence[TripleSlide]) -> TripleSlide | None:
-        """Take in what came to each window. None: something has left that came after something that stays. It is here
-        no more; whoever follows the order begins anew with `facts`."""
+        """Add the arrivals of each window and return the joint slide. None: an arrival has left before an older one. It
+        is removed here; the caller must start from scratch with `facts`."""
         for window, (arrived, _) in enumerate(slides):
             if len(arrived):
                 self._blocks.append(_Block(window, self._counts[window], arrived))
@@ -106,7 +106,7 @@ class HeldTogether:
 
 
 def _gone(block: _Block, lefts: Sequence[int]) -> int:
-    """How many of a block have left."""
+    """Return how many arrivals of a block have left."""
     return min(max(lefts[block.window] - block.first, 0), len(block.facts))
 
 

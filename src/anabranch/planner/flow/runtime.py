@@ -1,7 +1,7 @@
-"""What the operators of one query share while they run: the dictionary, and the context of the instant.
+"""State that the operators of one running query share: the dictionary, and the context of the instant.
 
 Invariant: functions of rows depend on nothing but the row: plans that read the clock, chance or a graph inside of an
-expression are not made incremental. The context is there for parameters and for what compiled expressions ask of it.
+expression are not incremental. The context provides parameters and the other needs of compiled expressions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anabranch.snapshot.variables import free_variables
 RowKey: TypeAlias = int | tuple[int, ...]
 
 CLOCK = " now "
-"""How columns begin that say what the clock shows: what is computed of them is of no use at a later instant."""
+"""Prefix of the columns with readings of the clock; values computed from these are of no use at a later instant."""
 
 _NO_ITEMS = np.empty(0, np.int64)
 _MOST_REMEMBERED = 1 << 20  # results of one function; past it they are computed again
@@ -42,7 +42,7 @@ class Runtime:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     skipped: SkippedRows | None = None
     shared: dict[object, Any] = field(default_factory=dict)
-    """What several operators look into, by what it is about."""
+    """Objects that several operators read, by their subject."""
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,8 +54,8 @@ class Runtime:
 
 
 class _Remembered:
-    """Numbers that an expression gives for rows of ids: `number` makes one of a value, and `failed` stands where the
-    expression fails and failing rows are skipped. Equal inputs are evaluated once."""
+    """Numbers that an expression gives for rows of ids. `number` makes a number of a value; `failed` is the number
+    where the expression fails and failing rows are skipped. Equal inputs are evaluated once."""
 
     def __init__(
         self,
@@ -123,7 +123,8 @@ class RowValues:
 
 
 class RowPasses:
-    """A condition over rows of ids, as a mask: true, and neither false nor null, nor failing where rows are skipped."""
+    """A condition over rows of ids, as a mask: set where it is true; unset where it is false, null, or fails and
+    failing rows are skipped."""
 
     def __init__(self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
         self._computed = _Remembered(condition, columns, runtime, lambda value: truth(value) is True, False)
@@ -133,7 +134,7 @@ class RowPasses:
 
 
 class ListItems:
-    """What UNWIND makes of rows: which row each item belongs to, and the items' ids."""
+    """Items of UNWIND over rows of ids: the position of each item's row, and the items' ids."""
 
     def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
         self._values = RowValues(expression, columns, runtime)
@@ -164,7 +165,7 @@ class ListItems:
 
 
 def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:
-    """What identifies the rows as far as these columns go, ready to be looked up."""
+    """Return hashable keys of the rows, made of these columns."""
     if len(columns) == 1:
         single: list[RowKey] = rows[:, columns[0]].tolist()
         return single
@@ -174,7 +175,7 @@ def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:
 
 
 def all_of(tests: Iterable[Callable[[Ids], Mask]]) -> Callable[[Ids], Mask] | None:
-    """One test for several; later ones see only the rows that the earlier ones passed."""
+    """Combine tests into one; a later test sees only the rows that passed the earlier ones."""
     parts = list(tests)
     if len(parts) < 2:
         return parts[0] if parts else None

@@ -1,6 +1,6 @@
-"""The graph of operators before it runs: how each is made, from what, and how it was decided.
+"""Specs: the graph of operators before it runs, with how each operator is made and from which inputs.
 
-Invariant: a spec is made of decisions alone; the same specs give an equal flow every time they are started.
+Invariant: a spec holds decisions only; the same specs give an equal flow every time they are started.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from anabranch.planner.flow.runtime import Runtime
 
 
 class Leaf(ABC):
-    """Where changes come from: a window, a graph, the query itself, or the plain evaluator."""
+    """A source of changes: a window, a graph, the query itself, or the plain evaluator."""
 
     @abstractmethod
     def advance(self, tick: Tick) -> Batch:
-        """What changed since the last tick; at the first, everything."""
+        """Return the changes since the last tick; at the first tick, all rows."""
 
     def pieces(self, tick: Tick) -> Iterator[Batch]:
-        """The same, in pieces where it may be much: what leaves comes before what enters."""
+        """Yield the changes of `advance`, in pieces where they may be large; leaving rows come before entering ones."""
         yield self.advance(tick)
 
     def size(self) -> Size:
@@ -39,9 +39,9 @@ FlowPart: TypeAlias = Leaf | DeltaOperator
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """One operator to be. `name` is its algorithm; `about` the operator of the plan that it belongs to, from which one
-    reads what a leaf reads, unless `reads` says so. `picks`: it only chooses columns of its input. `says` are the
-    conditions that it tests, or the columns that it computes: what is its own of what `about` does."""
+    """Description of one operator. `name` is its algorithm. `about` is the operator of the plan that it implements; a
+    leaf reads the sources of `about`, unless `reads` names others. `picks`: it only chooses columns of its input.
+    `says` are the conditions that it tests, or the columns that it computes: its own share of the work of `about`."""
 
     name: str
     make: Callable[[Runtime], FlowPart]
@@ -60,7 +60,7 @@ class Spec:
         return self.columns.index(name)
 
     def asks(self) -> tuple[Source, ...]:
-        """The windows and graphs that a leaf asks itself."""
+        """Return the windows and graphs that a leaf reads itself."""
         if self.inputs or self.reads:
             return () if self.inputs else self.reads
         if self.about is None:
@@ -69,4 +69,4 @@ class Spec:
 
 
 class NotIncremental(Exception):
-    """Why a part of a plan has no operators on changes."""
+    """Raised with the reason why a part of a plan has no incremental operators."""

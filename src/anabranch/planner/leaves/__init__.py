@@ -1,4 +1,4 @@
-"""Leaves of the operator graph: at each instant they say how the matches, paths and components of windows changed.
+"""Leaves of the operator graph: report at each instant how the matches, paths and components of windows changed.
 
-They run first at each instant, before the operators above them, and keep what they need of their windows in budgets.
+Leaves run first at each instant, before the operators above them, and keep their state within budgets.
 """

@@ -1,7 +1,7 @@
-"""Which nodes the rest of a query asks shortest paths about: so that nobody searches for pairs that nobody wants.
+"""Node pairs that rows of the query join with shortest paths: limits the search to these pairs.
 
-Rows that a shortest path is joined with bind one of its ends, or both. They are counted on their way to the join, and
-who searches looks here before he does.
+Rows that a shortest path is joined with bind one of its ends, or both. `AskedPairs` counts the nodes of these rows, and
+the shortest-path operator reads the counts before it searches.
 
 Law: a pair is asked about while at least one row of the other side has its nodes in these columns.
 State: per pair the number of rows. Work per batch: O(changes).
@@ -19,15 +19,15 @@ from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.model.values import ElementId, Node
 
 EndPair: TypeAlias = tuple[ElementId | None, ElementId | None]
-"""Where a path begins and where it ends; None: at any node."""
+"""The nodes at which a path begins and ends; None: any node."""
 EndColumns: TypeAlias = tuple[str | None, str | None]
 
 _BYTES_PER_PAIR = 300
 
 
 class AskedPairs(DeltaOperator):
-    """Counts the nodes of rows. `columns` are those of where paths begin and end, `places` where these are in the rows;
-    None: any node. Gives nothing: whoever has it looks into it."""
+    """Counts the pairs of nodes in rows. `columns` name the start and the end of paths, `places` are their positions in
+    the rows; None: any node. Produces no output rows; the shortest-path operator reads the pairs through `take()`."""
 
     width = 0
 
@@ -56,7 +56,7 @@ class AskedPairs(DeltaOperator):
         return node.id if isinstance(node, Node) else None
 
     def take(self) -> list[EndPair]:
-        """The pairs that are asked about since this was last asked, or are no more."""
+        """Return the pairs that became asked about, or no longer are, since the last call."""
         turned = []
         for pair, before in self._before.items():
             now = self._counts[pair] > 0
@@ -72,14 +72,14 @@ class AskedPairs(DeltaOperator):
         return turned
 
     def is_asked(self, node_id: ElementId, at: int) -> bool:
-        """Whether a node is asked about at the beginning (0) or the end (1) of paths."""
+        """Return whether a node is asked about at the beginning (0) or the end (1) of paths."""
         return node_id in self._each[at]
 
     def has(self, left: ElementId, right: ElementId) -> bool:
         return (left, right) in self._counts
 
     def pairs(self) -> Iterator[tuple[ElementId, ElementId]]:
-        """All pairs of two nodes that are asked about."""
+        """Iterate over the asked pairs in which both nodes are given."""
         return ((left, right) for left, right in self._counts if left is not None and right is not None)
 
     def size(self) -> Size:

@@ -1,4 +1,4 @@
-"""Budgets of leaves: how many matches and bytes one may keep, and the refusal of more.
+"""Budgets of leaves: how many matches and bytes a leaf may keep, and the error when it needs more.
 
 Invariant: a refusal names the part of the query and the option that allows more.
 """
@@ -12,8 +12,8 @@ from anabranch.snapshot.rdf.static import PartTooLarge
 
 
 class Budgets:
-    """How much a leaf may keep, and what to call it when it would be more: a pattern, unless `what` says otherwise.
-    `part`: how many matches it may have as a part that was set apart from the rest of the query."""
+    """The limits of a leaf, and its name in the error: a pattern, unless `what` is given. `part`: how many matches it
+    may have as a part that is evaluated apart from the rest of the query."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Budgets:
         self._span = span
 
     def check(self, kept: Size) -> None:
-        """Refuse what takes more bytes than it may."""
+        """Raise an error if the state takes more bytes than allowed."""
         if self.max_bytes is not None and kept.bytes > self.max_bytes:
             raise self.refusal(BudgetExceeded("bytes", self.max_bytes))
 

@@ -1,13 +1,13 @@
-"""Who hangs together in a window, kept up to date: what connected(), component() and componentSize() look up.
+"""Connected components of a window, kept up to date: the index behind connected(), component() and componentSize().
 
-Links come with their windows' arrivals, and an index without deletions (`delta/connectivity`) knows by the number of
-the oldest living arrival what still counts. Where a source is more than one sliding window (several windows, a static
-graph with links of its own, a relationship that changed its ends, a strict union), the links are counted anew whenever
-they change.
+Links arrive with the arrivals of their windows. An index without deletions (`delta/connectivity`) decides by the number
+of the oldest living arrival which links still count. The index is rebuilt at every change where a source is more than
+one sliding window (several windows, a static graph with links of its own, a relationship that changed its ends, a
+strict union).
 
-Law: the answers are those of `snapshot.connections` over what the source holds now.
-Work per tick: O(links that came x depth of the tree), or O(links) where they are counted anew; sizes are O(vertices),
-and only where they are asked for.
+Law: the answers are those of `snapshot.connections` over the present content of the source.
+Work per tick: O(links that came x depth of the tree), or O(links) where the index is rebuilt; sizes are O(vertices),
+and only where a query reads them.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _NO_LINKS: Ids = np.empty((0, 3), np.int64)
 
 
 class LinksLeaf(Leaf):
-    """The links of a source. Its one row is a number that changes whenever they do."""
+    """The links of a source. Its only row is a version number that changes whenever the links do."""
 
     def __init__(self, links: ex.Links, slides: LinkSlides | None, budgets: Budgets, runtime: Runtime) -> None:
         self._links = links
         self._budgets = budgets
         self._slides = slides
-        self._ends: deque[tuple[int, int]] = deque()  # of slides: their ticks, and the number of the arrival after them
+        self._ends: deque[tuple[int, int]] = deque()  # per slide: its tick, and the number of the next arrival
         self._dictionary = runtime.dictionary
         parts = parts_of(links.source)
         self._windows = tuple(part for part in parts if isinstance(part, Window))
         self._static = tuple(part for part in parts if isinstance(part, Static))
         self._fits = _Fits(links, runtime.dictionary)
         self._version = 0
-        self._sizes: tuple[int, Ids, Ids] | None = None  # of which version, roots rising, and the sizes of theirs
-        self._counted = len(self._windows) != 1  # anew at each change
+        self._sizes: tuple[int, Ids, Ids] | None = None  # version, sorted roots, their components' sizes
+        self._counted = len(self._windows) != 1  # rebuilt at each change
         self._names_matter = False
         self._index = self._new_index()
         self._opens = 0
@@ -74,7 +74,7 @@ class LinksLeaf(Leaf):
     def _new_index(self) -> WindowedIndex:
         slides = None if self._counted else self._slides
         index = RecencyTree() if slides is None else BicIndex(slides.number)
-        # What a component is called follows from a number per node, of which only names need the costly one.
+        # The name of a component depends on a priority per node; the costly priority is needed for names only.
         return WindowedIndex(index, Vertices(self._priorities if self._names_matter else None))
 
     def _priorities(self, ids: Ids) -> Ids:
@@ -127,7 +127,7 @@ class LinksLeaf(Leaf):
     def _slide_triples(self, tick: Tick, changed: bool) -> bool:
         for window in self._windows:
             arrived, left = tick.triples(window)
-            if self._counted or self._static or self._slides:  # which may have to be counted at any time
+            if self._counted or self._static or self._slides:  # these may have to be rebuilt at any time
                 gone = self._held[window].slide(arrived, left)
                 changed |= bool(len(arrived) or len(gone))
             if not self._counted:
@@ -139,7 +139,7 @@ class LinksLeaf(Leaf):
     def _slide_relationships(self, tick: Tick, changed: bool) -> bool:
         for window in self._windows:
             changes = tick.elements(window)
-            arrived, left, moved = tick.relationships(window)  # asked at every tick: what it gives adds up
+            arrived, left, moved = tick.relationships(window)  # read at every tick, because the slides add up
             if self._counted:
                 changed |= self._note(window, changes)
             elif tick.strict or moved or any(map(was_moved, changes.relationships)):
@@ -154,7 +154,7 @@ class LinksLeaf(Leaf):
         return changed
 
     def _slide(self, tick: Tick, arrived: Ids, left: int) -> bool:
-        """The one window moves on."""
+        """Advance the only window; return whether the links changed."""
         fits = self._fits.which(arrived)
         numbers = np.flatnonzero(fits) + self._arrived
         self._arrived += len(arrived)
@@ -173,7 +173,7 @@ class LinksLeaf(Leaf):
         return changed
 
     def _fits_slides(self, slide: int, opens: int, left: int) -> bool:
-        """Whether what has left the window is exactly what came before the slide in which it opens."""
+        """Return whether exactly the arrivals before the slide at which the window opens have left."""
         self._ends.append((slide, self._arrived))
         gone = -1
         while self._ends and self._ends[0][0] < opens:
@@ -209,7 +209,8 @@ class LinksLeaf(Leaf):
     # --- being asked ---
 
     def answer(self, asked: ConnectivityQuestion) -> Callable[[Ids], Ids]:
-        """From vertices (a column, or two) to what is asked of them; null of null."""
+        """Return the function from vertices (a column, or two) to the answers about them; the answer about null is
+        null."""
         encode = self._dictionary.encode
         yes, no = encode(True), encode(False)
         if asked == "name" and not self._names_matter:
@@ -252,7 +253,7 @@ class LinksLeaf(Leaf):
 
 
 class LinkSlides(NamedTuple):
-    """A window that is made of whole slides: how many, and how long one is, in microseconds."""
+    """A window that is made of whole slides: their number, and the length of one in microseconds."""
 
     number: int
     length: int
@@ -269,7 +270,8 @@ def _slides_of(links: ex.Links, slide: Duration | None) -> LinkSlides | None:
 
 
 def linked_spec(links: ex.Links, index: IndexName, slide: Duration | None, max_bytes: int | None = None) -> Spec:
-    """The index of some links, which all who ask about them share: BIC only over windows made of whole slides."""
+    """Return the spec of the index of these links, shared by all operators that read it; BIC needs windows of whole
+    slides."""
     slides = _slides_of(links, slide) if index == "bic" else None
     along = "" if links.kinds is None else f" along {', '.join(links.kinds)}"
     budgets = Budgets(None, max_bytes, f"connected(){along}", None, what="the index of")
@@ -288,7 +290,7 @@ def linked_of(links: ex.Links, runtime: Runtime) -> LinksLeaf:
 
 
 class _Fits:
-    """Which links of a source are asked about."""
+    """Selects the links of a source that a question is about."""
 
     def __init__(self, links: ex.Links, dictionary: Dictionary) -> None:
         self._dictionary = dictionary

@@ -1,6 +1,6 @@
-"""Leaves beside the patterns: rows of the query itself, parts on the plain evaluator, readings of the clock.
+"""Leaves other than patterns: rows of the query itself, parts on the plain evaluator, readings of the clock.
 
-Invariant: what a leaf has given adds up to its rows at the instant.
+Invariant: the sum of a leaf's changes is its rows at the instant.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEVER: Hashable = object()
 
 
 class ConstantRows(Leaf):
-    """Rows that the query itself brings: there from the first tick on."""
+    """Rows that the query text contains; they enter at the first tick."""
 
     def __init__(self, rows: Sequence[Sequence[Value]], width: int, runtime: Runtime) -> None:
         ids = [[runtime.dictionary.encode(value) for value in row] for row in rows]
@@ -39,8 +39,8 @@ class ConstantRows(Leaf):
 
 
 class RecomputedRows(Leaf):
-    """A part of the plan on the plain evaluator: its rows anew whenever its sources may have changed, and what differs
-    from the rows before. `most`: how many rows it may have as a part over static graphs.
+    """A part of the plan on the plain evaluator: recomputes its rows whenever its sources may have changed, and returns
+    the difference. `most`: how many rows it may have as a part over static graphs.
 
     Work: that of the plain evaluation, plus O(rows)."""
 
@@ -75,9 +75,9 @@ class RecomputedRows(Leaf):
 
 
 class ClockReadings(Leaf):
-    """One row of values that the instant alone decides: what time it is, and when windows begin and end.
+    """One row of values that depend on the instant only: the current time, and when windows begin and end.
 
-    Rows that are joined with it are taken back and given again as time goes on. Work: O(values)."""
+    Rows joined with it are retracted and given again at each instant. Work: O(values)."""
 
     def __init__(self, readings: Sequence[ex.Expression], runtime: Runtime) -> None:
         self._readings = [compile_expression(one, ()) for one in readings]

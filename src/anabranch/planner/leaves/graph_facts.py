@@ -1,10 +1,11 @@
-"""Elements of a property graph become the facts that a matched pattern asks for, and matches become paths.
+"""Makes facts of the elements of a property graph, as a matched pattern needs them, and paths of matches.
 
 Law: the facts given out so far, added and removed, are exactly those of the graph that the element changes so far make.
 
-State: the facts of each element that has some, and a number for each node and relationship that stands in a fact; of
-trails, what `trails` says. Work per change: O(kinds that the element's labels or type allow), each condition once, and
-what trails take. Numbers are never given twice.
+State: the facts of each element that has some, and a number for each node and relationship in a fact; the state of
+trails is that of `trails`.
+Work per change: O(kinds that the element's labels or type allow), each condition once, plus the work for trails.
+Numbers are never reused.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _MOST_REMEMBERED = 1 << 18  # paths of one name; past it they are made again
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A kind with its conditions ready to be asked."""
+    """A kind with its compiled conditions."""
 
     number: int
     shown: bool
@@ -71,7 +72,7 @@ class _Test:
 
 
 def _may_pass(conditions: Iterable[ExpressionEvaluator], element: GraphElement, context: Context) -> bool:
-    """Whether an element may be part of a match; where a condition has no truth value, the match will decide."""
+    """Return whether an element may be part of a match; where a condition fails, the test of the match decides."""
     for condition in conditions:
         try:
             value = condition((element,), context)
@@ -83,7 +84,7 @@ def _may_pass(conditions: Iterable[ExpressionEvaluator], element: GraphElement, 
 
 
 def _passes(conditions: Iterable[ExpressionEvaluator], element: GraphElement, context: Context) -> bool:
-    """Whether all conditions are true of an element; one that fails is not, and the element is skipped."""
+    """Return whether all conditions are true of an element; where one fails, the element is skipped."""
     try:
         return all(truth(condition((element,), context)) is True for condition in conditions)
     except EvaluationError as error:
@@ -92,8 +93,9 @@ def _passes(conditions: Iterable[ExpressionEvaluator], element: GraphElement, co
 
 
 class FactMaker:
-    """The facts of one pattern, or of one component of it alone, over one window or static graph. `asked` are those who
-    know which shortest paths are asked for, `most_bytes` is how much their distances may take."""
+    """Makes the facts of one pattern, or of one component of it, over one window or static graph. `asked` are the
+    counters of the pairs that limit the search for shortest paths; `most_bytes` is how much the distances of these
+    paths may take."""
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class FactMaker:
 
     @property
     def follows(self) -> bool:
-        """Whether it makes use of what events carried."""
+        """Whether the relationships of arrived events are needed, besides the element changes."""
         return any(isinstance(one, ReachedEnds) for one in self._ends)
 
     def _allows(self, kind: TrailKind | ShortestKind) -> Callable[[Relationship], bool]:
@@ -159,19 +161,19 @@ class FactMaker:
         return any(fact[1] == kind for fact in self._node_facts.get(node_id, _NO_FACTS))
 
     def __len__(self) -> int:
-        """How many elements and trails it remembers."""
+        """Return how many elements and trails are kept."""
         elements = len(self._node_numbers) + len(self._relationship_numbers)
         return elements + sum(map(len, self._trails)) + sum(map(len, self._ends))
 
     def size(self) -> Size:
-        """The trails that it keeps, and about how much they take."""
+        """Return the number of kept trails, and about how many bytes they take."""
         ends = [one.size() for one in self._ends]
         rows = sum(one.living for one in self._trails) + sum(one.rows for one in ends)
         return Size(rows, sum(one.nbytes for one in self._trails) + sum(one.bytes for one in ends))
 
     def facts(self, changes: ElementChanges, carried: RelationshipSlide | None = None) -> tuple[Ids, Ids]:
-        """The facts that the changes take away, and those that they bring; none is in both. `carried` is what events
-        brought of relationships, where that says which of them there are."""
+        """Return the facts that the changes remove and the facts that they add; none is in both. `carried` are the
+        relationships of arrived events, given where these determine which relationships exist."""
         removed: list[WalkFact] = []
         added: list[WalkFact] = []
         gone: list[ElementId] = []
@@ -192,7 +194,7 @@ class FactMaker:
             removed += gone_trails
             added += new_trails
         joined = [ends.facts(changes, carried) for ends in self._ends]
-        # A node leaves only when no relationship needs it any more: nothing can ask for its number now.
+        # A node leaves only after all its relationships have left: its number is not needed any more.
         for node_id in gone:
             self._node_numbers.pop(node_id, None)
         if not joined:
@@ -270,10 +272,10 @@ def _matrix(facts: Sequence[WalkFact]) -> Ids:
 
 
 def path_values(path: NamedPath, columns: Sequence[str], dictionary: Dictionary) -> Callable[[Ids], Ids]:
-    """The path that each row's elements make, from rows with these columns."""
+    """Return a function from rows with these columns to the path that each row's elements make."""
     given = [one for one in path.between if one is not None]
     picks = [list(columns).index(name) for name in (*path.nodes, *path.relationships, *given)]
-    known: dict[tuple[int, ...], int] = {}  # a path that goes was made when it came
+    known: dict[tuple[int, ...], int] = {}  # a leaving row needs the path of the entering one
 
     def value(ids: tuple[int, ...]) -> int:
         values = iter([dictionary.decode(one) for one in ids])
@@ -286,7 +288,7 @@ def path_values(path: NamedPath, columns: Sequence[str], dictionary: Dictionary)
                 nodes.append(end)
                 continue
             on_the_way = next(values)
-            if one:  # a trail of length 0 stays where it is
+            if one:  # a trail of length 0 adds no element
                 relationships += one  # type: ignore[arg-type]
                 nodes += (*on_the_way, end)  # type: ignore[misc]
         return dictionary.encode(Path(tuple(nodes), tuple(relationships)))  # type: ignore[arg-type]
@@ -304,7 +306,7 @@ def path_values(path: NamedPath, columns: Sequence[str], dictionary: Dictionary)
 
 
 def nothing_shared(left: int, right: int, dictionary: Dictionary) -> Callable[[Ids], Mask]:
-    """Whether the relationships and trails in two columns have no relationship in common."""
+    """Return a test whether the relationships and trails in two columns have no relationship in common."""
     passed: dict[int, frozenset[ElementId | None]] = {}
 
     def ids_of(value: int) -> frozenset[ElementId | None]:

@@ -1,7 +1,7 @@
-"""Matches of patterns as leaves: each follows a window, or several, by a matcher.
+"""Matches of patterns as leaves: each leaf follows one or several windows by a matcher.
 
-Law: after any number of ticks, the batches of a leaf add up to the rows that its part of the plan has over what the
-windows and graphs hold now.
+Law: after any number of ticks, the sum of a leaf's batches is the rows that its part of the plan has over the present
+content of the windows and graphs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent
 
 
 class MatchLeaf(Leaf):
-    """Where matches come from: at one instant they may be far more than the window has facts. `_width` is the number of
+    """A source of matches, which may be far more than the window has facts at one instant. `_width` is the number of
     their columns."""
 
     _width: int
@@ -43,7 +43,8 @@ class MatchLeaf(Leaf):
 
 
 class SlidingMatch(MatchLeaf):
-    """Matches of a conjunction in a sliding window, by the log: SPECTRA's job. Work follows what came and left."""
+    """Matches of a conjunction in a sliding window, found with the log (SPECTRA). Work follows the arrivals and
+    departures."""
 
     def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
         self._window = window
@@ -66,10 +67,11 @@ class SlidingMatch(MatchLeaf):
 
 
 class WindowMatch(MatchLeaf):
-    """Matches of a conjunction in a window that is mostly replaced from instant to instant: all of them again.
+    """Matches of a conjunction in a window of which most is replaced at each instant: re-evaluates the whole window.
 
     Work: O(window) per slide, with a small constant: SPECTRA's re-evaluation.
-    State: the matches, or the window's facts where one piece does not hold the matches: these are found twice then."""
+    State: the matches, or the window's facts where the matches exceed one piece; then the matches are computed a second
+    time when they leave."""
 
     def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
         self._window = window
@@ -79,7 +81,7 @@ class WindowMatch(MatchLeaf):
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
         self._held = WindowArrivals(3)
         self._width = conjunction.variables
-        self._rows: Ids | None = np.empty((0, self._width), np.int64)  # None: so many that the facts are kept instead
+        self._rows: Ids | None = np.empty((0, self._width), np.int64)  # None: too many, the facts are kept instead
         self._facts = np.empty((0, 3), np.int64)
 
     def pieces(self, tick: Tick) -> Iterator[Batch]:
@@ -120,8 +122,8 @@ class WindowMatch(MatchLeaf):
 class MergedMatch(MatchLeaf):
     """Matches of a conjunction in several windows and static graphs, seen as one set of triples.
 
-    State: how often each triple is there, by all its arrivals in all parts; the matcher sees it once.
-    Work: O(arrivals that came and left), and O(graph) when a static graph changes."""
+    State: how often each triple is present, over all its arrivals in all parts; the matcher sees it once.
+    Work: O(arrivals and departures), and O(graph) when a static graph changes."""
 
     def __init__(self, parts: Sequence[Source], conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
         self._parts = tuple(dict.fromkeys(parts))
@@ -180,9 +182,9 @@ class MergedMatch(MatchLeaf):
 
 
 class ElementMatch(MatchLeaf):
-    """Matches of one part of a property-graph pattern. An element that changes is one that leaves and one that comes.
+    """Matches of one component of a property-graph pattern. A changed element leaves and enters again.
 
-    Work: O(elements that changed) to make facts of them, then what their matches take."""
+    Work: O(elements that changed) to make facts of them, plus the work for their matches."""
 
     def __init__(
         self,
@@ -218,7 +220,7 @@ class ElementMatch(MatchLeaf):
 
 
 def fitting(conjunction: Conjunction) -> Callable[[Ids], Ids]:
-    """Keep the facts that fit one of the patterns as far as its constants go."""
+    """Return a filter that keeps the facts which fit the constants of one of the patterns."""
     wanted = [
         [(at, place.id) for at, place in enumerate(pattern.places) if isinstance(place, Fixed)]
         for pattern in conjunction.patterns

@@ -1,13 +1,13 @@
-"""Property paths of any length become automata over ids, and trees that follow the window.
+"""Property paths of any length as automata over ids, and trees that follow the window.
 
-A path is walked from the end that is a term, else from every node that a path can begin at. A path of no steps joins a
-term of the query to itself, always, and between two variables every node of the graph to itself (`snapshot.rdf.paths`
+A path is walked from the end that is a term, else from every node at which a path can begin. A path of no steps always
+joins a term of the query to itself, and between two variables every node of the graph to itself (`snapshot.rdf.paths`
 is the law).
 
-Static graphs beside windows are laid first and never leave; when one changes, everything is built anew from what the
-windows hold. Several windows are followed as if they were one (`held.HeldTogether`), in which the trees know by its
-place what leaves first. Where it does not tell (windows of different widths, or whose widths are no whole slides), they
-are built anew at the instants at which something leaves out of order, and what differs is told.
+Static graphs beside windows are added first and never leave; when one changes, the trees are rebuilt from the content
+of the windows. Several windows are followed as if they were one (`held.HeldTogether`), whose order of arrival shows the
+trees what leaves first. Where arrivals leave out of this order (windows of different widths, or whose widths are no
+whole slides), the trees are rebuilt at that instant, and the difference is emitted.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from anabranch.snapshot.rdf.paths import turned
 _NEVER: Hashable = object()
 
 MOST_NODES = 1 << 22
-"""Of all trees of one path together, unless somebody says otherwise: past it the path is searched for anew."""
+"""Default limit of the tree nodes of one path; past it the path is recomputed by search."""
 
 
 def path_spec(operator: tr.Path, choices: Choices) -> Spec:
-    """The trees of a path."""
+    """Return the spec of the trees of a path."""
     parts = tuple(dict.fromkeys(parts_of(operator.source)))
     windows = [part for part in parts if isinstance(part, Window)]
     if not choices.trails:
@@ -63,8 +63,8 @@ def path_spec(operator: tr.Path, choices: Choices) -> Spec:
 
 
 class PathTrees(Leaf):
-    """The pairs that a path joins. Work: see `delta.paths.matcher`; that of building all trees when a static graph
-    changes, or when something leaves out of order."""
+    """The pairs that a path joins. Work: see `delta.paths.matcher`; all trees are rebuilt when a static graph changes,
+    or when an arrival leaves out of order."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class PathTrees(Leaf):
         self._source, self._target = given[::-1] if is_turned else given
         path = turned(operator.path) if is_turned else operator.path
         self._automaton = au.automaton(_expression(path, self._dictionary), standing=all(is_free))
-        # Which of where a walk begins and ends are columns.
+        # The ends of a walk (0: first node, 1: last node) that become columns.
         columns = [1, 0] if is_turned else [0, 1]
         self._picks = [0] if self._is_loop else [at for at, free in zip(columns, is_free, strict=True) if free]
         self._held = HeldTogether(len(windows)) if static or len(windows) > 1 else None
@@ -125,7 +125,7 @@ class PathTrees(Leaf):
         return concatenated([before, Batch.entering(self.matcher.pairs())], 2).consolidated()
 
     def _encoded(self, graph: Triples) -> Ids:
-        """The triples of a static graph that can matter."""
+        """Return the triples of a static graph that the path can pass, as ids."""
         found: Iterable[Triple] = graph
         automaton = self._automaton
         if automaton.standing < 0 and max(automaton.others) < 0:
@@ -140,7 +140,7 @@ class PathTrees(Leaf):
 
 
 def _expression(path: tr.PropertyPath, dictionary: Dictionary) -> au.PathExpression:
-    """The path over ids. Predicates that were never met get their ids now, before any triple can bring them."""
+    """Return the path over ids. Predicates not met before get their ids now, before any triple can bring them."""
 
     def ids(predicates: Iterable[Iri]) -> frozenset[int]:
         return frozenset(map(dictionary.encode, predicates))

@@ -2,16 +2,17 @@
 
 Law: the paths are exactly those of the graph that the changes so far make (`snapshot.paths.ShortestPaths` from every
 node): of the kind's types, direction and lengths, along relationships that pass its conditions, between nodes that may
-begin and end them and, where somebody asks (`asked_pairs`), are asked about. Of several as short, the one whose
-relationship ids come first, or all. A node has none to itself but the empty one, where that is allowed.
+begin and end them. Where other rows limit the search (`asked_pairs`), only pairs of these rows have paths. Of several
+paths of the same length, the one with the first relationship ids counts, or all do. A node has no path to itself except
+the empty one, where that is allowed.
 
-They are searched from one side, the roots: from that on which fewer nodes may stand. When that becomes the other one by
-far, everything is searched anew from there. `delta.paths.shortest` says which roots a change concerns.
+The search starts from one side, the roots: the side on which fewer nodes are allowed. When the other side becomes far
+smaller, everything is searched again from there. `delta.paths.shortest` decides which roots a change concerns.
 
-State: what `delta.paths.shortest` keeps, the paths by their ends, and by what they pass where that is shown. Work per
-batch: O(elements that changed + paths that came, went or look different now, times their length) and the searches.
-Past a budget of living paths, or of distances, TooManyTrails is raised (BudgetExceeded, where bytes were allotted),
-and the maker is of no more use.
+State: that of `delta.paths.shortest`, the paths by their ends, and by the elements on them where these are shown.
+Work per batch: O(elements that changed + paths that came, went or look different now, times their length) and the
+searches. Past a budget of living paths, or of distances, TooManyTrails is raised (BudgetExceeded, where a limit of
+bytes was given), and the maker must not be used again.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from anabranch.planner.leaves.asked_pairs import AskedPairs
 from anabranch.planner.leaves.walks import Allows, IsOf, NumberOf, RelationshipId, TooManyTrails, WalkFact, WalkMaker
 from anabranch.planner.patterns.kinds import ShortestKind
 
-_FEWER = 4  # so many times fewer nodes on the other side are worth a new search from there
+_FEWER = 4  # the search turns when the other side has this many times fewer nodes
 
 PathEnds: TypeAlias = tuple[ElementId, ElementId]
-"""Where a path begins and where it ends."""
+"""The nodes at which a path begins and ends."""
 PathSteps: TypeAlias = tuple[tuple[RelationshipId, ...], tuple[ElementId, ...]]
 """The relationships and nodes of a path, from the left."""
 
 
 class _Side:
-    """The nodes that may stand at one end. Open: all that have relationships may."""
+    """The nodes that are allowed at one end of paths. Open: all nodes with relationships are allowed."""
 
     def __init__(self, kind: int | None, asked: AskedPairs | None, at: int) -> None:
         self.kind = kind
@@ -48,7 +49,7 @@ class _Side:
         self.members: set[ElementId] = set()
 
     def admits(self, node_id: ElementId, is_of: Callable[[ElementId, int], bool]) -> bool:
-        """Whether a node of the graph may stand here."""
+        """Return whether a node of the graph is allowed at this end."""
         if self.kind is not None and not is_of(node_id, self.kind):
             return False
         return self.asked is None or self.asked.is_asked(node_id, self.at)
@@ -58,8 +59,8 @@ class _Side:
 
 
 class ShortestMaker(WalkMaker[ShortestKind]):
-    """The shortest paths of one kind as facts. `asked` are the pairs of nodes, or nodes at one end, that are asked
-    about, None: all. `most_bytes` is how much distances may take."""
+    """Makes the facts of the shortest paths of one kind. `asked` limits the search to pairs of nodes, or to nodes at
+    one end; None: no limit. `most_bytes` is how much the distances may take."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         self._most_bytes = most_bytes
         self._most_cells = MOST_CELLS if most_bytes is None else most_bytes // (4 if kind.every else 8)
         self._in_pairs = asked is not None and None not in asked.columns
-        # A pair that is asked about has been found by rows that say enough of its nodes.
+        # The rows that ask about a pair have already tested the kinds of its nodes.
         kinds = (None, None) if self._in_pairs else (kind.starts, kind.ends)
         asks = [asked if asked is not None and column is not None else None for column in kind.asked]
         self._sides = (_Side(kinds[0], asks[0], 0), _Side(kinds[1], asks[1], 1))
@@ -87,7 +88,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         self._paths: dict[PathEnds, dict[PathSteps, WalkFact]] = {}
         self._by_node: tuple[dict[ElementId, dict[ElementId, None]], ...] = ({}, {})  # the other ends, by each end
         self._passing: dict[RelationshipId, dict[PathEnds, int]] = {}  # where relationships are shown
-        self._through: dict[ElementId, dict[PathEnds, int]] = {}  # where the nodes between are
+        self._through: dict[ElementId, dict[PathEnds, int]] = {}  # where the nodes between are shown
 
     def _new_search(self) -> ShortestPaths:
         kind, (_, targets) = self._kind, self._ordered(*self._sides)
@@ -101,29 +102,29 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         )
 
     def _ordered(self, left: _Side, right: _Side) -> tuple[_Side, _Side]:
-        """The side of the roots first."""
+        """Return the two sides, the side of the roots first."""
         return (right, left) if self._from_right else (left, right)
 
     def _ends(self, root: VertexName, target: VertexName) -> PathEnds:
         return (target, root) if self._from_right else (root, target)  # type: ignore[return-value]
 
     def __len__(self) -> int:
-        """How many elements and paths it remembers."""
+        """Return how many elements and paths are kept."""
         members = sum(len(side.members) for side in self._sides)
         return members + len(self._relationships) + len(self._nodes) + len(self._search) + self.living
 
     @property
     def searches(self) -> int:
-        """How often a root has been searched from."""
+        """How many searches from a root have been made."""
         return self._search.searches
 
     @property
     def nbytes(self) -> int:
-        """About how much it keeps."""
+        """About how many bytes are kept."""
         return super().nbytes + self._search.nbytes
 
     def facts(self, changes: ElementChanges) -> tuple[list[WalkFact], list[WalkFact]]:
-        """The facts that the changes take away, and those that they bring; none is in both."""
+        """Return the facts that the changes remove and the facts that they add; none is in both."""
         self._removed, self._added = [], []
         stale = self._look_again(changes)
         lifted, laid, new_roots, gone_roots = self._settle_relationships(changes, stale)
@@ -142,7 +143,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
     # --- what the graph is ---
 
     def _look_again(self, changes: ElementChanges) -> dict[PathEnds, None]:
-        """Take in the nodes; paths through those that look different now are given back."""
+        """Update the nodes; return the ends of the paths through changed nodes."""
         stale: dict[PathEnds, None] = {}
         for before, after in changes.nodes:
             if after is not None:
@@ -155,7 +156,8 @@ class ShortestMaker(WalkMaker[ShortestKind]):
     def _settle_relationships(
         self, changes: ElementChanges, stale: dict[PathEnds, None]
     ) -> tuple[list[Relationship], list[Relationship], set[ElementId], set[ElementId]]:
-        """Relationships that go and that come, and nodes that get their first and lose their last one."""
+        """Update the relationships. Returns the removed and the added ones, and the nodes that got their first or lost
+        their last."""
         lifted: list[Relationship] = []
         laid: list[Relationship] = []
         touched: dict[ElementId, int] = {}
@@ -187,8 +189,8 @@ class ShortestMaker(WalkMaker[ShortestKind]):
     def _settle_members(
         self, changes: ElementChanges, new_roots: set[ElementId], gone_roots: set[ElementId]
     ) -> dict[ElementId, None]:
-        """Settle who may stand where, and with that who is a root and who is wanted; nodes of which something about
-        that may have changed are given back."""
+        """Update the nodes allowed at each end, and with them the roots and targets of the search; return the nodes for
+        which one of these may have changed."""
         touched: dict[ElementId, None] = {}
         for before, after in changes.nodes:
             one = before if after is None else after
@@ -224,7 +226,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         return touched
 
     def _settle_pairs(self, pairs: Iterable[tuple[ElementId | None, ElementId | None]]) -> None:
-        """Pairs that somebody asks about now, or nobody any more."""
+        """Start or stop the search for pairs that became asked about or no longer are."""
         assert self._asked is not None
         for left, right in pairs:
             if left is None or right is None:
@@ -256,7 +258,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
             self._find(ends)
 
     def _is_to_turn(self) -> bool:
-        """Whether far fewer nodes may stand on the other side."""
+        """Return whether far fewer nodes are allowed on the other side."""
         here, there = (len(side.members) for side in self._ordered(*self._sides))
         return not any(side.is_open for side in self._sides) and _FEWER * (there + 1) < here
 
@@ -265,7 +267,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         return PathEdge(_key(relationship), *((target, source) if self._kind.direction == "in" else (source, target)))
 
     def _turned(self) -> list[Pair]:
-        """Search from the other side from now on; all pairs that have paths."""
+        """Search from the other side from now on; return all pairs that have paths."""
         searches = self._search.searches
         self._from_right = not self._from_right
         self._search = self._new_search()
@@ -280,7 +282,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         return self._search.change((), map(self._edge, self._relationships.values()), (), roots.members)
 
     def _find(self, ends: PathEnds) -> None:
-        """The paths between two ends, as they are now."""
+        """Update the paths between two ends."""
         root, target = ends[::-1] if self._from_right else ends
         before = self._paths.get(ends, _NO_PATHS)
         now: dict[PathSteps, WalkFact] = {}
@@ -318,7 +320,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
                     del index[one]
 
     def _drop_all(self, node_id: ElementId, at: int) -> None:
-        """All paths that begin (0) or end (1) at a node."""
+        """Remove all paths that begin (0) or end (1) at a node."""
         for other in list(self._by_node[at].get(node_id, ())):
             self._drop((other, node_id) if at else (node_id, other))
 
@@ -343,7 +345,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
         return relationships[0] if self._kind.single else super()._shown(relationships)
 
     def _show_again(self, stale: Iterable[PathEnds]) -> None:
-        """Paths that pass an element which looks different now."""
+        """Update the facts of paths through elements that look different now."""
         for ends in stale:
             paths = self._paths.get(ends, _NO_PATHS)
             for passed, fact in paths.items():
@@ -356,7 +358,7 @@ class ShortestMaker(WalkMaker[ShortestKind]):
 
 
 def _key(relationship: Relationship) -> tuple[bool, RelationshipId]:
-    """What orders relationships: as `snapshot.paths` does."""
+    """Return the sort key of a relationship, as in `snapshot.paths`."""
     return isinstance(relationship.id, str), relationship.id
 
 

@@ -1,16 +1,16 @@
-"""The ends of trails, each pair once, kept up to date: for trails of which nobody sees more.
+"""Pairs of trail ends, each pair once, kept up to date: for trails of which the query reads nothing but the ends.
 
 Law: the facts are the pairs (start, end) for which `snapshot.paths.ends_of_trails` of the graph that the changes so far
-make finds the end. Those that may not begin or end trails may be among the starts and ends, where leaving them out
-would cost more than it saves: the pattern asks what they are.
+make finds the end. Nodes that may not begin or end trails may be among the starts and ends, where leaving them out
+would cost more than it saves: the pattern tests the nodes in any case.
 
-Relationships without direction: who hangs together, and who lies on a cycle (`delta.paths.components`).
+Relationships without direction: connected components, and the nodes that lie on a cycle (`delta.paths.components`).
 
-Relationships with a direction: the trees of an automaton (`delta.paths.matcher`), which follow what the window's events
-carried, in their order. A tree grows from each node that may begin trails, or that may end them and is walked from
-backwards: such a node has a loop of its own, which is the first step of every walk, and which stays when it may no
-longer; when most loops, or all, are of no use, the trees are made anew. Where the order of events does not say what
-leaves (a union that is strict, a relationship that changed its ends or type), they are made anew with every change.
+Relationships with a direction: the trees of an automaton (`delta.paths.matcher`), which follow the arrivals of the
+window in their order. A tree grows from each node that may begin trails, or, where trails are walked backwards, that
+may end them. Such a node gets a loop, which is the first step of every walk from it. The loop stays when the node is no
+longer allowed; when enough loops are of no use, the trees are rebuilt. Where the order of arrivals does not determine
+what leaves (a strict union, a relationship that changed its ends or type), the trees are rebuilt at every change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from anabranch.planner.leaves.walks import IsOf, NumberOf, TooManyTrails
 from anabranch.planner.patterns.kinds import WIDTH, TrailKind
 
 MOST_PAIRS = 1 << 22
-"""Pairs of ends, or nodes of trees, unless somebody says otherwise: past it trails are searched for anew."""
+"""Default limit of pairs of ends, or of tree nodes; past it trails are recomputed by search."""
 
 _ROOT = NULL  # the kind of the loops at which walks begin; no relationship's type has this id
 _SPARE_LOOPS = 1024
@@ -43,7 +43,7 @@ _NOTHING: Ids = np.empty((0, 2), np.int64)
 
 
 class JoinedEnds:
-    """The ends of trails along relationships without direction."""
+    """Pairs of ends of trails along relationships without direction."""
 
     def __init__(self, kind: TrailKind, number_of: NumberOf, is_of: IsOf, most: int | None = None) -> None:
         self._kind = kind
@@ -55,7 +55,7 @@ class JoinedEnds:
         self._pairs = ComponentPairs(kind.minimum == 0, kind.circle, MOST_PAIRS if most is None else most)
 
     def facts(self, changes: ElementChanges, slide: RelationshipSlide | None) -> tuple[Ids, Ids]:
-        """The facts that the changes take away, and those that they bring; none is in both."""
+        """Return the facts that the changes remove and the facts that they add; none is in both."""
         moved = self._settle_nodes(self._begin, self._kind.starts, changes)
         if self._end is not self._begin:
             moved |= self._settle_nodes(self._end, self._kind.ends, changes)
@@ -110,7 +110,7 @@ class JoinedEnds:
 
 
 class ReachedEnds:
-    """The ends of trails along relationships that are walked in their direction, or against it."""
+    """Pairs of ends of trails along relationships that are walked in their direction, or against it."""
 
     def __init__(
         self, kind: TrailKind, dictionary: Dictionary, number_of: NumberOf, is_of: IsOf, most: int | None = None
@@ -122,10 +122,10 @@ class ReachedEnds:
         self._most = MOST_PAIRS if most is None else most
         self._turned = kind.starts is None and kind.ends is not None
         self._roots = kind.ends if self._turned else kind.starts
-        self._loops: dict[ElementId, bool] = {}  # whether the node still may be where a walk begins
+        self._loops: dict[ElementId, bool] = {}  # whether a walk may still begin at the node
         self._idle = 0  # loops of no use
-        self._nodes: dict[ElementId, int] = {}  # those that are joined to themselves, standing
-        self._living: dict[ElementId | None, tuple[int, int, int]] = {}  # relationships, once they are counted anew
+        self._nodes: dict[ElementId, int] = {}  # nodes that a trail of no relationship joins to themselves
+        self._living: dict[ElementId | None, tuple[int, int, int]] = {}  # relationships by id, for rebuilding
         self._counted = False
         self._held = WindowArrivals(3)
         self._begun = 0  # how many arrivals had left when the matcher was new
@@ -150,7 +150,7 @@ class ReachedEnds:
     # --- changes ---
 
     def facts(self, changes: ElementChanges, slide: RelationshipSlide | None) -> tuple[Ids, Ids]:
-        """The facts that the changes take away, and those that they bring; none is in both."""
+        """Return the facts that the changes remove and the facts that they add; none is in both."""
         try:
             pairs = self._changed(changes, slide).consolidated()
         except BudgetExceeded as error:
@@ -178,7 +178,7 @@ class ReachedEnds:
         return concatenated([loops, self._matcher.slide(slide.arrived, slide.left - self._begun)], 2)
 
     def _anew(self, relationships: Ids, left: int) -> Batch:
-        """New trees over these relationships, of which none has left."""
+        """Rebuild the trees over these relationships, none of which has left; return the difference of the pairs."""
         before = -Batch.entering(self._matcher.pairs())
         self._loops = {node_id: True for node_id, in_use in self._loops.items() if in_use}
         self._idle = 0
@@ -190,7 +190,7 @@ class ReachedEnds:
         return concatenated([before, Batch.entering(self._matcher.pairs())], 2)
 
     def _note(self, changes: ElementChanges) -> bool:
-        """Keep what relationships there are; whether others than before."""
+        """Update the kept relationships; return whether any changed."""
         encode = self._dictionary.encode
         changed = False
         for was, now in changes.relationships:
@@ -207,7 +207,7 @@ class ReachedEnds:
         return changed
 
     def _settle_roots(self, changes: ElementChanges) -> list[ElementId]:
-        """The nodes that may be where a walk begins, and never were since the trees were made."""
+        """Update the loops; return the nodes that need a new one."""
         if self._roots is None:
             return []
         fresh = []
@@ -229,7 +229,7 @@ class ReachedEnds:
         return np.column_stack((ids, np.full(len(ids), _ROOT, np.int64), ids))
 
     def _numbered(self, pairs: Ids) -> Ids:
-        """Pairs of ids of nodes' ids as pairs of numbers, from the left to the right."""
+        """Turn pairs of encoded node ids into pairs of node numbers, from the left to the right."""
         if self._turned:
             pairs = pairs[:, ::-1]
         if self._kind.minimum == 0:
@@ -239,7 +239,8 @@ class ReachedEnds:
         return np.array(numbers, np.int64)[places.reshape(-1)].reshape(-1, 2)
 
     def _settle_standing(self, changes: ElementChanges) -> tuple[Ids, Ids]:
-        """The trails of no relationship: each node is joined to itself."""
+        """Update the trails of no relationship, which join each node to itself; return the removed and the added
+        pairs."""
         gone: list[int] = []
         new: list[int] = []
         if self._kind.minimum == 0:

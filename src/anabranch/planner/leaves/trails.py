@@ -2,16 +2,17 @@
 
 Law: the trails are exactly those of the graph that the changes so far make (`snapshot.paths.trails` from every node),
 of the kind's types, direction and lengths, along relationships that pass its conditions, between nodes that may begin
-and end them. A trail is known by where it begins and by the list of its relationships.
+and end them. A trail is identified by its first node and the list of its relationships.
 
-New relationships are laid one after the other, and with each the trails that pass it are found, by walking on from both
-of its ends: so each trail is found once, with the last of its relationships. A node that may now begin or end trails is
-taken in the same way. When something goes, the trails that pass it go.
+New relationships are added one after the other. For each, the trails through it are found by walking on from both of
+its ends: so each trail is found once, with the last of its relationships. A node that may now begin or end trails is
+handled in the same way. When an element goes, the trails through it go.
 
 State: the allowed relationships by both ends; every trail, indexed by its relationships, and by its nodes where these
-matter. Work per batch: O(relationships and nodes that changed + trails that came, went or look different now, times
-their length + steps of walks that come to nothing). There may be exponentially many trails: past a budget of living
-trails, or of steps in one batch, TooManyTrails is raised, and the maker is of no more use.
+matter.
+Work per batch: O(relationships and nodes that changed + trails that came, went or look different now, times their
+length + steps of walks that find no trail). There may be exponentially many trails: past a budget of living trails, or
+of steps in one batch, TooManyTrails is raised, and the maker must not be used again.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _STEPS_PER_TRAIL = 10  # how many steps a batch may take for each trail that may
 
 Element = TypeVar("Element", Node, Relationship)
 TrailKey: TypeAlias = tuple[Hashable, ...]
-"""What all relationships of a trail have in common."""
+"""Values that all relationships of a trail have in common."""
 TrailEnd: TypeAlias = tuple[TrailKey, ElementId]
 TrailSteps: TypeAlias = dict[TrailEnd, dict[RelationshipId, ElementId]]
 """Per key and node, the relationships of the key by which the node can be left, and where they lead."""
 
 
 class _Trail:
-    """The ids of what a trail passes, and the fact that tells of it. Each is one of its kind: compared by `is`."""
+    """The ids of the relationships and nodes of a trail, and its fact. Trails are compared by identity (`is`)."""
 
     __slots__ = ("fact", "nodes", "relationships")
 
@@ -48,7 +49,7 @@ class _Trail:
 
 
 class _Index:
-    """Trails by something that they pass. Dictionaries stand for sets that remember their order."""
+    """Trails by the elements that they pass. The dictionaries serve as ordered sets."""
 
     __slots__ = ("_trails",)
 
@@ -75,8 +76,8 @@ class _Index:
 
 
 class TrailMaker(WalkMaker[TrailKind]):
-    """The trails of one kind as facts. `key_of` is what a relationship must have in common with the others of its
-    trails, None: no trail can pass it."""
+    """Makes the facts of the trails of one kind. `key_of` returns the values that a relationship must share with all
+    others of its trails; None: no trail can pass it."""
 
     _ways_per_relationship = 2
 
@@ -105,12 +106,12 @@ class TrailMaker(WalkMaker[TrailKind]):
         self._by_node_between = _Index()
 
     def __len__(self) -> int:
-        """How many elements and trails it remembers."""
+        """Return how many elements and trails are kept."""
         nodes = len(self._starts) + len(self._ends) + len(self._nodes) + len(self._empty)
         return nodes + len(self._relationships) + len(self._onward) + len(self._back) + self._living
 
     def facts(self, changes: ElementChanges) -> tuple[list[WalkFact], list[WalkFact]]:
-        """The facts that the changes take away, and those that they bring; none is in both."""
+        """Return the facts that the changes remove and the facts that they add; none is in both."""
         self._removed, self._added = [], []
         self._steps_left = _STEPS_PER_TRAIL * self._most
         touched: list[RelationshipId] = []
@@ -129,7 +130,7 @@ class TrailMaker(WalkMaker[TrailKind]):
     # --- what goes ---
 
     def _settle_relationships(self, changes: ElementChanges, touched: list[RelationshipId]) -> list[Relationship]:
-        """Take away what is no longer there, or no longer there in this way; what is to be laid is given back."""
+        """Remove relationships that are gone or have other ends or another key; return the ones to be added."""
         fresh = []
         for was, now in changes.relationships:
             one = was if now is None else now
@@ -172,7 +173,7 @@ class TrailMaker(WalkMaker[TrailKind]):
                 del self._keys_at[end]
 
     def _ways(self, relationship: Relationship) -> Iterator[tuple[TrailSteps, ElementId, ElementId]]:
-        """Where a relationship stands among the steps: in which, at which node, and where it leads."""
+        """Yield the entries of a relationship in the step tables: the table, the node, and the node it leads to."""
         source, target = relationship.source, relationship.target
         if self._kind.direction == "in":
             source, target = target, source
@@ -193,7 +194,7 @@ class TrailMaker(WalkMaker[TrailKind]):
             self._by_node_between.discard(trail.nodes[1:-1], trail)
 
     def _settle_nodes(self, changes: ElementChanges) -> tuple[list[ElementId], list[ElementId]]:
-        """Take away the trails from and to nodes that may no longer begin or end them; who may now, is given back."""
+        """Remove the trails from and to nodes that may no longer begin or end them; return the nodes that may now."""
         kind = self._kind
         starts: list[ElementId] = []
         ends: list[ElementId] = []
@@ -218,7 +219,7 @@ class TrailMaker(WalkMaker[TrailKind]):
     # --- what stays ---
 
     def _show_again(self, touched: Iterable[RelationshipId], changes: ElementChanges) -> None:
-        """Trails that pass an element which looks different now."""
+        """Update the facts of trails through elements that look different now."""
         stale: dict[_Trail, None] = {}
         for relationship_id in touched:
             stale |= dict.fromkeys(self._by_relationship.at(relationship_id))
@@ -235,7 +236,7 @@ class TrailMaker(WalkMaker[TrailKind]):
             trail.fact = self._shown_again(trail.fact, trail.relationships, trail.nodes)
 
     def _held(self, element: Element) -> Element:
-        """The element as the dictionary holds it: the same object as long as it looks the same."""
+        """Return the element as the dictionary holds it: the same object as long as it looks the same."""
         held = self._dictionary.decode(self._dictionary.encode(element))
         assert isinstance(held, type(element))
         return held
@@ -252,12 +253,12 @@ class TrailMaker(WalkMaker[TrailKind]):
         return self._kind.ends is None or node_id in self._ends
 
     def _none_can_be(self) -> bool:
-        """Whether there is no node at which a trail may begin, or none at which it may end."""
+        """Return whether no node may begin a trail, or none may end one."""
         kind = self._kind
         return (kind.starts is not None and not self._starts) or (kind.ends is not None and not self._ends)
 
     def _begin(self, start: ElementId) -> None:
-        """A node may begin trails from now on."""
+        """Allow trails to begin at a node, and find them."""
         self._starts.add(start)
         relationships: list[RelationshipId] = []
         nodes: list[ElementId] = []
@@ -267,7 +268,7 @@ class TrailMaker(WalkMaker[TrailKind]):
                     self._found(tuple(relationships), (start, *nodes))
 
     def _end(self, end: ElementId) -> None:
-        """A node may end trails from now on."""
+        """Allow trails to end at a node, and find them."""
         self._ends.add(end)
         relationships: list[RelationshipId] = []
         nodes: list[ElementId] = []
@@ -277,7 +278,7 @@ class TrailMaker(WalkMaker[TrailKind]):
                     self._found(tuple(relationships[::-1]), (*nodes[::-1], end))
 
     def _lay(self, relationship: Relationship) -> None:
-        """A relationship is there from now on."""
+        """Add a relationship, and find the trails through it."""
         self._relationships[relationship.id] = self._held(relationship) if self._kind.shown else relationship
         key = self._key_of(relationship)
         assert key is not None, "a relationship without what trails have in common is not allowed"
@@ -293,8 +294,8 @@ class TrailMaker(WalkMaker[TrailKind]):
                 self._through(relationship.id, one, other)
 
     def _through(self, laid: RelationshipId, here: ElementId, there: ElementId) -> None:
-        """The trails that pass a relationship from here to there: each way back from here with each way on from there.
-        The side on which fewer may stand at the far end is walked first."""
+        """Find the trails through a relationship from `here` to `there`: each walk back from `here` with each walk on
+        from `there`. The side with fewer allowed far ends is walked first."""
         minimum, maximum = self._kind.minimum, self._kind.maximum
         room = None if maximum is None else maximum - 1
         used, key = {laid}, self._keys[laid]
@@ -328,8 +329,8 @@ class TrailMaker(WalkMaker[TrailKind]):
         passed: list[RelationshipId],
         nodes: list[ElementId],
     ) -> Iterator[ElementId]:
-        """Where every walk of a key from a node ends, the empty one first, depth first. While it is looked at, `passed`
-        and `nodes` hold what it passes, and `used` its relationships too."""
+        """Yield the last node of every walk of a key from a node, depth first, the empty walk first. At each yield
+        `passed` and `nodes` hold the walk, and `used` contains its relationships."""
         yield start
         if room == 0:
             return

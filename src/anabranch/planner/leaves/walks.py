@@ -1,6 +1,6 @@
-"""Walks as facts: what makers of trails and of shortest paths have in common.
+"""Walks as facts: the common part of the makers of trails and of shortest paths.
 
-Invariant: a fact is given once when it comes and once when it goes; `living` counts those that are there.
+Invariant: a fact is given once when it comes and once when it goes; `living` counts the facts that exist now.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.planner.patterns.kinds import ShortestKind, TrailKind
 
 MOST_WALKS = 100_000
-"""Living walks of one kind, unless somebody says otherwise."""
+"""Default limit of the living walks of one kind."""
 _BYTES_PER_WALK = 700  # about, with its place in the dictionary
 _BYTES_PER_STEP = 200
 
@@ -37,12 +37,12 @@ class TooManyTrails(Exception):
 
 
 class WalkMaker(ABC, Generic[WalkKind]):
-    """The walks of one kind as facts. Asked of each change, after the node facts of that change were made.
+    """Makes the facts of the walks of one kind. It gets each change after the node facts of that change were made.
 
-    `number_of` gives the number that stands for a node in facts; `is_of` says whether a node, as it is now, has a fact
-    of a kind; `allows` tests a relationship's conditions. `most` is how many walks may live."""
+    `number_of` gives the number that stands for a node in facts; `is_of` returns whether a node, as it is now, has a
+    fact of a kind; `allows` tests a relationship's conditions. `most` is how many walks may live."""
 
-    _ways_per_relationship = 1  # from how many ends one is found
+    _ways_per_relationship = 1  # from how many ends a relationship is indexed
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class WalkMaker(ABC, Generic[WalkKind]):
 
     @property
     def living(self) -> int:
-        """How many walks there are, empty ones included."""
+        """How many walks exist now, empty ones included."""
         return self._living + len(self._empty)
 
     @property
     def nbytes(self) -> int:
-        """About how much it keeps."""
+        """About how many bytes are kept."""
         steps = self._passed + len(self._empty) + self._ways_per_relationship * len(self._relationships)
         return _BYTES_PER_WALK * self._living + _BYTES_PER_STEP * steps
 
@@ -85,7 +85,7 @@ class WalkMaker(ABC, Generic[WalkKind]):
 
     @abstractmethod
     def _may_stay(self, node_id: ElementId) -> bool:
-        """Whether a walk may both begin and end at a node of the graph."""
+        """Return whether a walk may both begin and end at a node of the graph."""
 
     def _new_fact(self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]) -> WalkFact:
         shown, between = self._contents(relationships, nodes, next(self._numbers))
@@ -96,7 +96,7 @@ class WalkMaker(ABC, Generic[WalkKind]):
     def _shown_again(
         self, fact: WalkFact, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...]
     ) -> WalkFact:
-        """The fact of a walk that passes an element which looks different now."""
+        """Update the fact of a walk through an element that looks different now."""
         now = (*fact[:3], *self._contents(relationships, nodes, fact[3]))
         if now != fact:
             self._removed.append(fact)
@@ -106,7 +106,7 @@ class WalkMaker(ABC, Generic[WalkKind]):
     def _contents(
         self, relationships: tuple[RelationshipId, ...], nodes: tuple[ElementId, ...], number: int
     ) -> tuple[int, int]:
-        """The last two columns of a fact."""
+        """Return the last two columns of a fact."""
         encode = self._dictionary.encode
         if self._kind.shown:
             number = encode(self._shown([self._relationships[one] for one in relationships]))
@@ -116,7 +116,8 @@ class WalkMaker(ABC, Generic[WalkKind]):
         return relationships
 
     def _settle_empty(self, touched: Mapping[ElementId, bool]) -> None:
-        """The walks of length 0, of nodes of which each is in the graph or has left it: one where a walk may stay."""
+        """Update the walks of length 0. `touched` has for each node whether it is in the graph; a node at which a walk
+        may both begin and end has one such walk."""
         if self._kind.minimum > 0:
             return
         for node_id, is_there in touched.items():

@@ -1,6 +1,7 @@
-"""Conditions of a pattern, shared out to its elements: what can be asked of each one, before any match is found.
+"""Assigns the conditions of a pattern to its elements: those that can be tested on one element, before a match is
+found.
 
-Law: a match passes all conditions if its elements pass their own, and itself those in `kept`.
+Law: a match passes all conditions if its elements pass their own, and the match passes those in `kept`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PatternHop:
 
 
 def hops_of(pattern: Pattern) -> list[PatternHop]:
-    """The relationship patterns of all paths, in their order."""
+    """Return the relationship patterns of all paths, in their order."""
     found = []
     for path in pattern.paths:
         for at, one in enumerate(path.relationships):
@@ -52,9 +53,9 @@ def hops_of(pattern: Pattern) -> list[PatternHop]:
 
 
 class ElementConditions:
-    """Conditions by the variable of the element that they are about: `labels` of nodes, `early` ones of single
-    elements, and of trails those on `each` relationship and the values that are the `same` along it. `alike` are values
-    of two elements that are equal in every match; `kept` must be tested of the matches."""
+    """Conditions by the variable of their element: `labels` of nodes, `early` conditions of single elements, and of
+    trails the conditions on `each` relationship and the values that are the `same` along it. `alike` are values of two
+    elements that are equal in every match; `kept` must be tested on the matches."""
 
     def __init__(self, pattern: Pattern, hops: Sequence[PatternHop], parameters: Mapping[str, Value]) -> None:
         self._pattern = pattern
@@ -75,13 +76,13 @@ class ElementConditions:
                 self._take_of_each(hop, hop.pattern.where)
 
     def take(self, conditions: Iterable[ex.Expression | None]) -> None:
-        """Share out conditions that all must be true."""
+        """Assign conditions that all must be true."""
         for condition in conditions:
             for part in conjuncts(condition):
                 self._take(part)
 
     def _take(self, part: ex.Expression) -> None:
-        """Ask a condition early if it is about one element; ask it later if that does not settle it."""
+        """Test a condition early if it is about one element; test it on the match if it is not, or if it may fail."""
         match part:
             case ex.HasLabels(ex.Variable(name), labels) if name in self.labels:
                 self.labels[name].update(dict.fromkeys(labels))
@@ -97,8 +98,8 @@ class ElementConditions:
         self.kept.append(part)
 
     def _is_settled_by_each(self, each: str, source: ex.Expression, condition: ex.Expression) -> bool:
-        """Ask a condition on all relationships of a trail, or of a path, of each that a trail may pass; whether that
-        settles it."""
+        """Test a condition on all relationships of a trail or path on each relationship instead; return whether that is
+        enough."""
         match source:
             case ex.Variable(name):
                 walked = [name]
@@ -115,7 +116,7 @@ class ElementConditions:
         return settled and never_fails(condition, frozenset({each}), self._parameters)
 
     def _take_of_each(self, hop: PatternHop, where: ex.Expression) -> None:
-        """What the pattern itself says of each relationship of a trail: asked early as far as that can be."""
+        """Assign the pattern's own condition on each relationship of a trail: tested early as far as possible."""
         trail, settled = hop.variable, True
         for part in conjuncts(where):
             if free_variables(part) == {trail} and is_about_the_row_alone(part):
@@ -136,7 +137,8 @@ class ElementConditions:
             self.kept.append(ex.Quantifier("all", name, ex.Variable(trail), condition, span=where.span))
 
     def _common_value(self, trail: str, part: ex.Expression) -> tuple[ex.Expression, str] | None:
-        """A value of another element that a property of each relationship of a trail is equal to, and the property."""
+        """Return a value of another element that a property of each relationship of a trail must equal, and the
+        property's key."""
         if isinstance(part, ex.Compare) and part.operator == "=":
             for one, other in ((part.left, part.right), (part.right, part.left)):
                 match one, other:

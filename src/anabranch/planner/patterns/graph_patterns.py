@@ -1,10 +1,11 @@
-"""A pattern of a property graph as facts and conjunctions of facts, which is what matchers take.
+"""Plans a property-graph pattern as facts and conjunctions of facts, the input of matchers.
 
 The facts are those of `kinds.py`.
 
-Law: the matches of the components, joined without condition, without those in which two of the relationships named in
-`different` are the same or two of the columns named in `disjoint` have one in common, and then filtered by `kept`, are
-the matches of the plain reading of the pattern and its conditions (bag equality), given as the columns that are needed.
+Law: the matches of the components are joined without condition; rows in which two relationships of `different` are the
+same, or two columns of `disjoint` have a relationship in common, are removed; the rest is filtered by `kept`. The
+result is the matches that the plain evaluator finds for the pattern and its conditions (bag equality), with the needed
+columns.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ def plan_pattern(
     trails: bool = True,
     asked: frozenset[str] = frozenset(),
 ) -> GraphMatch | str:
-    """How the pattern and the conditions on its matches (all must be true) are matched, or why it cannot be done.
+    """Plan how to match the pattern and the conditions on its matches (all must be true), or return why it is not
+    possible.
 
-    `needed` are the columns that somebody reads of the rows that pass; those that the kept conditions read come along.
-    None: all. `parameters` are those of the query, as far as they are known. `trails`: whether these may be kept.
-    `asked` are node variables that the rows say something about with which the matches will be joined.
-    """
+    `needed` are the columns that are read of the rows that pass; those that the kept conditions read are added. None:
+    all. `parameters` are those of the query, as far as they are known. `trails`: whether trails may be kept. `asked`
+    are the node variables that the joined rows bind."""
     reason = _reason_against(pattern, trails, parameters)
     return reason or _Planning(pattern, conditions, needed, parameters, asked).match()
 
@@ -90,7 +91,7 @@ def _reason_against_shortest(one: RelationshipPattern, trails: bool, parameters:
 
 
 class _Planning:
-    """The way from a pattern to its match: first what is asked of each element, then the components."""
+    """Plans one pattern: first the conditions of each element, then the components."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class _Planning:
         self._walked = frozenset(hop.variable for hop in self._hops if hop.is_trail or hop.is_shortest)
         self._kinds: dict[tuple[object, ...], Kind] = {}
         self._groups = self._connected()
-        # Shortest paths may pass what others pass: they are what the graph says.
+        # Shortest paths may pass relationships of other hops: they depend on the graph alone.
         others = [hop for hop in self._hops if not hop.is_shortest]
         pairs = [pair for pair in combinations(others, 2) if _may_be_the_same(*pair)]
         self._disjoint = [pair for pair in pairs if any(hop.is_trail for hop in pair)]
@@ -128,7 +129,7 @@ class _Planning:
     # --- what is asked of each element ---
 
     def _all_shown(self, needed: Iterable[str]) -> frozenset[str]:
-        """The elements whose content somebody wants to see: whoever reads the rows, a condition, a path."""
+        """Return the elements whose content is read: by the rows' reader, a condition, or a path."""
         wanted = set(needed)
         for part in self._own.kept:
             wanted |= free_variables(part)
@@ -164,7 +165,7 @@ class _Planning:
         return self._kinds.setdefault(key, NodeKind(len(self._kinds) + 1, labels, shown, conditions, called)).number
 
     def _end_kind(self, name: str) -> int | None:
-        """The kind of the nodes at which a walk may begin or end; None: any."""
+        """Return the kind of the nodes at which a walk may begin or end; None: any."""
         return self._node_kind(name) if self._own.labels[name] or self._own.early[name] else None
 
     def _relationship_kind(self, hop: PatternHop) -> int:
@@ -207,7 +208,7 @@ class _Planning:
     # --- components ---
 
     def _connected(self) -> dict[str, str]:
-        """For each node variable, the first one that it is connected with."""
+        """Return, for each node variable, one variable that names its connected component."""
         groups = {name: name for name in self._own.labels}
         for hop in self._hops:
             one, other = groups[hop.source], groups[hop.target]
@@ -227,7 +228,7 @@ class _Planning:
         patterns = []
         for hop in hops:
             name, shown = hop.variable, hop.variable in self._shown
-            # The content says which relationship it is, unless others are compared with it that are not shown.
+            # The content identifies the relationship, unless it is compared with others that are not shown.
             identity: Place = free("identity", name) if not shown or name in compared else None
             content: Place = free("content", name) if shown else None
             if hop.is_trail or hop.is_shortest:
@@ -248,12 +249,12 @@ class _Planning:
 
 
 def _between(trail: str) -> str:
-    """The column of the nodes on a trail's way."""
+    """Return the name of the column with the nodes between the ends of a trail."""
     return f" between {trail}"
 
 
 def _column(what: str, name: str) -> str | None:
-    """The column that a variable of a conjunction gives."""
+    """Return the column that a variable of a conjunction gives, or None."""
     match what:
         case "content":
             return name
@@ -263,7 +264,8 @@ def _column(what: str, name: str) -> str | None:
 
 
 def _may_be_the_same(one: PatternHop, other: PatternHop) -> bool:
-    """A relationship has one type; a trail that is found once takes none from others."""
+    """Return whether two hops may pass the same relationship: their types overlap, and neither is a trail found
+    once."""
     if one.pattern.once or other.pattern.once:
         return False
     types, others = one.pattern.types, other.pattern.types

@@ -1,4 +1,4 @@
-"""Kinds of facts that a pattern of a property graph asks for, and the match that is made of them.
+"""Kinds of facts that a property-graph pattern needs, and the match that is made of them.
 
 A fact has five columns: an end, its kind, the other end, the relationship, the content.
 
@@ -7,14 +7,14 @@ A fact has five columns: an end, its kind, the other end, the relationship, the 
     of a trail           (start, kind, end, trail, nodes between)           one for each way to walk it
     of a shortest path   (start, kind, end, path, nodes between)
 
-A kind is a number for what a place of the pattern asks: there is a fact of it for exactly the elements with these
-labels, or of one of these types, for which these conditions hold. So each element is tested once, when it comes, and
-not once per match. Node and relationship are numbers of the element's identity; content is the id of the element as a
-value, or 0 where nobody wants to see it: then a property that changes changes no fact. A trail, which a relationship
-of variable length stands for, is the id of the list of its relationships where somebody wants to see it, else a number
-of its own; the nodes between are the id of their list where a path shows them, else 0.
+A kind is a number for the demands of a place of the pattern: exactly the elements with these labels, or of one of these
+types, for which these conditions hold have a fact of the kind. So each element is tested once, when it comes, and not
+once per match. Node and relationship are numbers of the element's identity. Content is the id of the element as a
+value, or 0 where the query does not read it: then a change of a property changes no fact. A trail, which stands for a
+relationship of variable length, is the id of the list of its relationships where the query reads it, else a number of
+its own. The nodes between are the id of their list where a path shows them, else 0.
 
-Invariant: these are decisions alone; what they mean of a graph, `leaves/graph_facts.py` says.
+Invariant: kinds hold decisions only; `leaves/graph_facts.py` makes the facts of a graph.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WIDTH = 5
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """The nodes with these labels for which the conditions hold, calling them by `variable`."""
+    """The nodes with these labels for which the conditions hold; the conditions refer to the node by `variable`."""
 
     number: int
     labels: tuple[str, ...]
@@ -41,7 +41,7 @@ class NodeKind:
 
 @dataclass(frozen=True, slots=True)
 class RelationshipKind:
-    """The relationships of one of these types (of none: all) for which the conditions hold."""
+    """The relationships of one of these types (none given: all) for which the conditions hold."""
 
     number: int
     types: tuple[str, ...]
@@ -53,12 +53,12 @@ class RelationshipKind:
 
 @dataclass(frozen=True, slots=True)
 class TrailKind:
-    """The trails of these lengths, along relationships of one of these types (of none: all) that pass the conditions
-    `each`, which call a relationship by the variable they come with. They are read from the left: `direction` is how
-    relationships are walked on the way. `same` are values that all relationships of a trail have in common, none of
-    them null. `starts` and `ends` are the kinds of nodes at which they may begin and end, None: any; `between`: the
-    nodes on the way are shown. `once`: there is one fact for each pair of ends, with no trail in it; `circle`: trails
-    that end where they began are all that is asked for then."""
+    """The trails of these lengths along relationships of one of these types (none given: all). Each relationship passes
+    the conditions `each`, which come with the variable that stands for it. Trails are read from the left: `direction`
+    is how their relationships are walked. `same` are values that all relationships of a trail have in common, none of
+    them null. `starts` and `ends` are the kinds of nodes at which trails may begin and end; None: any. `between`: the
+    nodes on the way are shown. `once`: there is one fact for each pair of ends, without a trail in it; `circle`: then
+    only trails that end where they began are needed."""
 
     number: int
     types: tuple[str, ...]
@@ -77,9 +77,9 @@ class TrailKind:
 
 @dataclass(frozen=True, slots=True)
 class ShortestKind:
-    """The shortest paths of these lengths, or one for each two ends (unless `every`); the rest is as with trails.
-    `single`: they are shown as their only relationship. `asked` are the columns, of rows that the pattern is joined
-    with, that say where they begin and end; None: nobody says."""
+    """The shortest paths of these lengths: one for each pair of ends, or all (`every`); the other fields are as with
+    trails. `single`: a path is shown as its only relationship. `asked` are the columns of the joined rows that bind the
+    first and the last node of a path; None: not bound."""
 
     number: int
     types: tuple[str, ...]
@@ -97,7 +97,7 @@ class ShortestKind:
 
     @property
     def is_walked(self) -> bool:
-        """Whether any but the empty path is long enough and not too long."""
+        """Whether a path of at least one relationship can have an allowed length."""
         return self.maximum is None or self.maximum >= max(self.minimum, 1)
 
 
@@ -119,19 +119,19 @@ class PatternComponent:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that they give."""
+        """The columns that the variables give."""
         return tuple(name for name in self.columns if name is not None)
 
     @property
     def kinds(self) -> frozenset[int]:
-        """The numbers of the kinds of facts that it asks for."""
+        """The numbers of the kinds of facts that the component matches."""
         places = (pattern.places[KIND] for pattern in self.conjunction.patterns)
         return frozenset(place.id for place in places if isinstance(place, Fixed))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPath:
-    """A path to be put together from the columns of its nodes and relationships, in the order they are passed. Of a
+    """A path to be built from the columns of its nodes and relationships, in the order in which it passes them. Of a
     trail, `between` is the column of the nodes on its way; of a single relationship, None."""
 
     name: str
@@ -142,10 +142,10 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class GraphMatch:
-    """How a pattern is matched. `different` are columns, of different components, that must not be the same
-    relationship; `disjoint` are columns, one a trail at least, that must have no relationship in common; `alike` are
-    values of two columns that are equal in every row that passes; `kept` are the conditions that must be tested of the
-    rows, paths included."""
+    """How a pattern is matched. `different` are pairs of columns, of different components, that must not be the same
+    relationship. `disjoint` are pairs of columns, at least one of them a trail, that must have no relationship in
+    common. `alike` are pairs of values of two columns that are equal in every row that passes. `kept` are the
+    conditions to test on the rows, paths included."""
 
     kinds: tuple[Kind, ...]
     components: tuple[PatternComponent, ...]

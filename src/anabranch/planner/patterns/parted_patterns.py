@@ -1,10 +1,9 @@
-"""A pattern in which shortest paths stand beside other relationships falls into these two parts: the others say which
-shortest paths are asked for.
+"""Splits a pattern with shortest paths beside other relationships in two: the others limit the search for the paths.
 
     Pattern(others + shortest)  =  Join(Pattern(others), Pattern(shortest))
 
-Law: they share nodes alone, by their variables, and look at the same graph. Shortest paths may pass what others pass,
-so that nothing has to differ between the parts.
+Law: the parts share only nodes, by their variables, and read the same graph. Shortest paths may pass relationships that
+the others pass, so no relationship has to differ between the parts.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from anabranch.snapshot.variables import free_variables
 
 @dataclass(frozen=True, slots=True)
 class PatternHalves:
-    """The two parts, which columns somebody looks at of each, and the conditions on each; `conditions` are those that
-    read both."""
+    """The two parts of a pattern, the columns that are read of each, and the conditions on each; `conditions` are those
+    that read both."""
 
     others: Pattern
     shortest: Pattern
@@ -33,13 +32,13 @@ class PatternHalves:
 def parted(
     pattern: Pattern, conditions: Sequence[ex.Expression], needed: frozenset[str] | None
 ) -> PatternHalves | None:
-    """The two parts, where the others say something about an end of a shortest path."""
+    """Split the pattern where the others bind an end of a shortest path; None where they do not."""
     hops = [path for path in pattern.paths if path.relationships and path.kind == "trail"]
     shortest = [path for path in pattern.paths if path.kind != "trail"]
     met, ends = _nodes(hops), _nodes(shortest)
     if met.isdisjoint(ends):
         return None
-    # What the shortest paths say of the labels of nodes that the others meet is said to the others too.
+    # Labels that the shortest paths require of shared nodes are required in the other part too.
     said = [PathPattern((node,)) for path in shortest for node in path.nodes if node.variable in met and node.labels]
     alone = [path for path in pattern.paths if not path.relationships]
     beside = [path for path in alone if path.variable is None and path.nodes[0].variable in ends - met]

@@ -1,6 +1,6 @@
 """Questions about plans that the planner asks.
 
-Invariant: they look at the plan alone.
+Invariant: the answers depend on the plan only.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from anabranch.snapshot.variables import free_variables
 
 
 def has_argument(operator: op.Operator) -> bool:
-    """Whether a part of a subquery depends on the row outside."""
+    """Return whether a part of a subquery depends on the outer row."""
     return isinstance(operator, op.Argument) or any(map(has_argument, operator.inputs))
 
 
 def is_volatile_itself(operator: op.Operator) -> bool:
-    """Whether the operator's own expressions read the clock or chance."""
+    """Return whether the operator's own expressions read the clock or chance."""
     return any(is_volatile(one) for one in _expressions(operator))
 
 
 def reads_windows_itself(operator: op.Operator) -> bool:
-    """Whether the operator or a subquery in its expressions reads a window."""
+    """Return whether the operator, or a subquery in its expressions, reads a window."""
     nodes = chain((operator,), *map(walk, _expressions(operator)))
     return any(isinstance(source, op.Window) for node in nodes for source in read_by(node))
 
 
 def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
-    """The expressions of an operator itself, not of its inputs."""
+    """Yield the expressions of an operator itself, not of its inputs."""
     pending: list[object] = [getattr(operator, one.name) for one in fields(operator)]
     while pending:
         item = pending.pop()
@@ -49,7 +49,7 @@ def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
 
 
 def links_of(operator: op.Operator) -> tuple[ex.Links, ...]:
-    """The links about whose connectivity an operator's own expressions ask."""
+    """Return the links whose connectivity an operator's own expressions read."""
     nodes = chain.from_iterable(map(walk, _expressions(operator)))
     return tuple(dict.fromkeys(node.links for node in nodes if isinstance(node, ex.Connected | ex.Component)))
 
@@ -59,8 +59,8 @@ def reads_static(operator: op.Operator) -> bool:
 
 
 def says_the_same(part: tr.StaticPart) -> bool:
-    """Whether the other way of a static part is the same plan over static graphs and windows together: then it is right
-    at all times, and the static way only a short cut."""
+    """Return whether the other plan of a static part is the same plan over static graphs and windows together: then it
+    is right at all times, and the static plan is only a short cut."""
 
     def static_alone(item: object) -> object:
         if not isinstance(item, op.MergedSource):
@@ -71,7 +71,8 @@ def says_the_same(part: tr.StaticPart) -> bool:
 
 
 def bare(plan: op.Operator) -> op.Operator:
-    """A subquery of which only the existence of rows is asked: what it shows and in which order does not matter."""
+    """Return a subquery without the projections, DISTINCT and ORDER BY above it, which do not change whether rows
+    exist."""
     while isinstance(plan, op.Project | op.Distinct | op.Order):
         plan = plan.input
     return plan
@@ -80,8 +81,8 @@ def bare(plan: op.Operator) -> op.Operator:
 def path_meets_others(
     left: op.Operator, right: op.Operator, needed: Mapping[int, frozenset[str]], several: bool
 ) -> bool:
-    """Whether a named path on the right passes elements of the left that may look different there: the path then shows
-    what both sources say of them. `several`: the rows outside, which the left may be, come from several sources."""
+    """Return whether a named path on the right passes elements of the left that may look different there: the path then
+    shows the union of both sources. `several`: the outer rows, which the left may be, come from several sources."""
     while isinstance(right, op.Filter):
         right = right.input
     if not isinstance(right, op.Pattern):
@@ -94,18 +95,20 @@ def path_meets_others(
 
 
 def meets_others(left: op.Operator, right: op.Pattern, several: bool) -> bool:
-    """Whether elements of the left may look different to the pattern on the right: it is from another source."""
+    """Return whether elements of the left may look different to the pattern on the right, because their source is
+    another."""
     return bool(set(sources(left)) - {right.source}) or (several and has_argument(left))
 
 
 def binds_shortest(left: op.Operator, right: op.Operator) -> bool:
-    """Whether the left has columns for the relationships of a shortest path on the right."""
+    """Return whether the left has columns for the relationships of a shortest path on the right."""
     named = {one.variable for path in _shortest(right) for one in path.relationships}
     return not named.isdisjoint(left.columns)
 
 
 def shortest_reads_others(left: op.Operator, right: op.Operator) -> bool:
-    """Whether the conditions along a shortest path on the right, or on all of it, read columns of the left."""
+    """Return whether the conditions along a shortest path on the right, or on the whole path, read columns of the
+    left."""
     read: frozenset[str] = frozenset()
     for path in _shortest(right):
         read |= _read(one for one in (path.where, *(step.where for step in path.relationships)) if one is not None)
@@ -113,7 +116,7 @@ def shortest_reads_others(left: op.Operator, right: op.Operator) -> bool:
 
 
 def searches_again(pattern: op.Operator) -> bool:
-    """Whether the plain evaluator has to search for shortest paths of a pattern at each instant."""
+    """Return whether the plain evaluator has to search for shortest paths of a pattern at each instant."""
     return any(
         path.where is not None or any(one.length is not None and one.length[0] > 1 for one in path.relationships)
         for path in _shortest(pattern)
@@ -121,7 +124,7 @@ def searches_again(pattern: op.Operator) -> bool:
 
 
 def asks_for_shortest(left: op.Operator, right: op.Operator) -> bool:
-    """Whether the left says where a shortest path on the right begins or ends."""
+    """Return whether the left binds a node at which a shortest path on the right begins or ends."""
     ends = {node.variable for path in _shortest(right) for node in path.nodes}
     return not ends.isdisjoint(left.columns)
 
@@ -133,7 +136,8 @@ def _shortest(pattern: op.Operator) -> list[op.PathPattern]:
 
 
 def needed_columns(plan: op.Operator, wanted: frozenset[str] | None = None) -> dict[int, frozenset[str]]:
-    """For each pattern of a property graph, by its id, the columns that somebody looks at; of the plan itself, all."""
+    """Return, by the id of each property-graph pattern, the columns that the plan reads; all columns of the plan are
+    read."""
     found: dict[int, frozenset[str]] = {}
     _need(plan, frozenset(plan.columns) if wanted is None else wanted, found)
     return found
@@ -158,7 +162,7 @@ def _need(plan: op.Operator, wanted: frozenset[str], found: dict[int, frozenset[
         case op.Join(left, right, condition) | op.LeftJoin(left, right, condition):
             shared = frozenset(left.columns) & frozenset(right.columns)
             read = wanted | shared | _read(() if condition is None else (condition,))
-            if isinstance(right, op.Pattern):  # whose conditions may read columns of the left
+            if isinstance(right, op.Pattern):  # its conditions may read columns of the left
                 read |= _read(one for one in (right.where, *(path.where for path in right.paths)) if one is not None)
             inputs = [(left, read), (right, read)]
         case _:
@@ -176,5 +180,5 @@ def _read(expressions: Iterable[ex.Expression]) -> frozenset[str]:
 
 
 def seconds(duration: Duration) -> float:
-    """About how long it is."""
+    """Return the approximate length of a duration in seconds."""
     return (duration.months * 30.44 + duration.days) * 86_400 + duration.seconds + duration.nanoseconds / 1e9

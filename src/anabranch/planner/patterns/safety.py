@@ -1,9 +1,9 @@
-"""Conditions that can be asked early: of one element as soon as it is there, before the match that it may be part of.
+"""Decides which conditions can be tested early: on one element as soon as it arrives, before it is part of a match.
 
-The plain reading raises an error only where a complete match is asked. So a condition that might raise one may be asked
-early, but must be asked again of the match; one that can raise none is settled for good.
+The plain evaluator raises an error only where a complete match is tested. So a condition that might raise one may be
+tested early, but must be tested again on the match; one that can raise none needs no second test.
 
-Invariant: what `never_fails` accepts gives true, false or null for every element, whatever its properties.
+Invariant: a condition that `never_fails` accepts gives true, false or null for every element, whatever its properties.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_ELEMENTS = frozenset({"id", "elementid", "keys", "properties"})
 
 
 def is_about_the_row_alone(expression: ex.Expression) -> bool:
-    """Whether the row determines the value: no graph, no clock, no chance and no plan is asked."""
+    """Return whether the row determines the value: the expression reads no graph, clock, chance or nested plan."""
     if is_volatile(expression):
         return False
     return not any(
@@ -41,7 +41,7 @@ def is_about_the_row_alone(expression: ex.Expression) -> bool:
 
 
 def never_fails(condition: ex.Expression, elements: frozenset[str], parameters: Mapping[str, Value]) -> bool:
-    """Whether a condition about elements (by their variables, never null) has a truth value in every case."""
+    """Return whether a condition on elements (named by their variables, never null) has a truth value in every case."""
     return _Certainty(elements, parameters).of_truth(condition)
 
 
@@ -51,7 +51,7 @@ class _Certainty:
         self._parameters = parameters
 
     def of_truth(self, expression: ex.Expression) -> bool:
-        """Evaluation succeeds and gives true, false or null."""
+        """Return whether evaluation succeeds and gives true, false or null."""
         match expression:
             case ex.And(operands) | ex.Or(operands):
                 return all(map(self.of_truth, operands))
@@ -82,7 +82,7 @@ class _Certainty:
         return known is not None and (known[0] is None or isinstance(known[0], bool))
 
     def of_value(self, expression: ex.Expression) -> bool:
-        """Evaluation succeeds."""
+        """Return whether evaluation succeeds."""
         match expression:
             case ex.Variable(name):
                 return name in self._elements
@@ -111,7 +111,7 @@ class _Certainty:
         return known is not None and (known[0] is None or isinstance(known[0], list))
 
     def _known(self, expression: ex.Expression) -> tuple[Value] | None:
-        """The value of an expression that reads no row, where it has one."""
+        """Return the value of an expression that reads no row, in a tuple; None where it has none."""
         if free_variables(expression) or not is_about_the_row_alone(expression):
             return None
         try:

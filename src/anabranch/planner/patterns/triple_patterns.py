@@ -1,7 +1,7 @@
 """A basic graph pattern as conjunctions over triples of ids.
 
-Invariant: components share no variable; the matches of the pattern are the combinations of theirs. The columns of a
-component's matches are its variables, in the order in which they are first met.
+Invariant: components share no variable; the matches of the pattern are the combinations of the components' matches. The
+columns of a component's matches are its variables, in the order of their first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place, Range
 
 NumberBounds = tuple[float, float]
-"""What a variable's number must lie in, both ends included."""
+"""The range of a variable's number, both ends included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TripleComponent:
     columns: tuple[str, ...]
 
     def conjunction(self, dictionary: Dictionary, bounds: Mapping[str, NumberBounds]) -> Conjunction:
-        """The component over ids. Terms that were never met get their ids now, before any triple can bring them."""
+        """Return the component over ids. Terms not met before get their ids now, before any triple can bring them."""
         number = {name: at for at, name in enumerate(self.columns)}
         bounded: set[str] = set()
 
@@ -45,7 +45,7 @@ class TripleComponent:
 
 
 def components(patterns: Sequence[TriplePattern]) -> Iterator[TripleComponent]:
-    """The parts of a pattern that share no variable, each connected in itself; equal patterns count once."""
+    """Yield the connected parts of a pattern, which share no variable with each other; equal patterns count once."""
     left = list(dict.fromkeys(patterns))
     while left:
         found, names = [left.pop(0)], set[str]()

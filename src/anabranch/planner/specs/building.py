@@ -1,6 +1,6 @@
-"""Operators that need no decision: how each is made from the specs below it.
+"""Specs of operators that need no decision, made from the specs below them.
 
-Invariant: a spec's columns are what its operator gives, in this order.
+Invariant: a spec's columns are those of its operator's rows, in this order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from anabranch.planner.specs.values import canonical_order
 
 
 def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) -> Spec:
-    """The same rows with exactly these columns, in this order."""
+    """Return the same rows with exactly these columns, in this order."""
     if spec.columns == columns:
         return spec
     picks = [spec.index(name) for name in columns]
@@ -29,12 +29,12 @@ def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) ->
 
 
 def netted(spec: Spec, about: op.Operator | None) -> Spec:
-    """The same rows; what is taken back and given again in one instant is no change."""
+    """Return the same rows; a row that leaves and enters in one instant is no change."""
     return Spec(spec.name, lambda _: NetChanges(spec.width), spec.columns, (spec,), about, picks=True)
 
 
 def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
-    """The rows with a null in each column that nobody looks at."""
+    """Add a null column for each column that is not computed because no operator reads it."""
     lacking = [(name, ex.Constant(None)) for name in columns if name not in spec.columns]
     return extended(spec, lacking, about) if lacking else spec
 
@@ -55,7 +55,7 @@ def extended(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.O
 def keyed(
     spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.Operator | None, failed: int = NULL
 ) -> Spec:
-    """The rows with more columns that a join compares; null, which joins nothing, where an expression fails."""
+    """Add columns that a join compares; null, which joins nothing, where an expression fails."""
 
     def make(runtime: Runtime) -> FlowPart:
         return RowExtension(
@@ -77,7 +77,7 @@ def projected(spec: Spec, items: Sequence[tuple[str, ex.Expression]], about: op.
 
 
 def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Operator) -> Spec:
-    """A column of lists of one as the list of their items; null as the empty list."""
+    """Replace a column of lists of one-item lists by the list of their items; null by the empty list."""
     item = " item"
     lists = ex.Call("coalesce", (ex.Variable(column), ex.ListOf(())))
     flat = ex.Comprehension(item, lists, None, ex.Subscript(ex.Variable(item), ex.Constant(0)))
@@ -104,7 +104,7 @@ def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
 
 
 def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
-    """Rows whose two columns are not the same relationship."""
+    """Keep the rows whose two columns are different relationships."""
     left, right = spec.index(one), spec.index(other)
 
     def make(runtime: Runtime) -> FlowPart:
@@ -115,7 +115,7 @@ def apart(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
 
 
 def disjoint(spec: Spec, one: str, other: str, about: op.Operator) -> Spec:
-    """Rows whose two columns, of relationships or trails, have no relationship in common."""
+    """Keep the rows whose two columns, of relationships or trails, have no relationship in common."""
 
     def make(runtime: Runtime) -> FlowPart:
         return RowFilter(spec.width, nothing_shared(spec.index(one), spec.index(other), runtime.dictionary))

@@ -1,6 +1,6 @@
-"""What conditions say that operators can use: bounds of numbers, equalities that a join can hash, subqueries to mark.
+"""Analyses conditions for operators: bounds of numbers, equalities that a join can hash, subqueries to mark.
 
-Invariant: whatever is used here is only a short cut; the condition itself is tested on the rows that come out.
+Invariant: every result is only a short cut; the condition itself is tested on the rows that come out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _READS_GRAPH = frozenset({"startnode", "endnode"})
 
 
 def require_pure(expression: ex.Expression) -> None:
-    """Refuse what depends on more than the row."""
+    """Raise NotIncremental for an expression that depends on more than the row."""
     if is_volatile(expression):
         raise NotIncremental("it reads the clock or chance")
     for node in walk(expression):
@@ -43,7 +43,7 @@ def require_pure(expression: ex.Expression) -> None:
 
 
 def number_bounds(conditions: Iterable[ex.Expression]) -> dict[str, NumberBounds]:
-    """What variables' numbers must lie in for the conditions to hold."""
+    """Return the ranges of variables' numbers outside of which the conditions cannot hold."""
     found: dict[str, NumberBounds] = {}
 
     def narrow(name: str, low: float, high: float) -> None:
@@ -70,7 +70,7 @@ def _float_of(value: object) -> float | None:
 
 
 def number_as_float(value: object) -> float:
-    """The number that a term or a value is, rounded to a float; NaN for what is none."""
+    """Return the number of a term or a value as a float; NaN where it is no number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         number: object = value
     else:
@@ -86,7 +86,8 @@ def number_as_float(value: object) -> float:
 def equalities(
     conditions: Iterable[ex.Expression], left: frozenset[str], right: frozenset[str]
 ) -> Iterator[tuple[ex.Expression, ex.Expression]]:
-    """Pairs of expressions, one of each side's columns alone, that must be equal (in the sense of property graphs)."""
+    """Yield pairs of expressions, one over each side's columns, that must be equal (by the equality of property
+    graphs)."""
     for condition in conditions:
         if isinstance(condition, ex.Compare) and condition.operator == "=":
             for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
@@ -103,7 +104,7 @@ def _is_of(expression: ex.Expression, columns: frozenset[str]) -> bool:
         require_pure(expression)
     except NotIncremental:
         return False
-    # What may fail must fail on complete rows alone: only access and variables are computed before the join.
+    # Expressions may fail on complete rows only: only property access and variables are computed before the join.
     return all(isinstance(node, ex.Variable | ex.Property) for node in walk(expression))
 
 
@@ -111,8 +112,8 @@ Subquery: TypeAlias = ex.Exists | ex.CollectRows | ex.Connected | ex.Component
 
 
 def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
-    """The subqueries of an expression, and its questions about the whole graph, each once, that see the row itself and
-    not a variable that the expression binds."""
+    """Return the subqueries and connectivity questions of an expression, each once, that read only the row and no
+    variable that the expression binds."""
     found: dict[int, Subquery] = {}
     bound = {
         name
@@ -132,7 +133,7 @@ def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
 
 
 def _own(expression: ex.Expression) -> Iterator[ex.Expression]:
-    """The expression and its parts, but for what stands inside of a subquery's plan."""
+    """Yield the expression and its parts, without the parts of a subquery's plan."""
     yield expression
     if isinstance(expression, Subquery):
         return
@@ -150,7 +151,7 @@ def _parts(item: object) -> Iterator[ex.Expression]:
 
 
 def clock_readings(expression: ex.Expression, parameters: Mapping[str, Value]) -> Iterator[ex.Expression]:
-    """The parts of an expression, outside of its subqueries, that the instant alone decides and that never fail."""
+    """Yield the parts of an expression, outside of its subqueries, that depend on the instant only and never fail."""
     if reads_clock(expression) and not free_variables(expression) and _succeeds(expression, parameters):
         yield expression
     elif not isinstance(expression, Subquery):
@@ -159,7 +160,7 @@ def clock_readings(expression: ex.Expression, parameters: Mapping[str, Value]) -
 
 
 def _succeeds(reading: ex.Expression, parameters: Mapping[str, Value]) -> bool:
-    """Whether a reading of the clock has a value at one instant, and so at all of them."""
+    """Return whether a reading of the clock has a value at one instant, and therefore at all of them."""
     arguments = [node for node in walk(reading) if node is not reading]
     if any(isinstance(node, Subquery | Operator) or is_volatile(node) for node in arguments):
         return False
@@ -172,7 +173,7 @@ def _succeeds(reading: ex.Expression, parameters: Mapping[str, Value]) -> bool:
 
 
 def marked(expression: ex.Expression, marks: Mapping[int, ex.Expression]) -> ex.Expression:
-    """The expression with others in the place of its subqueries and of its readings of the clock."""
+    """Replace the subqueries and the readings of the clock in an expression."""
     if id(expression) in marks:
         return replace(marks[id(expression)], span=expression.span)
     changed: dict[str, Any] = {}
@@ -197,8 +198,8 @@ def _marked(value: object, marks: Mapping[int, ex.Expression]) -> object:
 
 
 def subjects_of(asked: ex.Connected | ex.Component, is_asked: bool = True) -> tuple[ex.Expression, ...]:
-    """The nodes that a question about connectivity is about. Where nothing is asked yet, a variable that is no node is
-    null instead of an error."""
+    """Return the nodes of a connectivity question, as expressions. With `is_asked` false, a variable that is no node
+    gives null instead of an error."""
     subjects = (asked.left, asked.right) if isinstance(asked, ex.Connected) else (asked.subject,)
     if asked.links.of_triples:
         return subjects
@@ -211,7 +212,7 @@ def subjects_of(asked: ex.Connected | ex.Component, is_asked: bool = True) -> tu
 
 
 def is_always_asked(asked: ex.Connected | ex.Component, expression: ex.Expression) -> bool:
-    """Whether an expression asks a question, of which it is the whole or a part, for each row."""
+    """Return whether an expression evaluates a question, which is the expression or a part of it, for each row."""
     match expression:
         case ex.Not(operand):
             return is_always_asked(asked, operand)
@@ -221,8 +222,8 @@ def is_always_asked(asked: ex.Connected | ex.Component, expression: ex.Expressio
 
 
 def guarded(asked: ex.Connected | ex.Component, answer: ex.Expression) -> ex.Expression:
-    """The answer to a question about connectivity, which is found for all rows, and an error where a row asks it about
-    what is no node: behind OR or CASE not every row does."""
+    """Return the answer to a connectivity question, with an error where a row evaluates the question for a value that
+    is no node. The answer is computed for all rows, but behind OR or CASE not every row evaluates the question."""
     if asked.links.of_triples:
         return answer
     fails = ex.IsNull(ex.ListOf(subjects_of(asked)))  # never true

@@ -1,6 +1,6 @@
-"""GROUP BY and annotating aggregates on changes.
+"""Specs of GROUP BY and of annotating aggregates.
 
-Law: as the plain evaluator: its accumulators are the ones that are fed and, when rows leave, fed backwards.
+Law: as the plain evaluator, whose accumulators are used: rows that enter are added, rows that leave are removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def aggregate_spec(
     aggregates: Sequence[ex.AggregateCall],
     terms: bool,
 ) -> Spec:
-    """One row per group of the source's rows; `keys` and `aggregates` are the operator's, as they read the source."""
+    """Return the spec of one row per group; `keys` and `aggregates` are the operator's, as expressions over the
+    source."""
     _require_usable(operator, aggregates)
     for expression in keys:
         require_pure(expression)
@@ -39,7 +40,7 @@ def aggregate_spec(
 
 
 def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
-    """Every row of the source with the aggregates of its group."""
+    """Return the spec that adds to every row the aggregates of its group."""
     _require_usable(operator, [call for _, call in operator.aggregates])
 
     def make(runtime: Runtime) -> FlowPart:

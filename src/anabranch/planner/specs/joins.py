@@ -32,7 +32,8 @@ def hash_join(
     about: op.Operator | None,
     outer: bool,
 ) -> Spec:
-    """A join by the columns that both sides have; `sure` are those of each side that are never null."""
+    """Return the spec of a join on the columns that both sides have; `sure` are the columns of each side that are never
+    null."""
     names = [name for name in left.columns if name in right.columns]
     shared = [
         (left.index(name), right.index(name), sure is None or (name in sure[0] and name in sure[1])) for name in names
@@ -52,7 +53,7 @@ def hash_join(
 def with_keys(
     left: Spec, right: Spec, pairs: Sequence[tuple[ex.Expression, ex.Expression]], about: op.Operator
 ) -> tuple[Spec, Spec]:
-    """Both sides with columns of the same names for values that are equal in every joined row."""
+    """Add columns of the same names to both sides, for values that are equal in every joined row."""
     if not pairs:
         return left, right
     keys = [f" key {at}" for at in range(len(pairs))]
@@ -66,7 +67,7 @@ def combined(
     about: op.Operator,
     alike: Sequence[tuple[ex.Expression, ex.Expression]] = (),
 ) -> Spec:
-    """The parts of a pattern, which share no variable, joined in their order."""
+    """Join the parts of a pattern, which share no variable, in their order."""
     spec = parts[0]
     for part in parts[1:]:
         spec = _joined(spec, part, conditions, about, alike)
@@ -80,7 +81,7 @@ def _joined(
     about: op.Operator,
     alike: Sequence[tuple[ex.Expression, ex.Expression]],
 ) -> Spec:
-    """Every row with every row, but for those that an equality keeps apart."""
+    """Join every row with every row, except pairs that an equality excludes."""
     sides = frozenset(left.columns), frozenset(right.columns)
     pairs = list(equalities(conditions, *sides))
     for pair in alike:

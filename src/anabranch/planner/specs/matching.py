@@ -1,8 +1,8 @@
-"""Patterns become matchers: which, over which windows, and what they are called in EXPLAIN.
+"""Specs of the matchers of patterns: which matcher, over which windows, and its name in EXPLAIN.
 
-The log matcher (SPECTRA's job) pays for what came and left. Where a slide replaces most of the window, evaluating all
-of it at once pays less. Which of the two is a question of cost that the width and the slide answer; `Choices.matcher`
-answers it by force.
+The work of the log matcher (SPECTRA) follows the arrivals and departures. Where a slide replaces most of the window,
+evaluating the whole window costs less. The planner decides by the width and the slide, unless `Choices.matcher` forces
+one.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from anabranch.planner.patterns.triple_patterns import NumberBounds, TripleCompo
 from anabranch.snapshot.rdf.static import MOST_ROWS
 
 _MOST_PATTERNS = 64
-_ENDS = {"both": "ComponentPairs", "out": "PathTrees", "in": "PathTrees"}  # of trails that are found once
-_REPLACED = 0.5  # the share of a window that a slide replaces, from which on evaluating all of it costs less
+_ENDS = {"both": "ComponentPairs", "out": "PathTrees", "in": "PathTrees"}  # for trails that are found once
+_REPLACED = 0.5  # from this share of the window per slide on, evaluating all of it costs less
 
 
 def triples_spec(
     operator: tr.GraphPattern, bounds: Mapping[str, NumberBounds], choices: Choices, apart: bool = False
 ) -> list[Spec]:
-    """The matchers of a basic graph pattern, one for each part that shares no variable with the others. `apart`: it was
-    set apart from the rest of the query, and is worth so many rows only."""
+    """Return the matchers of a basic graph pattern, one for each part that shares no variable with the others. `apart`:
+    the pattern is evaluated apart from the rest of the query, and its number of matches is limited."""
     if any(pattern.times for pattern in operator.patterns):
         raise NotIncremental("it reads the time of a triple")
     if not operator.patterns:
@@ -88,8 +88,8 @@ def _chosen(window: op.Window, choices: Choices) -> Literal["LogMatcher", "SemiJ
 
 
 def elements_spec(operator: op.Pattern, match: GraphMatch, choices: Choices, asking: Spec | None = None) -> list[Spec]:
-    """The matchers of a property-graph pattern, one for each part that shares no node with the others. `asking` are the
-    rows that say which shortest paths are asked for."""
+    """Return the matchers of a property-graph pattern, one for each part that shares no node with the others. `asking`
+    are the rows that limit the search for shortest paths."""
     if not isinstance(operator.source, op.Window):
         raise NotIncremental("a graph that does not move")
     said = ", ".join(Speller().path(path) for path in operator.paths)
@@ -120,7 +120,8 @@ def _element_spec(
 
 
 def _asks(asking: Spec, columns: EndColumns) -> Spec:
-    """Whoever counts which ends of shortest paths rows ask about: found by its spec among what operators share."""
+    """Return the spec of the counter of the path ends that rows ask about; at run time it is found in `shared` by this
+    spec."""
     places = [None if name is None else asking.index(name) for name in columns]
 
     def make(runtime: Runtime) -> FlowPart:

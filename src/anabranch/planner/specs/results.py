@@ -1,6 +1,6 @@
-"""The roots of graph-valued queries on changes: CONSTRUCT and ASK.
+"""Specs of the roots of CONSTRUCT and ASK queries.
 
-Law: as in the plain evaluator: each triple once, and nothing that is no triple; ASK always has one row.
+Law: as in the plain evaluator: each triple once, and no row that is no triple; ASK always has one row.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from anabranch.snapshot.rdf.graphs import Template
 class ConstructedTriples(DeltaOperator):
     """The triples of a template for every row.
 
-    State: how often each row is there, for blank nodes of the template are new for each of equal rows.
-    Work: O(changes).
-    """
+    State: how often each row is present, because each copy of equal rows has its own blank nodes.
+    Work: O(changes)."""
 
     width = 3
 
@@ -54,7 +53,7 @@ class ConstructedTriples(DeltaOperator):
 
 
 class Existence(DeltaOperator):
-    """Whether there is a row."""
+    """One row that is true while the input has a row, else false."""
 
     width = 1
 

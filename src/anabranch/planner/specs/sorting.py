@@ -1,7 +1,7 @@
-"""ORDER BY, SKIP and LIMIT on changes.
+"""Specs of ORDER BY, SKIP and LIMIT.
 
-Law: rows stand in the order of the keys; those that tie, in the order of their values. So which rows a LIMIT leaves,
-and how a snapshot is listed, depends on what the windows hold alone.
+Law: rows stand in the order of the keys; rows that tie stand in the order of their values. So the rows that a LIMIT
+leaves, and the listing of a snapshot, depend only on the content of the windows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from anabranch.snapshot.rdf.ordering import order_key as term_order_key
 def placing(
     keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime
 ) -> Callable[[tuple[int, ...]], Any]:
-    """The place of a row of ids in the order that is asked for."""
+    """Return the function from a row of ids to its sort key."""
     compiled = [
         (compile_expression(key.expression, columns), term_order_key if key.of_terms else order_key, key.descending)
         for key in keys
@@ -44,7 +44,8 @@ def placing(
 
 
 def slice_spec(operator: op.Slice | None, order: op.Order | None, source: Spec) -> Spec:
-    """The rows that SKIP and LIMIT leave, of an order or of the order of values; without a slice, all of them."""
+    """Return the spec of the rows that SKIP and LIMIT leave, in the given order or in that of values; without a slice,
+    all rows."""
     below = order.input if order is not None else operator.input if operator is not None else None
     if below is not None and keeps_order(below):
         raise NotIncremental("rows that tie stand in the order of a list")

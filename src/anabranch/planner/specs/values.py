@@ -1,6 +1,6 @@
-"""Functions of ids that need the values behind them: the union of two faces of an element, and the order of rows.
+"""Functions of ids that need the values behind them: the union of two versions of an element, and the order of rows.
 
-Invariant: results are remembered, and depend on the values alone.
+Invariant: results are cached, and depend on the values only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_REMEMBERED = 1 << 18
 
 
 def united(runtime: Runtime) -> Callable[[Ids, Ids], Ids]:
-    """What an element that was met in two windows is: the left with the right laid over it."""
+    """Return the function that unites an element met in two windows: the right version is laid over the left one."""
     dictionary = runtime.dictionary
     known: dict[tuple[int, int], int] = {}
 
@@ -54,6 +54,6 @@ def _united(older: Value, newer: Value) -> Value:
 
 
 def canonical_order(runtime: Runtime) -> Callable[[tuple[int, ...]], Any]:
-    """The place of a row of ids in the order of values."""
+    """Return the sort key of a row of ids in the order of values."""
     dictionary = runtime.dictionary
     return lambda row: row_order_key(tuple([dictionary.decode(one) for one in row]))
