@@ -3,13 +3,13 @@
     python tools/walks.py           writes
     python tools/walks.py --check   exits with 1 where the picture is not what a run shows
 
-The run is `examples/bikes` in this process (`engine="local"`), traced with `sys.setprofile` in the main thread. It is run
-once before, so that imports and compiled kernels are no part of the trace. A room is a package or a file directly below
-`src/anabranch`; only its first entry in each walk is drawn, as an arrow from the room that calls it. Constructors and
-lambdas do not count as entries: options and records are made in rooms that do no work then.
+The run is `examples/bikes` in this process (`engine="local"`), traced with `sys.setprofile` in the main thread. It is
+run once before, so that imports and compiled kernels are no part of the trace. A room is a package or a file directly
+below `src/anabranch`; only its first entry in each walk is drawn, as an arrow from the room that calls it. Constructors
+and lambdas do not count as entries: options and records are made in rooms that do no work then.
 
-The walk of an event begins when the first piece of a stream is read (`pack_piece`). Work of later calls that happens once
-for each query (its engine, its plan, its operators) is still the walk of the query: see `BUILDING`.
+The walk of an event begins when the first piece of a stream is read (`pack_piece`). Later work that is done
+once for each query (its engine, its plan, its operators) is still the walk of the query: see `BUILDING`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ _STYLE = """\
     svg { --paper: #0f172a; --ink: #e2e8f0; --faint: #94a3b8; --band: #17223b; --box: #1e293b; --line: #64748b;
           --query: #60a5fa; --event: #fb923c; } }
   .paper { fill: var(--paper); } .band { fill: var(--band); } .box { fill: var(--box); stroke: var(--line); }
-  .quiet { stroke-dasharray: 3 3; } text { fill: var(--ink); font: 12px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; }
+  .quiet { stroke-dasharray: 3 3; }
+  text { fill: var(--ink); font: 12px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; }
   .title { font-weight: 700; font-size: 15px; } .note { fill: var(--faint); }
   .room { font-weight: 600; text-anchor: middle; } .room.quiet { fill: var(--faint); font-weight: 400; }
   .left { text-anchor: end; } .number { fill: var(--paper); font-weight: 700; font-size: 10px; text-anchor: middle; }
@@ -155,9 +156,8 @@ def drawn(trace: Trace) -> str:
     body: list[str] = []
     y = float(_TOP)
     for layer in layers():
-        body.append(
-            f'<rect class="band" x="{_LEFT - 8:g}" y="{y - 3:g}" width="{_BOX + 16}" height="{_ROW * len(layer) + 2}" rx="5"/>'
-        )
+        high = _ROW * len(layer) + 2
+        body.append(f'<rect class="band" x="{_LEFT - 8:g}" y="{y - 3:g}" width="{_BOX + 16}" height="{high}" rx="5"/>')
         for room in layer:
             middles[room] = y + _ROW / 2 - 2
             quiet = "" if room in trace.query or room in trace.event else " quiet"
@@ -170,14 +170,15 @@ def drawn(trace: Trace) -> str:
     body += [*_walk(trace.query, middles, "query"), *_walk(trace.event, middles, "event")]
     height = y + 10
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" height="{height:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" width="{_WIDTH}" '
+        f'height="{height:g}" '
         'role="img" aria-label="The rooms that a query and an event enter, in order">'
     )
     titles = [
         f'<text class="title left query" x="{_LEFT - 24:g}" y="30">A query, from text to operators</text>',
         f'<text class="title event" x="{_RIGHT + 24:g}" y="30">An event, from file to row</text>',
         f'<text class="room" x="{_WIDTH / 2:g}" y="66">rooms</text>',
-        f'<text class="note left" x="{_LEFT - 24:g}" y="50">number: order of first entry; arrow: from the caller</text>',
+        f'<text class="note left" x="{_LEFT - 24:g}" y="50">number: order of entry; arrow: from the caller</text>',
         f'<text class="note" x="{_RIGHT + 24:g}" y="50">a room imports only rooms of lower bands</text>',
     ]
     style = f"<style>\n{_STYLE}\n</style>"
@@ -193,7 +194,8 @@ def _walk(walk: dict[str, Entry], middles: dict[str, float], kind: str) -> Itera
         if entry.caller is not None:
             begin, end = middles[entry.caller] + 3, middles[entry.room] - 2
             deep = edge + outward * (50 + _DEEPEST * abs(end - begin) / longest)
-            yield f'<path class="{kind}" d="M {outside:g} {begin:g} C {deep:g} {begin:g} {deep:g} {end:g} {outside:g} {end:g}"/>'
+            curve = f"C {deep:g} {begin:g} {deep:g} {end:g} {outside:g} {end:g}"
+            yield f'<path class="{kind}" d="M {outside:g} {begin:g} {curve}"/>'
     for number, entry in enumerate(walk.values(), 1):
         y = middles[entry.room]
         tip = f"{edge:g},{y:g} {edge + outward * 8:g},{y - 4.5:g} {edge + outward * 8:g},{y + 4.5:g}"
