@@ -100,10 +100,14 @@ def test_every_block_of_the_page_is_closed_and_of_a_known_language(page: str) ->
     assert {block.language for block in found} <= known
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+MAPS = ["ARCHITECTURE.md", "CONTRIBUTING.md"]
+MAPS += [page for page in PAGES if page.startswith(("docs/internals/", "docs/decisions/"))]
+
+
+@pytest.mark.parametrize("page", MAPS)
 def test_the_paths_that_the_page_names_exist(page: str) -> None:
     places = [place for place in _PLACE.findall(prose(page)) if "<" not in place]
-    assert places
+    assert places or page.endswith("README.md") or page.startswith("docs/decisions/")
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
@@ -111,6 +115,28 @@ def test_architecture_names_every_room() -> None:
     page = read("ARCHITECTURE.md")
     rooms = [path for path in (ROOT / "src" / "anabranch").iterdir() if not path.name.startswith(("_", "py.typed"))]
     assert [room.name for room in rooms if f"**`src/anabranch/{room.name}`**" not in page] == []
+
+
+def test_architecture_is_a_map_of_at_most_200_lines() -> None:
+    assert len(read("ARCHITECTURE.md").splitlines()) <= 200
+
+
+@pytest.mark.parametrize("folder", ["docs/internals", "docs/decisions"])
+def test_the_index_of_the_folder_links_every_page_once(folder: str) -> None:
+    links = [link for link in _LINK.findall(prose(f"{folder}/README.md")) if "/" not in link]
+    pages = [path.name for path in (ROOT / folder).glob("*.md") if path.name != "README.md"]
+    assert sorted(links) == sorted(pages)
+
+
+def test_the_picture_of_the_walks_is_what_a_run_shows() -> None:
+    ended = subprocess.run(
+        [sys.executable, "tools/walks.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, f"run tools/walks.py\n{ended.stdout}{ended.stderr}"
 
 
 def test_the_function_reference_is_what_the_code_says() -> None:
