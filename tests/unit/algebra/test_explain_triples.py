@@ -185,7 +185,7 @@ def test_answers_that_are_triples_or_go_into_a_stream_say_so() -> None:
 def test_what_the_plug_in_answers_is_called_so() -> None:
     plan = tr.PluginQuery("SELECT ?a\n  WHERE { ?a ?b ?c }", ("a",), GRAPH)
     shown = explain(plan, prefixes=PREFIXES)
-    assert "Delegated  SPARQL plug-in\n  │          SELECT ?a WHERE { ?a ?b ?c }" in shown.text()
+    assert "PluginQuery  SPARQL plug-in\n  │            SELECT ?a WHERE { ?a ?b ?c }" in shown.text()
     assert shown.to_dict()["plan"]["execution"] == "SPARQL plug-in"
 
 

@@ -133,7 +133,7 @@ def test_only_the_plan_that_runs_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "running", "reason"),
+    ("text", "evaluation", "reason"),
     [
         (ONCE, AUTO, "there is one answer"),
         (ALL, EvaluationOptions(force="recompute"), "asked for by --force recompute"),

@@ -173,7 +173,7 @@ def test_a_query_that_fails_is_followed_until_then() -> None:
     assert [one.rows for one in results] == [((-6,),), (), ((6,),), ((3,),)]
 
 
-@pytest.mark.parametrize("running", [EvaluationOptions(), EvaluationOptions(force="recompute")])
+@pytest.mark.parametrize("evaluation", [EvaluationOptions(), EvaluationOptions(force="recompute")])
 def test_what_entered_is_counted_from_nothing_or_from_the_instant_before(evaluation: EvaluationOptions) -> None:
     text = """
     REGISTER QUERY many STARTING AT 1970-01-01T00:00:01Z {
