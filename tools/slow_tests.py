@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST, LONGEST_OF_ALL = 1.0, 5.0  # seconds
+HOUSE = "tests/docs/test_house.py"  # runs always
 
 
 def slow_tests(times: Path) -> list[str]:
@@ -23,7 +24,8 @@ def slow_tests(times: Path) -> list[str]:
     for case in ElementTree.parse(times).iter("testcase"):
         place = case.get("classname", "").replace(".", "/") + ".py"
         by_test[f"{place}::{case.get('name', '').partition('[')[0]}"].append(float(case.get("time", 0)))
-    return sorted(name for name, took in by_test.items() if max(took) > LONGEST or sum(took) > LONGEST_OF_ALL)
+    long = (name for name, took in by_test.items() if max(took) > LONGEST or sum(took) > LONGEST_OF_ALL)
+    return sorted(name for name in long if not name.startswith(HOUSE))
 
 
 if __name__ == "__main__":

@@ -123,7 +123,14 @@ def test_signals_while_modules_load_end_with_130_and_no_word(
     (tmp_path / "loading.py").write_text(LOADING)
     command = [sys.executable, "-m", "loading", str(number.value), module, "run", str(trick), "-s", "rides=-"]
     process = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        check=False,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests themselves may run in the background
     )
     assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
 

@@ -262,7 +262,7 @@ DEEP = (
 def test_a_plan_too_deep_for_our_evaluator_is_the_plug_in_s_and_explain_says_so() -> None:
     [registration] = languages.registrations(DEEP)
     assert isinstance(registration.plan, PluginQuery)
-    assert "└─ Delegated  SPARQL plug-in\n" in explain(registration).text(100)
+    assert "└─ PluginQuery  SPARQL plug-in\n" in explain(registration).text(100)
     shallow = DEEP.replace(binds(90, 180), "").replace("QUERY deep", "QUERY shallow")
     assert not isinstance(languages.registrations(shallow)[0].plan, PluginQuery)
     assert answers(DEEP, "own") == answers(shallow, "own")
