@@ -1,0 +1,227 @@
+"""A block of property-graph events as columns: no object for each event, element or property.
+
+A source of events (lines of JSON, an Arrow batch) gives the columns that queries read, and single events on request. A
+block is a run of events of one or several sources, in any order.
+
+Law: the events of a block are those that its sources read one by one; columns hold the same values as these events, but
+for the properties that were not asked for. A slice of a block is the block of the slice.
+
+Invariant: arrays are never written to after they were handed over. An event names an element at most once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.model.block import Times
+from anabranch.model.event import Event
+from anabranch.model.values import Relationship, Value
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Counts: TypeAlias = npt.NDArray[np.int64]
+Places: TypeAlias = npt.NDArray[np.int64]
+PropertyKeys: TypeAlias = tuple[str, ...]
+
+
+class ValueKind(IntEnum):
+    """How a value stands in a column: what its two numbers mean."""
+
+    ABSENT = 0
+    TEXT = 1  # the start and the end of the UTF-8 text in `data`
+    INTEGER = 2  # the number
+    FLOAT = 3  # the bits of the number
+    BOOLEAN = 4  # 0 or 1
+    JSON = 5  # the start and the end of JSON text in `data`
+    OBJECT = 6  # the place in `objects`
+
+
+class ValueColumn(NamedTuple):
+    """Values of a column: the kind of each, and one or two numbers. Equal kinds and numbers are equal values; the
+    reverse does not hold, since texts stand wherever they were read."""
+
+    kinds: npt.NDArray[np.uint8]
+    firsts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+
+    def picked(self, rows: slice | Places) -> ValueColumn:
+        return ValueColumn(self.kinds[rows], self.firsts[rows], self.stops[rows])
+
+
+class NodeColumns(NamedTuple):
+    """The nodes of events, in their order. Labels are a JSON list of texts, an object that is a tuple of texts, or
+    absent; `properties` has one column for each asked key."""
+
+    per_event: Counts
+    ids: ValueColumn
+    labels: ValueColumn
+    properties: tuple[ValueColumn, ...]
+
+
+class RelationshipColumns(NamedTuple):
+    """The relationships of events, in their order. An id is absent where the stream makes one."""
+
+    per_event: Counts
+    ids: ValueColumn
+    types: ValueColumn
+    sources: ValueColumn
+    targets: ValueColumn
+    properties: tuple[ValueColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphColumns:
+    """The elements of events as columns. `data` are the bytes in which texts stand, with eight bytes more behind them;
+    `objects` are the values that fit no other kind."""
+
+    keys: PropertyKeys
+    data: Bytes
+    objects: Sequence[Value]
+    nodes: NodeColumns
+    relationships: RelationshipColumns
+
+
+class GraphSource(ABC):
+    """Events of one origin. A relationship without an id has none in the columns, and None in the events."""
+
+    times: Times
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @abstractmethod
+    def columns(self, keys: PropertyKeys) -> GraphColumns:
+        """Return the columns of all events, with these properties. The last answer is kept."""
+
+    @abstractmethod
+    def events(self, rows: Sequence[int]) -> list[Event]:
+        """Return the events at these rows, with all properties."""
+
+    @abstractmethod
+    def packed(self, rows: Places) -> bytes:
+        """Return a chunk with the events at these rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPart:
+    """A source in a block. Row r of the source has the sequence number `shift` + r in its split."""
+
+    source: GraphSource
+    split: str = ""
+    shift: int = 0
+
+    def events(self, rows: Sequence[int]) -> list[Event]:
+        return [
+            _with_ids(event, self.split, self.shift + row)
+            for row, event in zip(rows, self.source.events(rows), strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphBlock(Sequence[Event]):
+    """A run of events: event i is row `rows[i]` of the part number `parts_of[i]`."""
+
+    times: Times
+    parts: tuple[GraphPart, ...]
+    parts_of: npt.NDArray[np.int32]
+    rows: Places
+
+    @classmethod
+    def of(cls, source: GraphSource) -> GraphBlock:
+        return cls(source.times, (GraphPart(source),), np.zeros(len(source), np.int32), np.arange(len(source)))
+
+    @classmethod
+    def joined(cls, blocks: Sequence[GraphBlock]) -> GraphBlock:
+        """Concatenate blocks."""
+        if len(blocks) == 1:
+            return blocks[0]
+        parts: dict[GraphPart, int] = {}
+        numbers = [[parts.setdefault(part, len(parts)) for part in block.parts] for block in blocks]
+        return cls(
+            np.concatenate([block.times for block in blocks]),
+            tuple(parts),
+            np.concatenate(
+                [np.array(own, np.int32)[block.parts_of] for own, block in zip(numbers, blocks, strict=True)]
+            ),
+            np.concatenate([block.rows for block in blocks]),
+        )
+
+    def named(self, split: str, first_sequence: int) -> GraphBlock:
+        """Return the block as a stream has accepted it: its events have consecutive sequence numbers in a split."""
+        if not len(self):
+            return self
+        if len(self.parts) > 1 or (np.diff(self.rows) != 1).any():
+            raise ValueError("only a run of one source is accepted as it is")
+        part = replace(self.parts[0], split=split, shift=first_sequence - int(self.rows[0]))
+        return replace(self, parts=(part,))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> GraphBlock: ...
+
+    def __getitem__(self, index: int | slice) -> Event | GraphBlock:
+        if isinstance(index, slice):
+            return self._picked(index)
+        (event,) = self.parts[self.parts_of[index]].events([int(self.rows[index])])
+        return event
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events())
+
+    def events(self) -> list[Event]:
+        """Return the events one by one."""
+        if len(self.parts) == 1:
+            return self.parts[0].events(self.rows.tolist())
+        found: list[Event | None] = [None] * len(self)
+        for number, part in enumerate(self.parts):
+            places = np.flatnonzero(self.parts_of == number)
+            for place, event in zip(places.tolist(), part.events(self.rows[places].tolist()), strict=True):
+                found[place] = event
+        return [event for event in found if event is not None]
+
+    def without(self, places: Iterable[int]) -> GraphBlock:
+        """Return the block without the events at these places."""
+        mask = np.ones(len(self), np.bool_)
+        mask[list(places)] = False
+        return self._picked(np.flatnonzero(mask))
+
+    def sorted_by(self, order: npt.NDArray[np.intp]) -> GraphBlock:
+        """Return the events in another order."""
+        return self._picked(order)
+
+    def _picked(self, which: slice | Places) -> GraphBlock:
+        return replace(self, times=self.times[which], parts_of=self.parts_of[which], rows=self.rows[which])
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no event is earlier than the one before it."""
+        return bool((self.times[1:] >= self.times[:-1]).all())
+
+
+def _with_ids(event: Event, split: str, sequence: int) -> Event:
+    """Give each relationship without an id an id that is the same in a rerun."""
+    if all(one.id is not None for one in event.relationships):
+        return event
+    named = [
+        one
+        if one.id is not None
+        else Relationship(made_id(split, sequence, index), one.type, one.source, one.target, one.properties)
+        for index, one in enumerate(event.relationships)
+    ]
+    return replace(event, relationships=tuple(named))
+
+
+def made_id(split: str, sequence: int, index: int) -> str:
+    """Return the id of a relationship that came without one: its place in the event, and the event's in its split."""
+    return f"~{split}:{sequence}.{index}" if split else f"~{sequence}.{index}"
