@@ -173,8 +173,7 @@ class GraphBlock(Sequence[Event]):
     def __getitem__(self, index: int | slice) -> Event | GraphBlock:
         if isinstance(index, slice):
             return self._picked(index)
-        (event,) = self.parts[self.parts_of[index]].events([int(self.rows[index])])
-        return event
+        return self.parts[int(self.parts_of[index])].events([int(self.rows[index])])[0]
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events())
