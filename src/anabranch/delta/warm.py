@@ -125,6 +125,13 @@ def _texts() -> None:
     table.find(text, 0)
 
 
+def _sums() -> None:
+    from anabranch.delta.number_sums import FLOAT, number_sums
+
+    words = np.ones(2, np.float64).view(np.int64)
+    list(number_sums(np.full(2, FLOAT, np.uint8), words, np.ones(2, np.int64), np.zeros(1, np.int64)))
+
+
 def _shortest() -> None:
     from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
@@ -142,6 +149,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "paths": _paths,
     "shortest": _shortest,
     "texts": _texts,
+    "sums": _sums,
 }
 
 
