@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import NULL, Ids, Mask
+from anabranch.delta.element_versions import ElementShape, ElementVersions
 from anabranch.delta.texts import PADDING, TextTable
 from anabranch.model.compare import content_key, identity_key
 from anabranch.model.term_texts import TermForm, TermKind, TermTexts, form_of, terms_of
@@ -78,6 +79,7 @@ class Dictionary:
         "_values",
         "_weighed",
         "_weight",
+        "versions",
     )
 
     def __init__(self, number_of: Callable[[Value], float] | None = None) -> None:
@@ -96,6 +98,7 @@ class Dictionary:
         self._form_numbers: dict[TermForm, int] = {}
         self._weight = 0  # of the values below the next
         self._weighed = 0
+        self.versions = ElementVersions()
 
     def __len__(self) -> int:
         return len(self._values)
@@ -104,7 +107,7 @@ class Dictionary:
         """Return about how many bytes the values take. Work: O(values that came since the last call)."""
         self._weight += sum(map(_weight_of, self._values[self._weighed :]))
         self._weighed = len(self._values)
-        return self._weight + (0 if self._texts is None else self._texts.nbytes)
+        return self._weight + self.versions.nbytes + (0 if self._texts is None else self._texts.nbytes)
 
     # --- values and ids ---
 
@@ -225,8 +228,28 @@ class Dictionary:
             self._forms.append(form)
         return found
 
+    def add_versions(self, shape: int, records: Ids) -> None:
+        """Give the next ids to versions of elements."""
+        if len(records):
+            self.versions.add(len(self._values), shape, records)
+            self._values += repeat(_LATER, len(records))
+
+    def _made_of_version(self, shape: ElementShape, record: list[int]) -> Value:
+        key, number, source, target, *values = record
+        pairs = zip(shape.keys, values, strict=True)
+        properties = {name: self.decode(value) for name, value in pairs if value != NULL}
+        element_id: Any = self.decode(key)
+        if shape.types is None:
+            return Node(element_id, (), properties)
+        ends: Any = (self.decode(source), self.decode(target))
+        return Relationship(element_id, shape.types[number], *ends, properties)
+
     def _made(self, identifier: int) -> Value:
-        """Make the term of an id that came as a text."""
+        """Make the element of a version, or the term of an id that came as a text."""
+        version = self.versions.record(identifier)
+        if version is not None:
+            made = self._values[identifier] = self._made_of_version(*version)
+            return made
         assert self._texts is not None
         number, text = self._texts.text(identifier)
         (term,) = terms_of(self._forms[number], [text.decode("utf-8", "surrogatepass")])
@@ -258,8 +281,8 @@ class Dictionary:
         values = self._values
         if not ids.shape[1]:
             return [()] * len(ids)
-        if self._texts is not None:
-            for one in np.unique(ids[self._unmade(ids)]).tolist():
+        if self._texts is not None or len(self.versions):
+            for one in np.unique(ids[self._unmade(ids) | self.versions.has(ids)]).tolist():
                 if values[one] is _LATER:
                     self._made(one)
         columns = [[values[one] for one in column] for column in ids.T.tolist()]
@@ -289,7 +312,7 @@ class Dictionary:
         return found
 
     def _class_of(self, one: int, identity: bool) -> int:
-        value = self._values[one]
+        value = self.decode(one)
         if one == NULL or value.__class__ in _SELF:
             return one
         key = identity_key(value) if identity else content_key(value)
