@@ -115,10 +115,8 @@ class ElementVersions:
         of_each = np.array(offsets, np.int64)[shapes]
         return np.where(of_each < 0, NULL, cells[places + _HEAD + np.maximum(of_each, 0)])
 
-    def record(self, identifier: int) -> tuple[ElementShape, list[int]] | None:
-        """Return the shape and the record of a version; None for other ids."""
-        place = int(self._places[identifier]) if identifier < len(self._places) else -1
-        if place < 0:
-            return None
+    def record(self, identifier: int) -> tuple[ElementShape, list[int]]:
+        """Return the shape and the record of a version."""
+        place = int(self._places[identifier])
         shape = self._shapes[int(self._cells[place])]
         return shape, self._cells[place + _HEAD : place + _HEAD + 4 + len(shape.keys)].tolist()

@@ -44,9 +44,7 @@ class GraphWindow:
         self._state["node_free"] = self._state["link_free"] = kernels.NONE
         self._nodes = _node_table(_LEAST, labels, self._node_keys)
         self._links = _link_table(_LEAST, self._link_keys)
-        self._present = Present(
-            _rows(_LEAST, self._node_keys), np.zeros(_LEAST, np.int64), _rows(_LEAST, self._link_keys)
-        )
+        self._present = self._presence(_LEAST)
         self._out = _emission(_LEAST, max(self._node_keys, self._link_keys))
 
     def slide(
@@ -93,6 +91,9 @@ class GraphWindow:
 
     # --- room ---
 
+    def _presence(self, size: int) -> Present:
+        return Present(_rows(size, self._node_keys), np.zeros(size, np.int64), _rows(size, self._link_keys))
+
     def _make_room(self, nodes: int, links: int) -> None:
         state, ids = self._state, len(self._dictionary)
         slots = int(state["nodes"]) + nodes + 2 * links
@@ -117,9 +118,7 @@ class GraphWindow:
 
     def _make_room_for(self, nodes: int, links: int, kinds: KindTable) -> None:
         if max(nodes, links) > len(self._present.labels):
-            size = 2 * max(nodes, links)
-            labels = np.zeros(size, np.int64)
-            self._present = Present(_rows(size, self._node_keys), labels, _rows(size, self._link_keys))
+            self._present = self._presence(2 * max(nodes, links))
         facts = nodes * len(kinds.needs) + 2 * links * len(kinds.link_numbers)
         if max(facts, nodes + links) > len(self._out.removed):
             self._out = _emission(2 * max(facts, nodes + links), max(self._node_keys, self._link_keys))

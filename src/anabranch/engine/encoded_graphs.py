@@ -204,15 +204,15 @@ class EncodedGraph:
                 ends = (encode(one.source), encode(one.target))
                 links.append((at, encode(one.id), self._type(one.type), *ends))
                 link_values.append([encode(one.properties[key]) if key in one.properties else ABSENT for key in keys])
-        node_columns = np.array(nodes, np.int64).reshape(len(nodes), 3).T
-        link_columns = np.array(links, np.int64).reshape(len(links), 5).T
+        node_columns = np.ascontiguousarray(_matrix(nodes, 3).T)
+        link_columns = np.ascontiguousarray(_matrix(links, 5).T)
         return (
-            NodeRows(*map(np.ascontiguousarray, node_columns), _matrix(node_values, len(keys))),
-            LinkRows(*map(np.ascontiguousarray, link_columns), _matrix(link_values, len(keys))),
+            NodeRows._make((*node_columns, _matrix(node_values, len(keys)))),
+            LinkRows._make((*link_columns, _matrix(link_values, len(keys)))),
         )
 
 
-def _matrix(values: list[list[int]], width: int) -> Ids:
+def _matrix(values: Sequence[Sequence[int]], width: int) -> Ids:
     return np.array(values, np.int64).reshape(len(values), width)
 
 

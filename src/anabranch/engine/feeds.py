@@ -75,7 +75,7 @@ class EncodedStream:
                 self._facts = _reaching(self._facts, filled, filled + len(run))
                 self._put(run, self._facts[filled : filled + len(run)])
             else:
-                facts, sizes = self._of_events(run)
+                facts, sizes = self._of_events(list(run))
                 np.cumsum(sizes, out=offsets)
                 offsets += filled
                 self._facts = _reaching(self._facts, filled, filled + len(facts))
@@ -89,7 +89,7 @@ class EncodedStream:
                 found, each = np.empty((len(run), 3), np.int64), np.ones(len(run), np.int64)
                 self._put(run, found)
             else:
-                found, each = self._of_events(run)
+                found, each = self._of_events(list(run))
             facts.append(found)
             sizes.append(each)
         return np.concatenate(facts), np.concatenate(sizes)

@@ -107,8 +107,8 @@ def keys_of(reads: Reads, name: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class FieldExpression:
-    """An expression over properties: each column of `expression` is a field of the row, which is a column of the row or,
-    with a key, a property of that column."""
+    """An expression over properties. Each of its columns is a field of the row: a column of the row or, with a key, a
+    property of that column."""
 
     expression: ex.Expression
     columns: tuple[str, ...]

@@ -280,7 +280,7 @@ def _put(facts: Ids, place: Int, end: Int, kind: Int, other: Int, identity: Int,
 
 @inlined
 def _changed(told: Ids, slot: Int, now: Ids, at: Int) -> bool:
-    for column in range(now.shape[1]):
+    for column in range(now.shape[1]):  # noqa: SIM110  kernels have no generators
         if told[slot, column] != now[at, column]:
             return True
     return False
@@ -322,15 +322,14 @@ def emit_nodes(
         old, before = record.bits, record.version
         version = before
         renewed = False
-        if bits & shown:
-            if not old & shown or _changed(nodes.told, slot, present.nodes, at):
-                renewed = True
-                place = state.versions
-                version = _new_version(state, out, nodes.told, slot, present.nodes, at)
-                out.versions[place, 0] = record.key
-                out.versions[place, 1] = NONE
-                out.versions[place, 2] = NONE
-                out.versions[place, 3] = NONE
+        if bits & shown and (not old & shown or _changed(nodes.told, slot, present.nodes, at)):
+            renewed = True
+            place = state.versions
+            version = _new_version(state, out, nodes.told, slot, present.nodes, at)
+            out.versions[place, 0] = record.key
+            out.versions[place, 1] = NONE
+            out.versions[place, 2] = NONE
+            out.versions[place, 3] = NONE
         for kind in range(kinds.needs.size):
             was, is_now = (old >> kind) & 1, (bits >> kind) & 1
             is_shown = (shown >> kind) & 1
@@ -377,15 +376,14 @@ def emit_links(
         old, before = record.bits, record.version
         version = before
         renewed = False
-        if bits & shown:
-            if not old & shown or moved or _changed(links.told, slot, present.links, at):
-                renewed = True
-                place = state.versions
-                version = _new_version(state, out, links.told, slot, present.links, at)
-                out.versions[place, 0] = record.key
-                out.versions[place, 1] = record.type
-                out.versions[place, 2] = nodes.records[record.source].key
-                out.versions[place, 3] = nodes.records[record.target].key
+        if bits & shown and (not old & shown or moved or _changed(links.told, slot, present.links, at)):
+            renewed = True
+            place = state.versions
+            version = _new_version(state, out, links.told, slot, present.links, at)
+            out.versions[place, 0] = record.key
+            out.versions[place, 1] = record.type
+            out.versions[place, 2] = nodes.records[record.source].key
+            out.versions[place, 3] = nodes.records[record.target].key
         for kind in range(kinds.link_numbers.size):
             was, is_now = (old >> kind) & 1, (bits >> kind) & 1
             is_shown, turns = (shown >> kind) & 1, (both_ways >> kind) & 1
