@@ -23,6 +23,7 @@ from anabranch.formats import chunks
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 from anabranch.sources.base import OpenedStream, Piece
 
 
@@ -49,7 +50,7 @@ class LinkedRows:
         label = json.dumps(self.to_json()).encode()
         return len(label).to_bytes(4, "little") + label + data
 
-    def whole(self, streams: Sequence[OpenedStream]) -> TripleBlock | list[Event]:
+    def whole(self, streams: Sequence[OpenedStream]) -> TripleBlock | GraphBlock | list[Event]:
         """Return all events of these records, read again."""
         stream = next(one for one in streams if one.name == self.piece.stream)
         try:
@@ -63,11 +64,11 @@ class LinkedRows:
             return TripleBlock.joined(blocks)
         return [event for part in found for event in part]
 
-    def _read(self, stream: OpenedStream) -> list[TripleBlock | list[Event]]:
-        found: list[TripleBlock | list[Event]] = []
+    def _read(self, stream: OpenedStream) -> list[TripleBlock | GraphBlock | list[Event]]:
+        found: list[TripleBlock | GraphBlock | list[Event]] = []
         at, stop = 0, self.first + self.rows
         for record in stream.source.read_packed(self.piece, stream.decoding.decoder()):
-            events: TripleBlock | list[Event] = []
+            events: TripleBlock | GraphBlock | list[Event] = []
             size = 1
             if isinstance(record, bytes):
                 size = chunks.head(record).events
