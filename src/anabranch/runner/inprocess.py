@@ -1,6 +1,6 @@
 """One run of a job in this process: the same batches, cell and sinks as on Spark, and no Java.
 
-    BatchPlanner.ahead -> pack_piece -> Cell.process -> sinks -> commit
+    BatchPlanner.ahead -> read_piece -> Cell.process -> sinks -> commit
 
 The planner, the packing and the cell are those that Spark carries; here one thread carries them, a batch after the
 other, with the state in SQLite (`local_state`).
@@ -24,7 +24,7 @@ from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.local_state import LocalState
 from anabranch.runner.outlet import Observers
-from anabranch.runner.packing import pack_piece
+from anabranch.runner.packing import read_piece
 from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.run import Run
 from anabranch.runner.source_settings import SourceSettings
@@ -100,7 +100,7 @@ class InProcessRun(Run):
     ) -> None:
         rows = [PackedRow(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
         for piece in planner.pieces(*bounds):
-            for row in pack_piece(settings, piece):
+            for row in read_piece(settings, piece):
                 rows.append(row)
                 patience.check()
         with state.batch(number):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
 from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
 from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples, pack_timed, rdf_kind, read_rdf
 from anabranch.sources.filesystems import FileEntry, FileSystemError, FoundPath, entries, locate, opened
@@ -31,7 +31,6 @@ from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 FIRST_BATCH = 1 << 20
@@ -59,9 +58,7 @@ class Files(Source):
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         return self._from_file(piece.where, lambda file: self._records(file, piece.where, decode))
 
-    def read_packed(
-        self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
+    def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
         where = piece.where
         if not self.records_are_events:
             return Files.read(self, piece, decode)
