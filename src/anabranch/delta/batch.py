@@ -23,6 +23,8 @@ Mask = npt.NDArray[np.bool_]
 NULL = 0
 REFUSED = -1
 """Stands in place of an id where the computation for this row failed; the row is to be skipped."""
+ABSENT = -2
+"""Stands in place of an id where there is no value, not even null. Ids are never negative."""
 
 PIECE = 1 << 18
 """The number of rows of a piece: large changes are handed on in pieces of this size."""

@@ -4,9 +4,10 @@
 and sameness in an answer (by which ON ENTERING compares) are coarser: each id has the ids of its two classes. An
 element of a property graph is one id per content; its class is its identity.
 
-Terms that come as adjacent texts (`TermTexts`) are distinguished by their bytes, in a table beside the values
-(`texts.TextTable`), and become values at the first request. Terms that came as values are added to that table before
-the next texts are looked up in it, so that a term has one id whichever way it came.
+Terms that come as adjacent texts (`TermTexts`), and strings and numbers that come in columns (`ValueColumn`), are
+distinguished by their bytes, in a table beside the values (`value_texts.ValueTexts`), and become values at the first
+request. Terms, strings and numbers that came as values are added to that table before the next texts are looked up in
+it, so that a value has one id whichever way it came.
 
 Invariant: an id means the same value as long as the dictionary lives; it only grows. When it has grown too large, its
 owner makes a new one and rebuilds all state. Id 0 is null.
@@ -14,6 +15,7 @@ owner makes a new one and rebuilds all state. Id 0 is null.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count, repeat
@@ -22,23 +24,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.delta.batch import NULL, Ids, Mask
-from anabranch.delta.texts import PADDING, TextTable
+from anabranch.delta.batch import ABSENT, NULL, Ids, Mask
+from anabranch.delta.element_versions import ElementShape, ElementVersions
+from anabranch.delta.texts import TextTable
+from anabranch.delta.value_texts import TERM_TYPES, ValueForm, ValueTexts, can_be_text
 from anabranch.model.compare import content_key, identity_key
-from anabranch.model.term_texts import TermForm, TermKind, TermTexts, form_of, terms_of
+from anabranch.model.graph_block import Bytes, ValueColumn, ValueKind
+from anabranch.model.term_texts import TermTexts
 from anabranch.model.terms import Blank, Iri, Literal, Term
 from anabranch.model.values import Node, Path, Relationship, Value
 
-_PLAIN = frozenset((Iri, Literal, Blank))  # kinds whose equality is that of users
+_PLAIN = TERM_TYPES  # kinds whose equality is that of users
 _ELEMENTS = frozenset((Node, Relationship))
 _SELF = frozenset((str, Iri, Literal, Blank))  # kinds that are their own class in both senses
+_LARGE = 2.0**63  # from here on, and from its negative down, numbers are compared one by one
 _FEW = 64  # up to this many terms, making them is faster than text lookup
 _BYTES_OF_VALUE = 150  # guesses: what Python objects take
 _BYTES_OF_ELEMENT = 600
 
 
 class _Unmade:
-    """The place of a term that was not requested yet."""
+    """The place of a value that was not requested yet."""
 
 
 _LATER: Any = _Unmade()
@@ -60,28 +66,36 @@ class _Column:
 
 
 class Dictionary:
-    """Ids of values. `number_of` gives the number of a value, rounded to a float; NaN for a value that is no number."""
+    """Ids of values. `number_of` gives the number of a value, rounded to a float; NaN for a value that is no number,
+    and strings are none. `value_of_json` gives the value of what JSON text holds."""
 
     __slots__ = (
         "_classes",
         "_elements",
-        "_form_numbers",
-        "_forms",
         "_identities",
         "_ids",
+        "_json",
+        "_json_ids",
         "_looks",
         "_number_of",
         "_numbers",
         "_numbers_known",
         "_texts",
         "_texts_known",
+        "_value_of_json",
         "_values",
         "_weighed",
         "_weight",
+        "versions",
     )
 
-    def __init__(self, number_of: Callable[[Value], float] | None = None) -> None:
+    def __init__(
+        self,
+        number_of: Callable[[Value], float] | None = None,
+        value_of_json: Callable[[Any], Value] | None = None,
+    ) -> None:
         self._number_of = number_of or _plain_number
+        self._value_of_json = value_of_json or _same
         self._values: list[Value] = [None]
         self._ids: dict[Hashable, int] = {}
         self._elements: dict[int, int] = {}  # by `id`: elements that it holds itself, and so keeps alive
@@ -90,21 +104,23 @@ class Dictionary:
         self._looks = _Column()
         self._numbers: npt.NDArray[np.float64] = np.full(1024, np.nan)
         self._numbers_known = 1
-        self._texts: TextTable | None = None  # once there are terms that came as texts
-        self._texts_known = 1  # terms among the values below it are in the table
-        self._forms: list[TermForm] = []
-        self._form_numbers: dict[TermForm, int] = {}
+        self._texts: ValueTexts | None = None  # once there are values that came as texts
+        self._texts_known = 1  # the values below it are in the table, if they can be
+        self._json: TextTable | None = None  # distinct texts in JSON, numbered from 0
+        self._json_ids: Ids = np.empty(0, np.int64)  # by that number
         self._weight = 0  # of the values below the next
         self._weighed = 0
+        self.versions = ElementVersions()
 
     def __len__(self) -> int:
         return len(self._values)
 
     def weight(self) -> int:
         """Return about how many bytes the values take. Work: O(values that came since the last call)."""
-        self._weight += sum(map(_weight_of, self._values[self._weighed :]))
+        self._weight += sum([_weight_of(value) for value in self._values[self._weighed :] if value is not _LATER])
         self._weighed = len(self._values)
-        return self._weight + (0 if self._texts is None else self._texts.nbytes)
+        tables = (self.versions, self._texts, self._json)
+        return self._weight + sum(table.nbytes for table in tables if table is not None)
 
     # --- values and ids ---
 
@@ -129,11 +145,7 @@ class Dictionary:
         return self._found_as_text(value) if found is None else found
 
     def _found_as_text(self, value: Value) -> int | None:
-        if self._texts is None or not isinstance(value, Iri | Literal | Blank):
-            return None
-        form = self._form_numbers.get(form_of(value))
-        found = -1 if form is None else self._texts.find(_text_of(value), form)
-        return None if found < 0 else found
+        return None if self._texts is None else self._texts.find(value)
 
     def _key(self, value: Value) -> Hashable:
         """Return the lookup key of a value. Paths and lists of elements have the ids of their elements as keys: many
@@ -172,96 +184,157 @@ class Dictionary:
                 values.extend(fresh)
             else:
                 self._tell_texts(self._texts)
-                ids.update(zip(fresh, self._put_into(self._texts, list(fresh)), strict=True))
+                ids.update(zip(fresh, self._texts.add_values(list(fresh)), strict=True))
+                self._reach_texts(self._texts)
                 for term in fresh:
                     values[ids[term]] = term
             found[missing] = np.fromiter(map(ids.__getitem__, wanted), np.int64, len(wanted))
         return found
 
-    def _encode_texts(self, terms: TermTexts) -> Ids:
-        table = self._texts = self._texts or TextTable()
-        self._tell_texts(table)
-        found = np.empty(len(terms), np.int64)
-        start = 0
-        for form, size in terms.forms:
-            starts, stops = terms.ends[start : start + size], terms.ends[start + 1 : start + size + 1]
-            found[start : start + size] = table.add(terms.data, starts, stops, self._form(form))
-            start += size
-        self._reach_texts(table)
+    def encode_column(self, column: ValueColumn, data: Bytes, objects: Sequence[Value]) -> Ids:
+        """Return the ids of a column's values, ABSENT where there is none. `data` and `objects` are what the column
+        refers to."""
+        found = np.full(len(column.kinds), ABSENT, np.int64)
+        kinds = np.flatnonzero(np.bincount(column.kinds, minlength=1))
+        for kind in kinds.tolist():
+            if kind == ValueKind.ABSENT:
+                continue
+            if len(kinds) == 1:
+                return self._encode_kind(kind, column, data, objects)
+            chosen = np.flatnonzero(column.kinds == kind)
+            found[chosen] = self._encode_kind(kind, column.picked(chosen), data, objects)
         return found
 
-    def _reach_texts(self, table: TextTable) -> None:
-        self._values += repeat(_LATER, table.next_id - len(self._values))
+    def _encode_kind(self, kind: int, column: ValueColumn, data: Bytes, objects: Sequence[Value]) -> Ids:
+        firsts = np.ascontiguousarray(column.firsts)
+        match kind:
+            case ValueKind.TEXT:
+                return self._encode_strings(data, firsts, np.ascontiguousarray(column.stops))
+            case ValueKind.INTEGER:
+                return self.encode_integers(firsts)
+            case ValueKind.FLOAT:
+                return self.encode_floats(firsts.view(np.float64))
+            case ValueKind.BOOLEAN:
+                return np.where(firsts != 0, self.encode(True), self.encode(False))
+            case ValueKind.JSON:
+                return self._encode_json(data, firsts, np.ascontiguousarray(column.stops))
+            case ValueKind.OBJECT:
+                places, rows = np.unique(firsts, return_inverse=True)
+                return self.encode_all(objects[place] for place in places.tolist())[rows]
+        raise ValueError(f"{kind} is no kind of a value")
+
+    def encode_integers(self, numbers: Ids) -> Ids:
+        """Return the ids of integers."""
+        texts = self._known_texts()
+        found = texts.add_integers(numbers)
+        self._reach_texts(texts)
+        return found
+
+    def encode_floats(self, numbers: npt.NDArray[np.float64]) -> Ids:
+        """Return the ids of floats."""
+        texts = self._known_texts()
+        found = texts.add_floats(numbers)
+        self._reach_texts(texts)
+        return found
+
+    def _encode_strings(self, data: Bytes, starts: Ids, stops: Ids) -> Ids:
+        texts = self._known_texts()
+        found = texts.add_strings(_writeable(data), starts, stops)
+        self._reach_texts(texts)
+        return found
+
+    def _encode_json(self, data: Bytes, starts: Ids, stops: Ids) -> Ids:
+        """Return the ids of values in JSON: each distinct text is read once."""
+        spans = self._json = self._json or TextTable()
+        numbers = spans.add(_writeable(data), starts, stops, 0)
+        known = len(self._json_ids)
+        if len(spans) > known:
+            read = [json.loads(text.tobytes()) for text in spans.texts(np.arange(known, len(spans)))]
+            fresh = self.encode_all(map(self._value_of_json, read))
+            self._json_ids = np.concatenate((self._json_ids, fresh))
+        return self._json_ids[numbers]
+
+    def _known_texts(self) -> ValueTexts:
+        """Return the table of texts with all values that can be in it."""
+        texts = self._texts = self._texts or ValueTexts()
+        self._tell_texts(texts)
+        return texts
+
+    def _encode_texts(self, terms: TermTexts) -> Ids:
+        texts = self._known_texts()
+        found = texts.add_terms(terms)
+        self._reach_texts(texts)
+        return found
+
+    def _reach_texts(self, texts: ValueTexts) -> None:
+        self._values += repeat(_LATER, texts.next_id - len(self._values))
         self._texts_known = len(self._values)
 
-    def _tell_texts(self, table: TextTable) -> None:
-        """Add to the table the terms that came as values since the last call."""
-        new = range(self._texts_known, len(self._values))
-        came = [one for one in new if self._values[one].__class__ in _PLAIN]
-        self._put_into(table, [self._values[one] for one in came], came)
-        table.next_id = self._texts_known = len(self._values)
-
-    def _put_into(self, table: TextTable, terms: Sequence[Any], given: Sequence[int] | None = None) -> list[int]:
-        """Return the ids of terms by the table; new ones get the next ids, or the given ones."""
-        found = np.array([0] * len(terms) if given is None else given, np.int64)
-        groups: dict[int, list[int]] = {}
-        for place, term in enumerate(terms):
-            groups.setdefault(self._form(form_of(term)), []).append(place)
-        for form, places in groups.items():
-            texts = [_text_of(terms[place]) for place in places]
-            ends = np.zeros(len(texts) + 1, np.int64)
-            np.cumsum([len(text) for text in texts], out=ends[1:])
-            data = np.frombuffer(b"".join(texts) + bytes(PADDING), np.uint8).copy()
-            found[places] = table.add(data, ends[:-1], ends[1:], form, None if given is None else found[places])
-        if given is None:
-            self._reach_texts(table)
-        ids: list[int] = found.tolist()
-        return ids
-
-    def _form(self, form: TermForm) -> int:
-        found = self._form_numbers.get(form)
-        if found is None:
-            found = self._form_numbers[form] = len(self._forms)
-            self._forms.append(form)
-        return found
-
-    def _made(self, identifier: int) -> Value:
-        """Make the term of an id that came as a text."""
-        assert self._texts is not None
-        number, text = self._texts.text(identifier)
-        (term,) = terms_of(self._forms[number], [text.decode("utf-8", "surrogatepass")])
-        self._values[identifier] = term
-        return term
+    def _tell_texts(self, texts: ValueTexts) -> None:
+        """Add to the table the values that came as such since the last call."""
+        size = len(self._values)
+        if self._texts_known < size:
+            came = [one for one in range(self._texts_known, size) if can_be_text(self._values[one])]
+            texts.add_values([self._values[one] for one in came], came)
+        texts.next_id = self._texts_known = size
 
     def are_resources(self, ids: Ids) -> Mask:
         """Return which values are IRIs or blank nodes."""
-        unmade = self._unmade(ids)
+        in_texts = self._in_texts(ids)
         found = np.zeros(len(ids), np.bool_)
-        if unmade.any():
-            assert self._texts is not None
-            kinds = np.array([form.kind in (TermKind.IRI, TermKind.BLANK) for form in self._forms], np.bool_)
-            found[unmade] = kinds[self._texts.forms(ids[unmade])]
-        for place in np.flatnonzero(~unmade).tolist():
+        if self._texts is not None:
+            found[in_texts] = self._texts.are_resources(ids[in_texts])
+        for place in np.flatnonzero(~in_texts).tolist():
             found[place] = isinstance(self._values[ids[place]], Iri | Blank)
         return found
 
-    def _unmade(self, ids: Ids) -> Mask:
-        """Return which ids may belong to terms that were not made: all that the table of texts has."""
+    def _in_texts(self, ids: Ids) -> Mask:
+        """Return which ids the table of texts has: others belong to values that exist."""
         return np.zeros(ids.shape, np.bool_) if self._texts is None else self._texts.has(ids)
 
     def decode(self, identifier: int) -> Value:
         value = self._values[identifier]
-        return self._made(identifier) if value is _LATER else value
+        if value is _LATER:
+            self._make(np.array([identifier]))
+            value = self._values[identifier]
+        return value
+
+    def _make(self, ids: Ids) -> None:
+        """Make the values of ids: elements of versions, or what the table of texts has."""
+        are_versions = self.versions.has(ids)
+        for one in ids[are_versions].tolist():
+            self._values[one] = self._element_of(*self.versions.record(one))
+        ids = ids[~are_versions]
+        if len(ids):
+            assert self._texts is not None
+            for one, value in self._texts.made(ids):
+                self._values[one] = value
+
+    def add_versions(self, shape: int, records: Ids) -> None:
+        """Give the next ids to versions of elements."""
+        if len(records):
+            self.versions.add(len(self._values), shape, records)
+            self._values += repeat(_LATER, len(records))
+
+    def _element_of(self, shape: ElementShape, record: list[int]) -> Value:
+        key, number, *ends = record[:4]
+        pairs = zip(shape.keys, record[4:], strict=True)
+        properties = {name: self.decode(value) for name, value in pairs if value != NULL}
+        element_id: Any = self.decode(key)
+        if shape.types is None:
+            return Node(element_id, (), properties)
+        source, target = (self.decode(end) for end in ends)
+        return Relationship(element_id, shape.types[number], source, target, properties)  # type: ignore[arg-type]
 
     def rows(self, ids: Ids) -> list[tuple[Value, ...]]:
         """Decode a matrix of ids into rows of values."""
         values = self._values
         if not ids.shape[1]:
             return [()] * len(ids)
-        if self._texts is not None:
-            for one in np.unique(ids[self._unmade(ids)]).tolist():
-                if values[one] is _LATER:
-                    self._made(one)
+        if self._texts is not None or len(self.versions):
+            later = [one for one in np.unique(ids).tolist() if values[one] is _LATER]
+            if later:
+                self._make(np.array(later))
         columns = [[values[one] for one in column] for column in ids.T.tolist()]
         return list(zip(*columns, strict=True))
 
@@ -279,17 +352,46 @@ class Dictionary:
         column.reach(len(self._values))
         found: Ids = column.values[ids]
         if found.size and found.min() < 0:
-            if self._texts is not None:  # terms are their own classes
-                terms = ids[(found < 0) & self._unmade(ids)]
-                column.values[terms] = terms
+            if self._texts is not None:
+                self._tell_texts(self._texts)
+                missing = ids[found < 0]
+                self._fill_from_texts(self._texts, column, missing[self._texts.has(missing)])
                 found = column.values[ids]
             for one in np.unique(ids[found < 0]).tolist():
                 column.values[one] = self._class_of(one, identity)
             found = column.values[ids]
         return found
 
+    def _fill_from_texts(self, texts: ValueTexts, column: _Column, ids: Ids) -> None:
+        """Fill in the classes of values that are texts: each is a class of its own, but a number is in the class of the
+        equal number of the other kind, if that was requested before. Zeros and very large numbers are left out."""
+        forms = texts.forms(ids)
+        numbers = (forms == ValueForm.INTEGER) | (forms == ValueForm.FLOAT)
+        others = ids[~numbers]
+        column.values[others] = others
+        if len(others) == len(ids):
+            return
+        integers = ids[forms == ValueForm.INTEGER]
+        values = texts.integers(integers)
+        rounded = values.astype(np.float64)
+        usual = (values != 0) & (rounded != -_LARGE)
+        integers, values, rounded = integers[usual], values[usual], rounded[usual]
+        column.values[integers] = integers
+        if len(integers) and ValueForm.FLOAT in texts.met:
+            exact = rounded != _LARGE
+            exact[exact] = rounded[exact].astype(np.int64) == values[exact]
+            _join_twins(column, integers[exact], texts.find_floats(rounded[exact]))
+        floats = ids[forms == ValueForm.FLOAT]
+        read = texts.floats(floats)
+        usual = (read != 0) & ~(np.isfinite(read) & (np.abs(read) >= _LARGE))
+        floats, read = floats[usual], read[usual]
+        column.values[floats] = floats
+        if len(floats) and ValueForm.INTEGER in texts.met:
+            whole = np.isfinite(read) & (read == np.floor(read))
+            _join_twins(column, floats[whole], texts.find_integers(read[whole].astype(np.int64)))
+
     def _class_of(self, one: int, identity: bool) -> int:
-        value = self._values[one]
+        value = self.decode(one)
         if one == NULL or value.__class__ in _SELF:
             return one
         key = identity_key(value) if identity else content_key(value)
@@ -306,10 +408,35 @@ class Dictionary:
             grown[: len(self._numbers)] = self._numbers
             self._numbers = grown
         new = np.arange(self._numbers_known, size)
-        for one in new[~self._unmade(new) | ~self.are_resources(new)].tolist():
-            self._numbers[one] = self._number_of(self.decode(one))
+        if self._texts is not None:
+            in_texts = self._texts.has(new)
+            self._fill_numbers(self._texts, new[in_texts])
+            new = new[~in_texts]
+        for one in new.tolist():
+            self._numbers[one] = self._number_of(self._values[one])
         self._numbers_known = size
         return self._numbers
+
+    def _fill_numbers(self, texts: ValueTexts, ids: Ids) -> None:
+        forms = texts.forms(ids)
+        integers, floats = ids[forms == ValueForm.INTEGER], ids[forms == ValueForm.FLOAT]
+        self._numbers[integers] = texts.integers(integers)
+        self._numbers[floats] = texts.floats(floats)
+        literals = ids[forms >= len(ValueForm)]
+        for one in literals[~texts.are_resources(literals)].tolist():
+            self._numbers[one] = self._number_of(self.decode(one))
+
+
+def _join_twins(column: _Column, ids: Ids, twins: Ids) -> None:
+    """Put numbers into the classes of their twins, where these have one."""
+    has_class = twins >= 0
+    has_class[has_class] = column.values[twins[has_class]] >= 0
+    column.values[ids[has_class]] = column.values[twins[has_class]]
+
+
+def _writeable(data: Bytes) -> Bytes:
+    """Return the bytes in an array that kernels take: they have one signature, that of arrays that can be written."""
+    return data if data.flags.writeable else data.copy()
 
 
 def _weight_of(value: Any) -> int:
@@ -325,7 +452,7 @@ def _weight_of(value: Any) -> int:
         return _BYTES_OF_VALUE + sum(map(_weight_of, value))
     if kind is dict:
         return _BYTES_OF_VALUE + sum(map(_weight_of, value.values()))
-    return 0 if value is _LATER else _BYTES_OF_VALUE
+    return _BYTES_OF_VALUE
 
 
 def exact_key(value: Value) -> Hashable:
@@ -356,14 +483,12 @@ def exact_key(value: Value) -> Hashable:
     raise TypeError(f"{type(value).__name__} is not a value of the model")
 
 
-def _text_of(term: Any) -> bytes:
-    """Return the text of a term: its first field, the part beside its form."""
-    text: bytes = term[0].encode("utf-8", "surrogatepass")
-    return text
-
-
 def exact_key_of_id(element_id: object) -> Hashable:
     return (element_id.__class__, element_id)
+
+
+def _same(value: Value) -> Value:
+    return value
 
 
 def _plain_number(value: Value) -> float:

@@ -19,6 +19,7 @@ PADDING = kernels.PADDING
 _SLOTS = 1024
 _AT_ONCE = 1 << 14  # texts
 _LENGTH = (1 << kernels.LENGTH_BITS) - 1
+_WORD = np.arange(8)
 
 
 class TextTable:
@@ -70,10 +71,13 @@ class TextTable:
     def find(self, text: bytes, form: int) -> int:
         """Return the id of a text, or -1."""
         data = np.frombuffer(text + bytes(PADDING), np.uint8).copy()
-        starts, stops = np.zeros(1, np.int64), np.full(1, len(text), np.int64)
-        found = np.empty(1, np.int64)
+        return int(self.find_all(data, np.zeros(1, np.int64), np.full(1, len(text), np.int64), form)[0])
+
+    def find_all(self, data: Bytes, starts: Ids, stops: Ids, form: int) -> Ids:
+        """Return the ids of texts, -1 for unknown ones."""
+        found = np.empty(len(starts), np.int64)
         kernels.find(self._texts(data, starts, stops), form, self._table(), found)
-        return int(found[0])
+        return found
 
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Return which ids belong to texts of this table."""
@@ -90,6 +94,19 @@ class TextTable:
         """Return the form and the text of an id."""
         place, extent = self._spots[identifier].item()
         return extent >> kernels.LENGTH_BITS, self._store[place : place + (extent & _LENGTH)].tobytes()
+
+    def texts(self, ids: Ids) -> list[memoryview]:
+        """Return the texts of ids."""
+        places = self._spots["place"][ids]
+        stops = places + (self._spots["extent"][ids] & _LENGTH)
+        store = self._store.data
+        return [store[first:stop] for first, stop in zip(places.tolist(), stops.tolist(), strict=True)]
+
+    def words(self, ids: Ids) -> Ids:
+        """Return the texts of ids, each of eight bytes, as numbers."""
+        found = self._store[self._spots["place"][ids][:, None] + _WORD]
+        words: Ids = found.view(np.int64)[:, 0]
+        return words
 
     def stored(self) -> tuple[Bytes, Ids]:
         """Return all bytes, with PADDING bytes behind them, and the length of each text in the order of arrival; only
