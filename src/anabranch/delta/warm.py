@@ -125,6 +125,14 @@ def _texts() -> None:
     table.find(text, 0)
 
 
+def _lines() -> None:
+    from anabranch.delta.json_lines import LineScan, lines_end, padded
+
+    line = b'{"at": 1, "nodes": [{"id": 1, "properties": {"a": 1.5}}]}'
+    lines_end(line, 0, 1)
+    LineScan(padded(line), 0, len(line), ("a",))
+
+
 def _shortest() -> None:
     from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
@@ -142,6 +150,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "paths": _paths,
     "shortest": _shortest,
     "texts": _texts,
+    "lines": _lines,
 }
 
 
