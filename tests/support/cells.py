@@ -32,6 +32,7 @@ CONTROL: dict[str, Any] = {"splits": {}, "idle": {}, "closed": [], "end": False}
 class DictState:
     """A cell's state as Spark would keep it."""
 
+    durable: bool = True
     the_head: bytes | None = None
     the_chunks: dict[int, bytes] = field(default_factory=dict)
     the_parts: dict[str, bytes] = field(default_factory=dict)

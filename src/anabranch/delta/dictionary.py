@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import ABSENT, NULL, Ids, Mask
+from anabranch.delta.element_versions import ElementShape, ElementVersions
 from anabranch.delta.number_sums import FLOAT, Kinds
 from anabranch.delta.texts import TextTable
 from anabranch.delta.value_texts import TERM_TYPES, ValueForm, ValueTexts, can_be_text
@@ -88,6 +89,7 @@ class Dictionary:
         "_values",
         "_weighed",
         "_weight",
+        "versions",
     )
 
     def __init__(
@@ -111,6 +113,7 @@ class Dictionary:
         self._json_ids: Ids = np.empty(0, np.int64)  # by that number
         self._weight = 0  # of the values below the next
         self._weighed = 0
+        self.versions = ElementVersions()
 
     def __len__(self) -> int:
         return len(self._values)
@@ -119,7 +122,8 @@ class Dictionary:
         """Return about how many bytes the values take. Work: O(values that came since the last call)."""
         self._weight += sum([_weight_of(value) for value in self._values[self._weighed :] if value is not _LATER])
         self._weighed = len(self._values)
-        return self._weight + sum(table.nbytes for table in (self._texts, self._json) if table is not None)
+        tables = (self.versions, self._texts, self._json)
+        return self._weight + sum(table.nbytes for table in tables if table is not None)
 
     # --- values and ids ---
 
@@ -314,18 +318,39 @@ class Dictionary:
         return value
 
     def _make(self, ids: Ids) -> None:
-        """Make the values of ids that the table of texts has."""
-        assert self._texts is not None
-        for one, value in self._texts.made(ids):
-            self._values[one] = value
+        """Make the values of ids: elements of versions, or what the table of texts has."""
+        are_versions = self.versions.has(ids)
+        for one in ids[are_versions].tolist():
+            self._values[one] = self._element_of(*self.versions.record(one))
+        ids = ids[~are_versions]
+        if len(ids):
+            assert self._texts is not None
+            for one, value in self._texts.made(ids):
+                self._values[one] = value
+
+    def add_versions(self, shape: int, records: Ids) -> None:
+        """Give the next ids to versions of elements."""
+        if len(records):
+            self.versions.add(len(self._values), shape, records)
+            self._values += repeat(_LATER, len(records))
+
+    def _element_of(self, shape: ElementShape, record: list[int]) -> Value:
+        key, number, *ends = record[:4]
+        pairs = zip(shape.keys, record[4:], strict=True)
+        properties = {name: self.decode(value) for name, value in pairs if value != NULL}
+        element_id: Any = self.decode(key)
+        if shape.types is None:
+            return Node(element_id, (), properties)
+        source, target = (self.decode(end) for end in ends)
+        return Relationship(element_id, shape.types[number], source, target, properties)  # type: ignore[arg-type]
 
     def rows(self, ids: Ids) -> list[tuple[Value, ...]]:
         """Decode a matrix of ids into rows of values."""
         values = self._values
         if not ids.shape[1]:
             return [()] * len(ids)
-        if self._texts is not None:
-            later = [one for one in np.unique(ids[self._in_texts(ids)]).tolist() if values[one] is _LATER]
+        if self._texts is not None or len(self.versions):
+            later = [one for one in np.unique(ids).tolist() if values[one] is _LATER]
             if later:
                 self._make(np.array(later))
         columns = [[values[one] for one in column] for column in ids.T.tolist()]

@@ -32,9 +32,9 @@ from anabranch.engine.stream import Origin, StreamBuffer
 from anabranch.engine.surroundings import SharedState, StaticGraph
 from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError, QueryError
-from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.graph_block import EventBlock, times_of
 from anabranch.model.mapping import Mapping
 from anabranch.model.temporal import Duration
 from anabranch.model.triples import TripleGraph
@@ -376,11 +376,11 @@ class Engine:
         """Take in events of a split of a stream, in their order of arrival, and evaluate the instants that they
         complete.
 
-        Late events are handed back or, under the policy `correct`, corrected all together. A block of triples has the
-        same effect as its events, and costs less.
+        Late events are handed back or, under the policy `correct`, corrected all together. A block has the same effect
+        as its events, and costs less.
         """
         buffer = self._named_stream(stream)
-        if isinstance(events, TripleBlock) and buffer.push_block(events, split):
+        if isinstance(events, EventBlock) and buffer.push_block(events, split):
             self._run()
             return PushResult(len(events))
         intake = _Intake(buffer, split)
@@ -691,10 +691,6 @@ class Engine:
         The engine is at a state, or is about to catch up with a newer state by `load`.
         """
         buffer = self._named_stream(stream)
-        if isinstance(events, TripleBlock):
-            moves = bool((events.times < buffer.answers_until).any())
-        else:
-            moves = any(event.event_time < buffer.answers_until for event in events)
-        if moves:
+        if (times_of(events) < buffer.answers_until).any():
             self._around.contents.drop_stream(stream)
         buffer.refill(split, first_sequence, events)

@@ -14,6 +14,7 @@ import numpy as np
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.dictionary import Dictionary
+from anabranch.engine.encoded_graphs import EncodedGraph
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.block import TripleBlock
@@ -74,7 +75,7 @@ class EncodedStream:
                 self._facts = _reaching(self._facts, filled, filled + len(run))
                 self._put(run, self._facts[filled : filled + len(run)])
             else:
-                facts, sizes = self._of_events(run)
+                facts, sizes = self._of_events(list(run))
                 np.cumsum(sizes, out=offsets)
                 offsets += filled
                 self._facts = _reaching(self._facts, filled, filled + len(facts))
@@ -88,7 +89,7 @@ class EncodedStream:
                 found, each = np.empty((len(run), 3), np.int64), np.ones(len(run), np.int64)
                 self._put(run, found)
             else:
-                found, each = self._of_events(run)
+                found, each = self._of_events(list(run))
             facts.append(found)
             sizes.append(each)
         return np.concatenate(facts), np.concatenate(sizes)
@@ -142,6 +143,7 @@ class EncodedStreams:
         self.generation = 0
         self.dictionary = Dictionary(number_as_float)
         self._streams: dict[str, EncodedStream] = {}
+        self._graphs: dict[str, EncodedGraph] = {}
         self.most = _MOST_IDS
         self.most_bytes = _MOST_BYTES
         self._counted_from: int | None = None
@@ -153,8 +155,16 @@ class EncodedStreams:
             found = self._streams[name] = EncodedStream(self.dictionary, mapping)
         return found
 
+    def graph(self, name: str, mapping: Mapping) -> EncodedGraph:
+        found = self._graphs.get(name)
+        if found is None:
+            found = self._graphs[name] = EncodedGraph(self.dictionary, mapping)
+        return found
+
     def drop_stream(self, name: str) -> None:
         self._streams.pop(name, None)
+        if name in self._graphs:
+            self._graphs[name].forget_range()
 
     def renew_if_full(self, accepted: int, held: int, computed: bool = False) -> bool:
         """Drop the dictionary when it is large, by ids or by bytes, and most of its values are no longer used.
@@ -173,6 +183,7 @@ class EncodedStreams:
         self.generation += 1
         self.dictionary = Dictionary(number_as_float)
         self._streams.clear()
+        self._graphs.clear()
         self._counted_from = None
         return True
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from anabranch.algebra.operators import Source, Static, Window
 from anabranch.engine.contents import SlidingGraph
+from anabranch.engine.encoded_graphs import GraphFeed
 from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
 from anabranch.engine.maintained import IncrementalAnswer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
-from anabranch.planner.flow.feeds import RelationshipSlide, Tick, TripleSlide
+from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide
 from anabranch.planner.flow.flow import ClockReader
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan
@@ -66,7 +67,7 @@ class ShownEvents:
 
 
 class QueryFlow:
-    """One query's operators and their feeds."""
+    """One query's operators and their feeds. Without `on_arrays`, rows between operators hold whole elements."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class QueryFlow:
         listed: bool,
         clock: ClockReader | None = None,
         skipped: SkippedRows | None = None,
+        on_arrays: bool = True,
     ) -> None:
         self._planned = planned
         self._generation = encoded.generation
@@ -83,8 +85,10 @@ class QueryFlow:
         self._feeds: dict[Window, WindowFeed] = {}
         self._graphs: dict[Window, SlidingGraph] = {}
         self._relationships: dict[Window, RelationshipFeed] = {}
-        runtime = Runtime(encoded.dictionary, options.parameters, skipped)
-        self.maintained = IncrementalAnswer(planned, runtime, listed, clock)
+        self._graph_feeds: dict[Window, GraphFeed] = {}
+        self._runtime = Runtime(encoded.dictionary, options.parameters, skipped)
+        self._runtime.on_arrays = on_arrays and options.conflicts == "latest"
+        self.maintained = IncrementalAnswer(planned, self._runtime, listed, clock)
         self.passed: dict[Window, ShownEvents] = {}
         self.ticks = 0
 
@@ -100,6 +104,7 @@ class QueryFlow:
         slides: dict[Window, TripleSlide] = {}
         changes: dict[Window, ElementChanges] = {}
         carried: dict[Window, RelationshipSlide] = {}
+        arrived: dict[Window, GraphSlide] = {}
         conflicts: list[Conflict] = []
 
         def triples(window: Window) -> TripleSlide:
@@ -133,9 +138,21 @@ class QueryFlow:
                 found = carried[key] = feed.slide(views.views[key], views.mapping)
             return found
 
+        def graph(window: Window) -> GraphSlide:
+            key = whole(window)
+            found = arrived.get(key)
+            if found is None:
+                view = views.views[key]
+                encoded = views.encoded.graph(view.stream.name, views.mapping)
+                encoded.ask(tuple(self._runtime.properties.get(key, ())))
+                found = arrived[key] = self._graph_feeds.setdefault(key, GraphFeed()).slide(view, encoded)
+            return found
+
         self.ticks += 1
         for window, view in views.views.items():
             self.passed.setdefault(window, ShownEvents()).follow(*view.positions)
         strict = self._conflicts == "strict"
-        self.maintained.advance(Tick(context, triples, elements, relationships, views.signature, strict, settled))
+        self.maintained.advance(
+            Tick(context, triples, elements, relationships, graph, views.signature, strict, settled)
+        )
         return conflicts[0] if conflicts else None

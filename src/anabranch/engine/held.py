@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import EventBlock
 
-Run = TripleBlock | list[Event]
+Run = EventBlock | list[Event]
 
 
 class _Block:
@@ -22,7 +22,7 @@ class _Block:
 
     __slots__ = ("block", "first", "stop")
 
-    def __init__(self, block: TripleBlock, first: int) -> None:
+    def __init__(self, block: EventBlock, first: int) -> None:
         self.block = block
         self.first = first
         self.stop = first + len(block)
@@ -43,7 +43,7 @@ class HeldEvents:
     def append(self, event: Event) -> None:
         self._items.append(event)
 
-    def append_block(self, block: TripleBlock) -> None:
+    def append_block(self, block: EventBlock) -> None:
         self._items += [_Block(block, self.base + len(self._items))] * len(block)
 
     def insert(self, index: int, event: Event) -> None:
@@ -75,7 +75,7 @@ class HeldEvents:
         runs = list(self.runs(first, stop))
         if len(runs) == 1:
             (run,) = runs
-            return run.events() if isinstance(run, TripleBlock) else run
+            return run.events() if isinstance(run, EventBlock) else run
         return [event for run in runs for event in run]
 
     def loosen(self, index: int) -> None:
@@ -89,7 +89,7 @@ class HeldEvents:
             if isinstance(item, _Block):
                 item.stop = self.base + index
             del self._items[index:]
-        if isinstance(instead, TripleBlock):
+        if isinstance(instead, EventBlock):
             self.append_block(instead)
         else:
             self._items += instead

@@ -6,7 +6,7 @@ stream is, and which event is late. The buffer before `open_from` never changes 
 query may read it. A late event is counted and handed back, never lost silently. A lateness holds the watermark back
 behind the newest event; the buffer is then also the reorder buffer.
 
-A block of triples is taken in unchanged where all of it is in time: no object is made per event, and blocks that
+A block is taken in unchanged where all of it is in time: no object is made per event, and blocks of one kind that
 overlap are merged by columns.
 
 Invariant: positions (counted from the first event that was ever accepted) of events before `open_from` are final until
@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Literal
 
@@ -32,9 +32,9 @@ from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError
 from anabranch.model.block import Times, TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import EventBlock, GraphBlock, joined, times_of, with_ids
 from anabranch.model.instants import subtract_duration
 from anabranch.model.temporal import Duration
-from anabranch.model.values import Relationship
 from anabranch.model.windows import Bounds
 
 __all__ = ["BEGINNING", "END", "StreamBuffer", "StreamState"]
@@ -103,7 +103,7 @@ class StreamBuffer:
         self._sums: list[int] = [0]  # how many triples stand before each index, as far as it was needed
         # Events to be inserted before other events on the next read; one of the two lists is empty.
         self._waiting: list[tuple[int, str, Event]] = []
-        self._waiting_blocks: list[tuple[str, TripleBlock]] = []
+        self._waiting_blocks: list[tuple[str, EventBlock]] = []
 
     def __len__(self) -> int:
         waiting = len(self._waiting) + sum(len(block) for _, block in self._waiting_blocks)
@@ -229,7 +229,7 @@ class StreamBuffer:
         if admission == "late":
             self.late += 1
             return admission, event
-        event = _with_ids(event, split, source.sequence)
+        event = with_ids(event, split, source.sequence)
         source.sequence += 1
         if self.first_event_time is None or event_time < self.first_event_time:
             self.first_event_time = event_time
@@ -241,18 +241,19 @@ class StreamBuffer:
             self.insert(event, split)
         return admission, event
 
-    def push_block(self, block: TripleBlock, split: str = ONLY_SPLIT) -> bool:
+    def push_block(self, block: EventBlock, split: str = ONLY_SPLIT) -> bool:
         """Take in a block if all of it is in time; else change nothing and return False: push its events one by one."""
         if not len(block):
             return True
         if self._progress.closed:
             raise EngineError(f"stream `{self.name}` is closed: its input has ended")
         source = self._progress.split(split)
-        if not self._all_in_time(block, source) or self.may_doubt(block.times, split):
+        if not _is_run(block) or not self._all_in_time(block, source) or self.may_doubt(block.times, split):
             return False
         earliest, latest = int(block.times.min()), int(block.times.max())
         self._note_jumps(block.times, source.newest)
         self._progress.admit(source, latest)
+        block = _numbered(block, split, source.sequence)
         source.sequence += len(block)
         if self.first_event_time is None or earliest < self.first_event_time:
             self.first_event_time = earliest
@@ -286,7 +287,7 @@ class StreamBuffer:
         reached = np.maximum(np.maximum.accumulate(times), first)
         return bool((np.diff(reached, prepend=first) > self.ahead.jump).any())
 
-    def _all_in_time(self, block: TripleBlock, source: SplitProgress) -> bool:
+    def _all_in_time(self, block: EventBlock, source: SplitProgress) -> bool:
         times = block.times
         floor = max(source.watermark, self._progress.answered_early)
         if block.is_ordered:
@@ -311,7 +312,7 @@ class StreamBuffer:
             self._splits.append(split)
             self._events.append(event)
 
-    def _insert_block(self, block: TripleBlock, split: str) -> None:
+    def _insert_block(self, block: EventBlock, split: str) -> None:
         if not block.is_ordered:
             block = block.sorted_by(np.argsort(block.times, kind="stable"))
         block = block[int(np.searchsorted(block.times, self.complete_from)) :]
@@ -335,12 +336,12 @@ class StreamBuffer:
 
     def refill(self, split: str, first_sequence: int, events: Sequence[Event]) -> None:
         """Put back events that were accepted before, in their order, without moving the progress."""
-        if isinstance(events, TripleBlock):
-            self._insert_block(events, split)
+        if isinstance(events, EventBlock) and _is_run(events):
+            self._insert_block(_numbered(events, split, first_sequence), split)
         else:
             self._loosen_waiting()
             self._waiting += (
-                (event.event_time, split, _with_ids(event, split, sequence))
+                (event.event_time, split, with_ids(event, split, sequence))
                 for sequence, event in enumerate(events, first_sequence)
                 if event.event_time >= self.complete_from
             )
@@ -375,22 +376,23 @@ class StreamBuffer:
         self._waiting.clear()
 
     def _settle_blocks(self) -> None:
-        """Merge the waiting blocks with the events behind their first event, by columns if those are triples too."""
+        """Merge the waiting blocks with the events behind their first event, by columns if all are of one kind."""
         earliest = bisect_left(self._times, min(int(block.times[0]) for _, block in self._waiting_blocks), self._start)
         behind = [_as_block(run) for run in self._events.runs(earliest, len(self._events))]
         blocks = [block for block in behind if block is not None]
-        if len(blocks) < len(behind):
+        merged = (
+            joined([*blocks, *(block for _, block in self._waiting_blocks)]) if len(blocks) == len(behind) else None
+        )
+        if merged is None:
             self._loosen_waiting()
             return
         splits = self._splits[earliest:]
         for split, block in self._waiting_blocks:
-            blocks.append(block)
             splits += [split] * len(block)
         self._waiting_blocks.clear()
         names = sorted(set(splits), key=rank)
         numbers = {name: number for number, name in enumerate(names)}
         of_split = np.fromiter(map(numbers.__getitem__, splits), np.int64, len(splits))
-        merged = TripleBlock.joined(blocks)
         order = np.lexsort((of_split, merged.times))
         merged = merged.sorted_by(order)
         del self._sums[earliest + 1 :]
@@ -476,7 +478,7 @@ class StreamBuffer:
                 times.append(run.times)
                 counts.append(np.ones(len(run), np.int64))
             else:
-                times.append(np.fromiter((event.event_time for event in run), np.int64, len(run)))
+                times.append(times_of(run))
                 counts.append(np.fromiter(map(self.size_of, run), np.int64, len(run)))
         return np.concatenate(times), np.concatenate(counts)
 
@@ -596,24 +598,19 @@ class StreamBuffer:
         return stream
 
 
-def _with_ids(event: Event, split: str, sequence: int) -> Event:
-    """Give each relationship without an id an id that is the same in a rerun."""
-    for one in event.relationships:
-        if one.id is None:
-            break
-    else:
-        return event
-    label = f"~{sequence}" if split == ONLY_SPLIT else f"~{split}:{sequence}"
-    named = [
-        Relationship(f"{label}.{index}", one.type, one.source, one.target, one.properties) if one.id is None else one
-        for index, one in enumerate(event.relationships)
-    ]
-    return replace(event, relationships=tuple(named))
-
-
 def _count_triples(event: Event) -> int:
     return len(event.triples)
 
 
-def _as_block(run: Run) -> TripleBlock | None:
-    return run if isinstance(run, TripleBlock) else TripleBlock.of(run)
+def _as_block(run: Run) -> EventBlock | None:
+    return run if isinstance(run, EventBlock) else TripleBlock.of(run)
+
+
+def _is_run(block: EventBlock) -> bool:
+    """Whether the events of a block can be given consecutive sequence numbers as they are."""
+    return not isinstance(block, GraphBlock) or block.is_run
+
+
+def _numbered(block: EventBlock, split: str, first_sequence: int) -> EventBlock:
+    """Return a block whose relationships without ids get them from the places of its events in the split."""
+    return block.named(split, first_sequence) if isinstance(block, GraphBlock) else block

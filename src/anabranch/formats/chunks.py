@@ -22,6 +22,12 @@ The body of the layout `block`, for events of one triple each:
 
 Packing and opening a block costs Python's time for distinct terms alone.
 
+The body of the layout `lines`, for property-graph events that came as lines of NDJSON:
+
+    event times (int64); bytes per line (uint32); the lines, each with a line end behind it
+
+Opening it decodes no line (see `graph_lines`). Relationships without an id stay so, until a stream accepts them.
+
 Invariant: `unpack(pack(events))` are the same events in the same order, with every value and its type.
 """
 
@@ -32,7 +38,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +48,12 @@ from anabranch.formats.term_columns import TermColumns
 from anabranch.formats.values import from_typed_json, to_typed_json
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 from anabranch.model.terms import LANG_STRING, XSD_STRING, Blank, Iri, Literal, Term, Triple
 from anabranch.model.values import ElementId, Node, Relationship, Value
+
+if TYPE_CHECKING:
+    from anabranch.formats.graph_lines import GraphLines
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -66,6 +76,7 @@ _PLAIN = frozenset((str, int, bool, float))
 class ChunkLayout(IntEnum):
     EVENTS = 0
     BLOCK = 1
+    LINES = 2
 
 
 class Codec(IntEnum):
@@ -261,6 +272,31 @@ def pack_columns(times: Array, subjects: Array, predicates: Array, objects: Arra
     return _closed(ChunkLayout.BLOCK, (0, 0, len(times)), times, body)
 
 
+def pack_lines(times: Array, counts: tuple[int, int], lengths: Array, lines: bytes) -> bytes:
+    """Events as one chunk of the lines in which they came: their times, how many nodes and relationships they have, and
+    the bytes of each line without its end."""
+    body = b"".join((times.astype(_TIME, copy=False).tobytes(), lengths.astype(_CODE, copy=False).tobytes(), lines))
+    return _closed(ChunkLayout.LINES, (*counts, 0), times, body)
+
+
+def _pack_graph(block: GraphBlock) -> bytes:
+    from anabranch.formats.graph_lines import GraphLines, packed_lines
+
+    # Runs of rows of one part each, in the order of the block.
+    bounds = np.flatnonzero(np.diff(block.parts_of, prepend=-1, append=-1))
+    runs = [
+        (block.parts[int(block.parts_of[first])].source, block.rows[first:stop])
+        for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+    if len(runs) == 1:
+        ((source, rows),) = runs
+        return source.packed(rows)
+    lines = [(source, rows) for source, rows in runs if isinstance(source, GraphLines)]
+    if runs and len(lines) == len(runs):
+        return packed_lines(lines)
+    return pack(event for source, rows in runs for event in source.events(rows.tolist()))
+
+
 def _closed(layout: ChunkLayout, counts: tuple[int, int, int], times: Array, body: bytes) -> bytes:
     first, last = (int(times.min()), int(times.max())) if len(times) else (0, 0)
     packed = pa.compress(body, codec=_CODEC, asbytes=True)
@@ -273,6 +309,8 @@ def pack(events: Iterable[Event]) -> bytes:
     """The events as one chunk."""
     if isinstance(events, TripleBlock):
         return pack_block(events)
+    if isinstance(events, GraphBlock):
+        return _pack_graph(events)
     writer = ChunkWriter()
     for event in events:
         writer.add(event)
@@ -303,15 +341,24 @@ def head(data: bytes) -> Head:
         raise StreamError(f"the chunk is damaged: {error}") from None
 
 
-def opened(data: bytes) -> TripleBlock | list[Event]:
-    """The events of a chunk: as a block where each is one triple, else one by one."""
-    return _block(data) if head(data).layout is ChunkLayout.BLOCK else _events(columns(data))
+def opened(data: bytes) -> TripleBlock | GraphBlock | list[Event]:
+    """The events of a chunk: as a block where each is one triple or where they came as lines, else one by one."""
+    match head(data).layout:
+        case ChunkLayout.BLOCK:
+            return _block(data)
+        case ChunkLayout.LINES:
+            return GraphBlock.of(_lines(data))
+        case ChunkLayout.EVENTS:
+            return _events(columns(data))
 
 
 def unpack(data: bytes) -> list[Event]:
     """The events of a chunk, one by one."""
+    if head(data).layout is ChunkLayout.LINES:
+        source = _lines(data)
+        return source.events(range(len(source)))
     found = opened(data)
-    return found.events() if isinstance(found, TripleBlock) else found
+    return found if isinstance(found, list) else found.events()
 
 
 def _body(found: Head, data: bytes) -> bytes:
@@ -342,6 +389,19 @@ def _block(data: bytes) -> TripleBlock:
     return TripleBlock(times, terms, *codes.astype(np.int32).reshape(3, count))
 
 
+def _lines(data: bytes) -> GraphLines:
+    from anabranch.formats.graph_lines import GraphLines
+
+    found = head(data)
+    try:
+        body = _body(found, data)
+        times = np.frombuffer(body, _TIME, found.events)
+        lengths = np.frombuffer(body, _CODE, found.events, times.nbytes).astype(np.int64)
+        return GraphLines.of_regular(memoryview(body)[times.nbytes + 4 * found.events :], lengths, times)
+    except _DAMAGE as error:
+        raise StreamError(f"the chunk is damaged: {error}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkColumns:
     """A chunk's arrays and dictionaries. `nodes` has the rows id, labels, properties; `relationships` id, type, source,
@@ -366,6 +426,8 @@ def columns(data: bytes) -> ChunkColumns:
     found = head(data)
     if found.layout is ChunkLayout.BLOCK:
         return _columns_of_block(_block(data))
+    if found.layout is ChunkLayout.LINES:
+        return columns(pack(unpack(data)))
     try:
         body = _body(found, data)
     except _DAMAGE as error:

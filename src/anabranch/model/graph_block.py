@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.model.block import Times
+from anabranch.model.block import Times, TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.values import Relationship, Value
 
@@ -118,7 +118,7 @@ class GraphPart:
 
     def events(self, rows: Sequence[int]) -> list[Event]:
         return [
-            _with_ids(event, self.split, self.shift + row)
+            with_ids(event, self.split, self.shift + row)
             for row, event in zip(rows, self.source.events(rows), strict=True)
         ]
 
@@ -142,7 +142,9 @@ class GraphBlock(Sequence[Event]):
         if len(blocks) == 1:
             return blocks[0]
         parts: dict[GraphPart, int] = {}
-        numbers = [[parts.setdefault(part, len(parts)) for part in block.parts] for block in blocks]
+        numbers = [
+            [parts.setdefault(part, len(parts)) if used else -1 for part, used in block._used()] for block in blocks
+        ]
         return cls(
             np.concatenate([block.times for block in blocks]),
             tuple(parts),
@@ -156,7 +158,7 @@ class GraphBlock(Sequence[Event]):
         """Return the block as a stream has accepted it: its events have consecutive sequence numbers in a split."""
         if not len(self):
             return self
-        if len(self.parts) > 1 or (np.diff(self.rows) != 1).any():
+        if not self.is_run:
             raise ValueError("only a run of one source is accepted as it is")
         part = replace(self.parts[0], split=split, shift=first_sequence - int(self.rows[0]))
         return replace(self, parts=(part,))
@@ -173,7 +175,8 @@ class GraphBlock(Sequence[Event]):
     def __getitem__(self, index: int | slice) -> Event | GraphBlock:
         if isinstance(index, slice):
             return self._picked(index)
-        return self.parts[int(self.parts_of[index])].events([int(self.rows[index])])[0]
+        part = self.parts[int(self.parts_of[index])]
+        return part.events([int(self.rows[index])])[0]
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events())
@@ -200,7 +203,17 @@ class GraphBlock(Sequence[Event]):
         return self._picked(order)
 
     def _picked(self, which: slice | Places) -> GraphBlock:
-        return replace(self, times=self.times[which], parts_of=self.parts_of[which], rows=self.rows[which])
+        return GraphBlock(self.times[which], self.parts, self.parts_of[which], self.rows[which])
+
+    def _used(self) -> Iterator[tuple[GraphPart, bool]]:
+        """Yield the parts, and whether an event is of them: slices share the parts of their block."""
+        counts = np.bincount(self.parts_of, minlength=len(self.parts)).tolist()
+        return ((part, count > 0) for part, count in zip(self.parts, counts, strict=True))
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the events are neighbours in one source, in its order."""
+        return len(self.parts) == 1 and not (np.diff(self.rows) != 1).any()
 
     @property
     def is_ordered(self) -> bool:
@@ -208,9 +221,12 @@ class GraphBlock(Sequence[Event]):
         return bool((self.times[1:] >= self.times[:-1]).all())
 
 
-def _with_ids(event: Event, split: str, sequence: int) -> Event:
+def with_ids(event: Event, split: str, sequence: int) -> Event:
     """Give each relationship without an id an id that is the same in a rerun."""
-    if all(one.id is not None for one in event.relationships):
+    for one in event.relationships:
+        if one.id is None:
+            break
+    else:
         return event
     named = [
         one
@@ -224,3 +240,31 @@ def _with_ids(event: Event, split: str, sequence: int) -> Event:
 def made_id(split: str, sequence: int, index: int) -> str:
     """Return the id of a relationship that came without one: its place in the event, and the event's in its split."""
     return f"~{split}:{sequence}.{index}" if split else f"~{sequence}.{index}"
+
+
+EventBlock: TypeAlias = TripleBlock | GraphBlock
+"""Events as columns, of either model."""
+
+
+def joined(blocks: Sequence[EventBlock]) -> EventBlock | None:
+    """Concatenate blocks of one kind; None for none, or for blocks of two kinds."""
+    triples = [block for block in blocks if isinstance(block, TripleBlock)]
+    graphs = [block for block in blocks if isinstance(block, GraphBlock)]
+    if triples:
+        return None if graphs else TripleBlock.joined(triples)
+    return GraphBlock.joined(graphs) if graphs else None
+
+
+def without(events: Sequence[Event], places: Iterable[int]) -> Sequence[Event]:
+    """Return events without those at some places: of a block, a block."""
+    if isinstance(events, EventBlock):
+        return events.without(places)
+    gone = set(places)
+    return [event for place, event in enumerate(events) if place not in gone]
+
+
+def times_of(events: Sequence[Event]) -> Times:
+    """Return the times of events."""
+    if isinstance(events, EventBlock):
+        return events.times
+    return np.fromiter((event.event_time for event in events), np.int64, len(events))

@@ -35,6 +35,7 @@ from anabranch.planner.patterns.questions import (
     searches_again,
     shortest_reads_others,
 )
+from anabranch.planner.reads import Reads
 from anabranch.planner.specs.building import (
     apart,
     arranged,
@@ -84,7 +85,7 @@ def incremental(operator: op.Operator, name: str) -> Mode:
 class Planner:
     choices: Choices
     terms: bool
-    needed: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    needed: Mapping[int, Reads] = field(default_factory=dict)
     several: bool = False  # whether the whole plan reads several sources
     modes: dict[int, Mode] = field(default_factory=dict)
     streaming: dict[int, bool] = field(default_factory=dict)

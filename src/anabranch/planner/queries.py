@@ -14,7 +14,7 @@ from anabranch.algebra import operators as op
 from anabranch.algebra.walk import only_picks, reads_triples, root_order, sources, walk, windows
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
-from anabranch.planner.patterns.questions import links_of, needed_columns
+from anabranch.planner.patterns.questions import links_of, needed_reads
 from anabranch.planner.plan import Mode, Planner, incremental
 from anabranch.planner.specs.building import distinct
 from anabranch.planner.subqueries import SubqueryScope
@@ -59,7 +59,7 @@ class QueryPlan:
 
 def plan_query(plan: op.Operator, choices: Choices, listed: bool = True) -> QueryPlan:
     """Plan the operators of a whole query. `listed`: all rows will be listed, in order."""
-    planner = Planner(choices, reads_triples(plan), needed_columns(plan), len(sources(plan)) > 1)
+    planner = Planner(choices, reads_triples(plan), needed_reads(plan), len(sources(plan)) > 1)
     try:
         root, listing = _root(planner, plan, listed)
     except NotIncremental as reason:

@@ -23,8 +23,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import Engine, PushResult
@@ -36,8 +34,8 @@ from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError, QueryError
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
-from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import EventBlock, joined, times_of, without
 from anabranch.model.instants import subtract_duration
 from anabranch.planner.link_streams import LinkStream
 from anabranch.runner.job import Job, has_wall_clock, is_live
@@ -57,7 +55,13 @@ _QUERY = "query:"
 
 
 class CellState(Protocol):
-    """The store of a cell's durable state. Values are bytes of any size."""
+    """The store of a cell's state. Values are bytes of any size.
+
+    A state that is not `durable` is never read without the cell's cache, so that only its head is written.
+    """
+
+    @property
+    def durable(self) -> bool: ...
 
     def head(self) -> bytes | None: ...
 
@@ -93,11 +97,11 @@ class _Entry:
 
 
 class _Chunk(NamedTuple):
-    """A received chunk: the records that it stands for if it is one of links, its bytes, and its events."""
+    """A received chunk: its events, its bytes if it was packed, and the records that a chunk of links stands for."""
 
-    linked: LinkedRows | None
-    data: bytes
     events: Sequence[Event]
+    data: bytes | None = None
+    linked: LinkedRows | None = None
 
 
 @dataclass(slots=True)
@@ -154,7 +158,7 @@ class Cell:
         self._state = state
         self._cache = _living if cache is None else cache
         self._links: dict[str, LinkStream] | None = None  # computed on demand
-        self._new: dict[int, bytes] = {}  # chunks that this batch made or added to
+        self._new: dict[int, _Chunk] = {}  # chunks that this batch made or added to
         self._dropped: list[int] = []  # chunks of streams that begin again in this batch
         self._is_new_beginning = False  # older caches cannot catch up
         self.rebuilt = False  # whether the engine was built again from the state
@@ -167,6 +171,7 @@ class Cell:
         told = [*self._reconcile(living), *self._take_in(living, rows)]
         self._save(living, stored)
         yield from told
+        yield self._report(living, _control(rows))
 
     # --- the cache ------------------------------------------------------------------------------------------------
 
@@ -181,6 +186,8 @@ class Cell:
             raise EngineError(f"the state has format {head['format']}; this version of Anabranch reads {FORMAT}")
         if cached is not None and cached.token == head["token"]:
             return cached
+        if not self._state.durable:
+            raise EngineError("a run without a checkpoint cannot go on after a batch that failed")
         if cached is not None and cached.token in head["ancestors"]:
             living = cached
             grown = [number for number, _ in living.tails.values()]
@@ -302,7 +309,7 @@ class Cell:
             engine.finish(self._job.options.until, self._job.options.drain, control.get("now") or 0)
         elif all(map(is_live, self._job.streams)):
             engine.answer_alone(control.get("now") or 0)
-        yield from self._tell(living, bool(control["end"]), set(control["idle"]))
+        yield from self._tell(living, bool(control["end"]))
 
     def _set_clocks(self, living: _Living, clocks: dict[str, tuple[int, int]]) -> None:
         """Execute each new command about a stream's clock once, and drop the chunks of streams that begin again."""
@@ -321,19 +328,19 @@ class Cell:
     def _push(self, living: _Living, row: PackedRow, chunk: _Chunk) -> Iterator[CellRow]:
         engine = living.engine
         buffer = engine.stream(row.stream)
-        linked, data, events = chunk
-        if linked is not None and not _is_plain(buffer, row.split, chunks.head(data), events):
-            events = linked.whole(self._job.streams)  # some events may be late or ahead: all are needed to decide which
-            linked, data = None, chunks.pack(events)
+        linked = chunk.linked
+        if linked is not None and not _is_plain(buffer, row.split, chunk):
+            # Some events may be late or ahead: all are needed to decide which.
+            chunk, linked = _Chunk(linked.whole(self._job.streams)), None
+        events = chunk.events
         first = buffer.sequences.get(row.split, 0)
         pushed = engine.push(row.stream, events, row.split)
         if pushed.taken is None and not pushed.late:
             came = len(events) if linked is None else linked.rows
             _count(living, events=came, late=0, ahead=0, corrected=pushed.corrected)
-            if events:
-                self._store(living, row.stream, row.split, first, events, data, linked)
+            self._store(living, row.stream, row.split, first, chunk)
         else:
-            taken = _without(events, pushed.late_places) if pushed.taken is None else pushed.taken
+            taken = without(events, pushed.late_places) if pushed.taken is None else pushed.taken
             yield from self._store_taken(living, row.stream, row.split, first, taken, pushed)
 
     def _settle_doubts(self, living: _Living, name: str, is_over: bool = False) -> Iterator[CellRow]:
@@ -351,8 +358,7 @@ class Cell:
                 data = b"".join(deadletter.letter(letter(event)) for event in events)
                 yield CellRow("late" if kind == "late" else "ahead", stream, rows=len(events), data=data)
         _count(living, events=len(taken), late=len(pushed.late), ahead=len(pushed.ahead), corrected=pushed.corrected)
-        if taken:
-            self._store(living, stream, split, first, taken, chunks.pack(taken))
+        self._store(living, stream, split, first, _Chunk(taken))
 
     def _pass_over_silence(self, engine: Engine, control: dict[str, Any]) -> None:
         """Let answers go on without silent streams: with the other streams, or by the clock when all are silent."""
@@ -368,7 +374,7 @@ class Cell:
 
     # --- telling --------------------------------------------------------------------------------------------------
 
-    def _tell(self, living: _Living, ended: bool, idle: set[str]) -> Iterator[CellRow]:
+    def _tell(self, living: _Living, ended: bool) -> Iterator[CellRow]:
         engine = living.engine
         for name in engine.queries:
             for warning in engine.warnings(name):
@@ -389,7 +395,13 @@ class Cell:
             )
             _count(living, verified=verified - living.verified[0], differing=differing - living.verified[1])
             living.verified = (verified, differing)
-        yield _status(
+
+    def _report(self, living: _Living, control: dict[str, Any]) -> CellRow:
+        """Return the report of a batch whose state is written."""
+        engine = living.engine
+        ended, idle = bool(control["end"]), set(control["idle"])
+        queries = [engine.query(name) for name in engine.queries]
+        return _status(
             {
                 **living.totals,
                 "instants": sum(query.outbox.instants_passed for query in queries),
@@ -446,28 +458,30 @@ class Cell:
         stream: str,
         split: str,
         first: int,
-        events: Sequence[Event],
-        data: bytes,
-        linked: LinkedRows | None = None,
+        chunk: _Chunk,
     ) -> None:
         """Store a chunk; a small one is joined with the small one before it, so that chunks are few."""
+        if not len(chunk.events) or not self._state.durable:
+            return
         key = (stream, split)
         number, tail = living.tails.pop(key, (-1, ()))
         entry = living.entries.get(number)
-        is_small = entry is not None and entry.size + len(data) < _SMALL and entry.events + len(events) <= _SMALL_EVENTS
-        if entry is not None and is_small and linked is None:
-            events = _joined(tail, events)
-            data = chunks.pack(events)
+        if entry is not None and _is_small(chunk, entry.size, entry.events):
+            chunk = _Chunk(_joined(tail, chunk.events))
             first = entry.first_sequence
         else:
             number = living.next_chunk
             living.next_chunk += 1
-        found = chunks.head(data)
-        entry = _Entry(number, stream, split, first, found.events, found.last, len(data), linked)
-        living.entries[number] = entry
-        self._new[number] = _closed(entry, data)
-        if linked is None and len(data) < _SMALL and len(events) < _SMALL_EVENTS:
-            living.tails[key] = (number, events)
+        is_small = _is_small(chunk)
+        if is_small and chunk.data is None:  # its size says whether it is added to
+            chunk = chunk._replace(data=chunks.pack(chunk.events))
+            is_small = _is_small(chunk)
+        size = 0 if chunk.data is None else len(chunk.data)
+        last = int(times_of(chunk.events).max())
+        living.entries[number] = _Entry(number, stream, split, first, len(chunk.events), last, size, chunk.linked)
+        self._new[number] = chunk
+        if is_small:
+            living.tails[key] = (number, chunk.events)
 
     def _save(self, living: _Living, stored: int) -> None:
         """Write the changes of the state.
@@ -484,19 +498,12 @@ class Cell:
                     self._state.remove_chunk(entry.number)
         for number in self._dropped:
             self._state.remove_chunk(number)
-        for number, data in self._new.items():
-            self._state.put_chunk(number, data)
-        state = engine.state(events=False)
-        queries = {_QUERY + query["name"]: query for query in state["queries"]}
-        state["queries"] = [query["name"] for query in state["queries"]]
-        parts = {name: _pack(query) for name, query in queries.items()}
-        parts[_ENGINE] = _pack(state)
-        for name, data in parts.items():
-            if living.parts.get(name) != data:
-                self._state.put_part(name, data)
-        for name in living.parts.keys() - parts.keys():
-            self._state.remove_part(name)
-        living.parts = parts
+        for number, chunk in self._new.items():
+            data = chunks.pack(chunk.events) if chunk.data is None else chunk.data
+            living.entries[number].size = len(data)
+            self._state.put_chunk(number, _closed(living.entries[number], data))
+        if self._state.durable:
+            self._save_parts(living)
         living.ancestors = [] if self._is_new_beginning else [*living.ancestors, living.token][-_ANCESTORS:]
         living.token = uuid.uuid4().hex
         head = {
@@ -515,14 +522,32 @@ class Cell:
             del self._cache[next(iter(self._cache))]
         self._cache[self._name] = living
 
+    def _save_parts(self, living: _Living) -> None:
+        """Write the positions of queries and streams that have changed."""
+        state = living.engine.state(events=False)
+        queries = {_QUERY + query["name"]: query for query in state["queries"]}
+        state["queries"] = [query["name"] for query in state["queries"]]
+        parts = {name: _pack(query) for name, query in queries.items()}
+        parts[_ENGINE] = _pack(state)
+        for name, data in parts.items():
+            if living.parts.get(name) != data:
+                self._state.put_part(name, data)
+        for name in living.parts.keys() - parts.keys():
+            self._state.remove_part(name)
+        living.parts = parts
 
-def _is_plain(buffer: StreamBuffer, split: str, head: chunks.Head, events: Sequence[Event]) -> bool:
+
+def _is_plain(buffer: StreamBuffer, split: str, chunk: _Chunk) -> bool:
     """Return whether a chunk is in time and none of its clocks is in doubt."""
-    if not buffer.is_in_time(head.first, split):
-        return False
-    if isinstance(events, TripleBlock):
-        return not buffer.may_doubt(events.times, split)
-    return not buffer.may_doubt(np.fromiter((event.event_time for event in events), np.int64, len(events)), split)
+    times = times_of(chunk.events)
+    earliest = int(times.min()) if len(times) else 0
+    return buffer.is_in_time(earliest, split) and not buffer.may_doubt(times, split)
+
+
+def _is_small(chunk: _Chunk, size: int = 0, events: int = 0) -> bool:
+    """Return whether a chunk may still be added to, or be added to one of this size."""
+    packed = 0 if chunk.data is None else len(chunk.data)
+    return chunk.linked is None and size + packed < _SMALL and events + len(chunk.events) <= _SMALL_EVENTS
 
 
 def _opened_ahead(rows: Sequence[PackedRow]) -> Iterator[tuple[PackedRow, _Chunk | None]]:
@@ -547,8 +572,10 @@ def _opened_ahead(rows: Sequence[PackedRow]) -> Iterator[tuple[PackedRow, _Chunk
 def _opened(row: PackedRow) -> _Chunk | None:
     if row.kind == "malformed":
         return None
+    if row.events is not None:
+        return _Chunk(row.events)
     linked, data = unwrapped(row.data) if row.kind == "links" else (None, row.data)
-    return _Chunk(linked, data, chunks.opened(data))
+    return _Chunk(chunks.opened(data), data, linked)
 
 
 def _status(detail: dict[str, Any]) -> CellRow:
@@ -602,16 +629,9 @@ def _count(living: _Living, **more: int) -> None:
         living.totals[name] = living.totals.get(name, 0) + number
 
 
-def _without(events: Sequence[Event], places: Iterable[int]) -> Sequence[Event]:
-    if isinstance(events, TripleBlock):
-        return events.without(places)
-    gone = set(places)
-    return [event for place, event in enumerate(events) if place not in gone]
-
-
 def _joined(before: Sequence[Event], events: Sequence[Event]) -> Sequence[Event]:
-    if isinstance(before, TripleBlock) and isinstance(events, TripleBlock):
-        return TripleBlock.joined([before, events])
+    if isinstance(before, EventBlock) and isinstance(events, EventBlock):
+        return joined([before, events]) or [*before, *events]
     return [*before, *events]
 
 

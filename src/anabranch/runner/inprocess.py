@@ -1,6 +1,6 @@
 """One run of a job in this process: the same batches, cell and sinks as on Spark, and no Java.
 
-    BatchPlanner.ahead -> pack_piece -> Cell.process -> sinks -> commit
+    BatchPlanner.ahead -> read_piece -> Cell.process -> sinks -> commit
 
 The planner, the packing and the cell are those that Spark carries; here one thread carries them, a batch after the
 other, with the state in SQLite (`local_state`).
@@ -24,7 +24,7 @@ from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.local_state import LocalState
 from anabranch.runner.outlet import Observers
-from anabranch.runner.packing import pack_piece
+from anabranch.runner.packing import read_piece
 from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.run import Run
 from anabranch.runner.source_settings import SourceSettings
@@ -32,6 +32,8 @@ from anabranch.sinks.base import Sink
 from anabranch.sources.base import Offset
 
 PATIENCE = 0.5  # seconds that a batch may take before it checks whether to stop
+LARGEST_BATCH = 16 << 20  # bytes
+_SHORT, _LONG = 0.1, 0.4  # seconds of a batch after which the next one is larger, or smaller
 
 
 class InProcessRun(Run):
@@ -86,8 +88,18 @@ class InProcessRun(Run):
             self.progress.state_bytes = state.size
             self._outlet.observers.on_progress(self.progress)
             number, start, planned = number + 1, end, None
-            if not self._job.ordered:
+            if self._job.ordered:
+                planner.batch_size = self._next_size(planner.batch_size, self.progress.batch_seconds)
+            else:
                 time.sleep(max(0.0, begun + self._pace - time.monotonic()))
+
+    def _next_size(self, size: int, seconds: float) -> int:
+        """Return the size of the next batch of files: large enough that what a batch costs by itself is lost in it, and
+        not so large that the first answers and the bar are late. Live input comes as it comes.
+        """
+        if seconds < _SHORT:
+            return min(2 * size, LARGEST_BATCH)
+        return max(size // 2, self.batch_size) if seconds > _LONG else size
 
     def _batch(
         self,
@@ -100,7 +112,7 @@ class InProcessRun(Run):
     ) -> None:
         rows = [PackedRow(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
         for piece in planner.pieces(*bounds):
-            for row in pack_piece(settings, piece):
+            for row in read_piece(settings, piece):
                 rows.append(row)
                 patience.check()
         with state.batch(number):

@@ -21,8 +21,8 @@ import pyarrow as pa
 from anabranch.errors import StreamError
 from anabranch.formats import chunks
 from anabranch.formats.deadletter import MalformedRecord
-from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import EventBlock, GraphBlock, joined
 from anabranch.sources.base import OpenedStream, Piece
 
 
@@ -49,7 +49,7 @@ class LinkedRows:
         label = json.dumps(self.to_json()).encode()
         return len(label).to_bytes(4, "little") + label + data
 
-    def whole(self, streams: Sequence[OpenedStream]) -> TripleBlock | list[Event]:
+    def whole(self, streams: Sequence[OpenedStream]) -> EventBlock | list[Event]:
         """Return all events of these records, read again."""
         stream = next(one for one in streams if one.name == self.piece.stream)
         try:
@@ -58,21 +58,22 @@ class LinkedRows:
             raise StreamError(f"{stream.address} cannot be read again: {error}") from None
         if sum(map(len, found)) != self.rows:
             raise StreamError(f"{stream.address} has changed: rows that were read before are not there any more")
-        blocks = [part for part in found if isinstance(part, TripleBlock)]
-        if len(blocks) == len(found):
-            return TripleBlock.joined(blocks)
-        return [event for part in found for event in part]
+        blocks = [part for part in found if isinstance(part, EventBlock)]
+        whole = joined(blocks) if len(blocks) == len(found) else None
+        return [event for part in found for event in part] if whole is None else whole
 
-    def _read(self, stream: OpenedStream) -> list[TripleBlock | list[Event]]:
-        found: list[TripleBlock | list[Event]] = []
+    def _read(self, stream: OpenedStream) -> list[EventBlock | list[Event]]:
+        found: list[EventBlock | list[Event]] = []
         at, stop = 0, self.first + self.rows
         for record in stream.source.read_packed(self.piece, stream.decoding.decoder()):
-            events: TripleBlock | list[Event] = []
+            events: EventBlock | list[Event] = []
             size = 1
             if isinstance(record, bytes):
                 size = chunks.head(record).events
                 if at + size > self.first:
                     events = chunks.opened(record)
+            elif isinstance(record, GraphBlock):
+                events, size = record, len(record)
             elif isinstance(record, Event):
                 events = [record]
             elif not isinstance(record, MalformedRecord):

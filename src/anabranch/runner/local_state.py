@@ -39,10 +39,14 @@ class RunPosition:
 
 
 class LocalState:
-    """The state file, used only by the thread that opened it. Without `durable` a machine crash may lose all of it."""
+    """The state file, used only by the thread that opened it.
+
+    Without `durable` no run goes on from it: a machine crash may lose all of it.
+    """
 
     def __init__(self, path: Path, durable: bool = True) -> None:
         self._path = path
+        self.durable = durable
         with self._failing():
             private_file(path)
             self._open = sqlite3.connect(path, isolation_level=None)

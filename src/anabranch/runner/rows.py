@@ -6,8 +6,11 @@ Invariant: the schemas are the same for every job, so that a restart with other 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from anabranch.model.event import Event
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +36,7 @@ class PackedRow:
     data.
 
     `place` is the piece's order within its split, `number` the row's within the piece; `count` is the number of dead
-    letters.
+    letters. A chunk that does not leave the process holds its `events` instead of data.
     """
 
     cell: str
@@ -44,6 +47,7 @@ class PackedRow:
     place: int = 0
     number: int = 0
     count: int = 0
+    events: Sequence[Event] | None = None
 
 
 @dataclass(frozen=True, slots=True)

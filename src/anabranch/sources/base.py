@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 
 if TYPE_CHECKING:
     from anabranch.algebra.ingestion import Ingestion
@@ -29,6 +30,9 @@ Decode: TypeAlias = Callable[[Any, str], Event | None]
 record that writes nothing. Raises MalformedEventError."""
 
 ONLY_SPLIT = ""
+
+PackedRecord: TypeAlias = "bytes | GraphBlock | ReducedChunk | Event | MalformedRecord"
+"""A record of a piece, or a run of its events: a chunk, a block, or what links need of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +92,9 @@ class Source(ABC):
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         """Yield the events of a piece, in order; an unreadable record becomes a MalformedRecord in its place."""
 
-    def read_packed(
-        self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
-        """Yield the same, where runs of events may come as chunks (formats.chunks) without being decoded to events.
+    def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
+        """Yield the same, where runs of events may come as chunks (formats.chunks) or blocks, without being decoded to
+        events.
 
         For a stream of which queries need only `links`, the chunks hold only the needed rows.
         """

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 
@@ -60,9 +59,7 @@ class ChainSource(Source):
         index: int = piece.where["link"]
         return self.links[index].read(_inner(piece), _in_link(decode, index))
 
-    def read_packed(
-        self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
+    def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
         index: int = piece.where["link"]
         return self.links[index].read_packed(_inner(piece), _in_link(decode, index), links)
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece
+from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, PackedRecord, Piece
 from anabranch.sources.files import CUT_BY_LINES, FIRST_BATCH, FileKind, Files, Room, naming, share_of
 from anabranch.sources.filesystems import (
     FileEntry,
@@ -47,7 +47,6 @@ from anabranch.sources.reach import Reach
 from anabranch.sources.rowgroups import check_columns
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 Read = TypeVar("Read")
@@ -152,9 +151,7 @@ class FollowedFiles(Files):
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
         return _set_aside(piece, self.reach, lambda one: Files.read(self, one, decode))
 
-    def read_packed(
-        self, piece: Piece, decode: Decode, links: LinkStream | None = None
-    ) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
+    def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
         return _set_aside(piece, self.reach, lambda one: Files.read_packed(self, one, decode, links))
 
     def backlog(self, offset: Offset) -> Backlog:

@@ -27,6 +27,7 @@ class SparkCellState:
     """A cell's state in Spark's state store."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self.durable = True
         self._head = handle.getValueState("head", "data binary")
         self._chunks = _Bytes(handle.getMapState("chunks", "number long, part int", "parts int, data binary"))
         self._parts = _Bytes(handle.getMapState("parts", "name string, part int", "parts int, data binary"))

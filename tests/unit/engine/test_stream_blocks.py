@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 import pytest
+from tests.support.graph_events import ListedEvents, graph_block, graph_event
 
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import EngineError
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import EventBlock, GraphBlock
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Iri, Literal, Triple
-from anabranch.model.values import Node, Relationship
 from anabranch.model.windows import bounds
 
 LATENESSES = (None, "PT0.000003S", "PT0.00001S", "P1M")
@@ -23,12 +24,26 @@ SPLITS = ("", "2", "10", "b")
 
 
 def event(random: Random, time: int) -> Event:
+    """An event of one triple."""
     return Event(time, triples=(Triple(Iri(f"n:{random.randrange(9)}"), Iri("n:p"), Literal(str(random.random()))),))
+
+
+Make = Callable[[Random, int], Event]
+MAKERS: dict[str, Make] = {"triples": event, "graphs": graph_event}
+
+
+def block_of(events: Sequence[Event]) -> EventBlock | None:
+    """The events as a block; None when they are of both models."""
+    if any(one.triples for one in events):
+        return TripleBlock.of(events)
+    return graph_block(events)
 
 
 @dataclass
 class Twins:
     """Two buffers of one history."""
+
+    kinds: tuple[str, ...]
 
     random: Random
     late: LatePolicy
@@ -60,11 +75,13 @@ class Twins:
         if random.random() < 0.2:
             times[0] -= random.randrange(30)
         self.clock = max(self.clock, *times) - random.choice([0, 0, 2])
-        events = [event(random, time) for time in times]
-        if random.random() < 0.15:  # not all that comes is triples
-            events[-1] = Event(times[-1], (Node(1),), (Relationship(None, "R", 1, 1),))
+        make = MAKERS[random.choice(self.kinds)]
+        events = [make(random, time) for time in times]
+        if random.random() < 0.15:  # not all that comes is of one model
+            other = graph_event if make is event else event
+            events[-1] = other(random, times[-1])
         accepted = [self.by_events.push(one, split) for one in events]
-        block = TripleBlock.of(events)
+        block = block_of(events)
         if block is not None and self.by_blocks.push_block(block, split):
             self.blocks_taken += 1
             assert all(accepted)
@@ -100,7 +117,7 @@ class Twins:
         for one, split in zip(state.events, state.event_splits, strict=True):
             by_split.setdefault(split, []).append(one)
         for split, events in by_split.items():
-            block = TripleBlock.of(events)
+            block = block_of(events)
             cut = self.random.randint(0, len(events))
             for part in (events[:cut], events[cut:]) if block is None else (block[:cut], block[cut:]):
                 again.refill(split, 0, part)
@@ -133,12 +150,13 @@ class Twins:
         assert self.by_blocks.open_from == self.by_events.open_from
 
 
+@pytest.mark.parametrize("kinds", [("triples",), ("graphs",), ("triples", "graphs")], ids="-".join)
 @pytest.mark.parametrize("policy", ["drop", "correct"])
-def test_blocks_are_taken_in_as_their_events_would_be_one_by_one(policy: str) -> None:
+def test_blocks_are_taken_in_as_their_events_would_be_one_by_one(policy: str, kinds: tuple[str, ...]) -> None:
     taken = 0
-    for number in range(250):
+    for number in range(200):
         random = Random(f"twins/{policy}/{number}")
-        twins = Twins(random, LatePolicy(policy))  # type: ignore[arg-type]
+        twins = Twins(kinds, random, LatePolicy(policy))  # type: ignore[arg-type]
         for _ in range(random.randint(1, 25)):
             twins.step()
             if random.random() < 0.3:
@@ -184,6 +202,33 @@ def test_a_block_with_a_late_event_is_not_taken_in() -> None:
     assert not stream.push_block(block)
     assert (len(stream), stream.sequences[""], stream.open_from) == (0, 0, 11)
     assert stream.push_block(block[1:])
+
+
+def test_blocks_of_graph_events_of_two_splits_are_merged_without_reading_an_event() -> None:
+    stream = StreamBuffer("s")
+    stream.set_splits(["0", "1"])
+    sources = [ListedEvents(graph_event(Random(time), time) for time in range(first, 90, 2)) for first in (0, 1)]
+    for _ in range(3):
+        for split, source in enumerate(sources):
+            block = GraphBlock.of(source)
+            done = stream.sequences.get(str(split), 0)
+            assert stream.push_block(block[done : done + 15], str(split))
+        assert stream.positions(bounds("trailing", 90, parse_duration("PT1S"), 0))[0] == 0  # settles what waits
+    runs = list(stream.runs(0, 90))
+    assert all(isinstance(run, GraphBlock) for run in runs)
+    assert [source.read for source in sources] == [0, 0]
+    events = [event for run in runs for event in run]
+    assert [event.event_time for event in events] == list(range(90))
+    made = [one.id for event in events for one in event.relationships if str(one.id).startswith("~")]
+    assert made
+    assert {str(name)[:3] for name in made} == {"~0:", "~1:"}
+
+
+def test_a_block_that_is_no_run_of_its_source_is_not_taken_in_as_it_is() -> None:
+    stream = StreamBuffer("s")
+    block = graph_block(graph_event(Random(time), time) for time in range(5)).without([2])
+    assert not stream.push_block(block)
+    assert stream.sequences[""] == 0
 
 
 def test_a_closed_stream_takes_no_block() -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from anabranch.algebra.operators import Source, Window
 from anabranch.delta.batch import Ids
+from anabranch.delta.graph_rows import LinkRows, NodeRows
 from anabranch.model.union import ElementChanges
 from anabranch.snapshot.context import Context
 
@@ -32,9 +33,22 @@ class RelationshipSlide(NamedTuple):
     moved: bool
 
 
+class GraphSlide(NamedTuple):
+    """Elements of the arrived events, and the position before which events have left by now. `label_sets` and `types`
+    have the names behind the numbers in the rows, `keys` the properties whose values are there."""
+
+    nodes: NodeRows
+    links: LinkRows
+    first: int
+    label_sets: Sequence[tuple[str, ...]]
+    types: Sequence[str]
+    keys: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One instant of a flow. `triples`, `elements` and `relationships` return the changes of a window. `signature`
+    """One instant of a flow. `triples`, `elements`, `relationships` and `graph` return the changes of a window; `graph`
+    those of `Runtime.properties`. `signature`
     returns a value that differs when the content of a source may differ. `strict`: events that disagree make the union
     empty. `context` is that of the plain evaluator. `settled`: the windows have the content of the instant; before
     that, recomputed parts wait."""
@@ -43,6 +57,7 @@ class Tick:
     triples: Callable[[Window], TripleSlide]
     elements: Callable[[Window], ElementChanges]
     relationships: Callable[[Window], RelationshipSlide]
+    graph: Callable[[Window], GraphSlide]
     signature: Callable[[Sequence[Source]], Hashable]
     strict: bool = False
     settled: bool = True

@@ -7,17 +7,20 @@ expression are not incremental. The context provides parameters and the other ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from anabranch.algebra import expressions as ex
+from anabranch.algebra.operators import Window
 from anabranch.delta.batch import REFUSED, Ids, Mask
 from anabranch.delta.dictionary import Dictionary
 from anabranch.errors import EvaluationError, InternalError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Value
+from anabranch.planner.flow.vectors import vector_test
+from anabranch.planner.reads import FieldExpression, over_fields
 from anabranch.snapshot.compiled import truth
 from anabranch.snapshot.context import Context, SkippedRows
 from anabranch.snapshot.expressions import compile_expression
@@ -43,10 +46,21 @@ class Runtime:
     skipped: SkippedRows | None = None
     shared: dict[object, Any] = field(default_factory=dict)
     """Objects that several operators read, by their subject."""
+    on_arrays: bool = False
+    """Whether patterns of property graphs may be matched on arrays; rows then hold versions of elements."""
+    properties: dict[Window, dict[str, None]] = field(default_factory=dict)
+    """The properties that operators read of a window's elements on arrays."""
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
         self.context = Context(graph=_no_graph, parameters=self.parameters, skipped=self.skipped)
+
+    def lenient(self) -> Runtime:
+        """Return the same for conditions that are tested early: an error is no answer there, and is neither raised nor
+        counted."""
+        other = replace(self, skipped=SkippedRows())
+        other.shared, other.properties = self.shared, self.properties
+        return other
 
     def refuse(self, error: EvaluationError) -> None:
         """Skip the row that raised an error, or raise it."""
@@ -98,6 +112,25 @@ class _Remembered:
             return self._failed
 
 
+class FieldRows:
+    """The fields that an expression reads, for rows of ids: columns, and properties of the elements in columns."""
+
+    def __init__(self, expression: FieldExpression, dictionary: Dictionary) -> None:
+        self.fields = expression.fields
+        self._dictionary = dictionary
+
+    def __call__(self, rows: Ids) -> Ids | None:
+        """Return the fields; None where a column holds elements that are no versions."""
+        found = np.empty((len(rows), len(self.fields)), np.int64)
+        for at, (column, key) in enumerate(self.fields):
+            ids = rows[:, column]
+            values = ids if key is None else self._dictionary.versions.values(ids, key)
+            if values is None:
+                return None
+            found[:, at] = values
+        return found
+
+
 class RowValues:
     """An expression over rows of ids, as a vector of ids; `failed` where it fails and failing rows are skipped."""
 
@@ -106,19 +139,28 @@ class RowValues:
     ) -> None:
         self._pick: int | None = None
         self._constant: int | None = None
+        self._fields: FieldRows | None = None
+        self._of_fields: _Remembered | None = None
+        encode = runtime.dictionary.encode
         match expression:
             case ex.Variable(name):
                 self._pick = _position(columns, name)
             case ex.Constant(value):
-                self._constant = runtime.dictionary.encode(value)
+                self._constant = encode(value)
             case _:
-                self._computed = _Remembered(expression, columns, runtime, runtime.dictionary.encode, failed)
+                self._computed = _Remembered(expression, columns, runtime, encode, failed)
+                if (over := over_fields(expression, columns)) is not None:
+                    self._fields = FieldRows(over, runtime.dictionary)
+                    if not isinstance(over.expression, ex.Variable):
+                        self._of_fields = _Remembered(over.expression, over.columns, runtime, encode, failed)
 
     def __call__(self, rows: Ids) -> Ids:
         if self._pick is not None:
             return np.ascontiguousarray(rows[:, self._pick])
         if self._constant is not None:
             return np.full(len(rows), self._constant, np.int64)
+        if self._fields is not None and (found := self._fields(rows)) is not None:
+            return found[:, 0] if self._of_fields is None else np.array(self._of_fields(found), np.int64)
         return np.array(self._computed(rows), np.int64)
 
 
@@ -127,10 +169,36 @@ class RowPasses:
     failing rows are skipped."""
 
     def __init__(self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
-        self._computed = _Remembered(condition, columns, runtime, lambda value: truth(value) is True, False)
+        self._computed = PlainPasses(condition, columns, runtime)
+        over = over_fields(condition, columns)
+        self._fields = None if over is None else FieldRows(over, runtime.dictionary)
+        self._of_fields = None if over is None else PlainPasses(over.expression, over.columns, runtime)
 
     def __call__(self, rows: Ids) -> Mask:
-        return np.array(self._computed(rows), np.bool_)
+        if self._fields is not None and self._of_fields is not None and (found := self._fields(rows)) is not None:
+            return self._of_fields(found)
+        return self._computed(rows)
+
+
+class PlainPasses:
+    """A condition over rows of values: comparisons of numbers by arrays, all else by the plain evaluator. `failed` is
+    the result where the condition fails, and failing rows are skipped."""
+
+    def __init__(
+        self, condition: ex.Expression, columns: Sequence[str], runtime: Runtime, failed: bool = False
+    ) -> None:
+        self._dictionary = runtime.dictionary
+        self._vector = vector_test(condition, columns)
+        self._computed = _Remembered(condition, columns, runtime, lambda value: truth(value) is True, failed)
+
+    def __call__(self, rows: Ids) -> Mask:
+        if self._vector is None:
+            return np.array(self._computed(rows), np.bool_)
+        passed, decided = self._vector(rows, self._dictionary)
+        if not decided.all():
+            left = np.flatnonzero(~decided)
+            passed[left] = self._computed(rows[left])
+        return passed
 
 
 class ListItems:

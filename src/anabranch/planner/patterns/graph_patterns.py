@@ -10,7 +10,7 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from anabranch.algebra import expressions as ex
@@ -31,6 +31,7 @@ from anabranch.planner.patterns.kinds import (
     TrailKind,
 )
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
+from anabranch.planner.reads import Reads, keys_of, names_of, reads_of
 from anabranch.snapshot.variables import free_variables
 
 NO_PARAMETERS: Mapping[str, Value] = {}
@@ -39,7 +40,7 @@ NO_PARAMETERS: Mapping[str, Value] = {}
 def plan_pattern(
     pattern: Pattern,
     conditions: Sequence[ex.Expression] = (),
-    needed: frozenset[str] | None = None,
+    needed: Reads | None = None,
     parameters: Mapping[str, Value] = NO_PARAMETERS,
     trails: bool = True,
     asked: frozenset[str] = frozenset(),
@@ -47,9 +48,9 @@ def plan_pattern(
     """Plan how to match the pattern and the conditions on its matches (all must be true), or return why it is not
     possible.
 
-    `needed` are the columns that are read of the rows that pass; those that the kept conditions read are added. None:
-    all. `parameters` are those of the query, as far as they are known. `trails`: whether trails may be kept. `asked`
-    are the node variables that the joined rows bind."""
+    `needed` is what is read of the rows that pass; what the kept conditions read is added. None: all of it.
+    `parameters` are those of the query, as far as they are known. `trails`: whether trails may be kept. `asked` are the
+    node variables that the joined rows bind."""
     reason = _reason_against(pattern, trails, parameters)
     return reason or _Planning(pattern, conditions, needed, parameters, asked).match()
 
@@ -97,7 +98,7 @@ class _Planning:
         self,
         pattern: Pattern,
         conditions: Sequence[ex.Expression],
-        needed: frozenset[str] | None,
+        needed: Reads | None,
         parameters: Mapping[str, Value],
         asked: frozenset[str],
     ) -> None:
@@ -115,7 +116,8 @@ class _Planning:
         self._disjoint = [pair for pair in pairs if any(hop.is_trail for hop in pair)]
         self._pairs = [pair for pair in pairs if pair not in self._disjoint]
         self._apart = [pair for pair in self._pairs if self._groups[pair[0].source] != self._groups[pair[1].source]]
-        self._shown = self._all_shown(pattern.columns if needed is None else needed)
+        self._reads = self._all_read(frozenset(pattern.columns) if needed is None else needed)
+        self._shown = names_of(self._reads) & (self._own.elements | self._walked)
 
     def match(self) -> GraphMatch:
         groups = dict.fromkeys(self._groups.values())
@@ -128,15 +130,13 @@ class _Planning:
 
     # --- what is asked of each element ---
 
-    def _all_shown(self, needed: Iterable[str]) -> frozenset[str]:
-        """Return the elements whose content is read: by the rows' reader, a condition, or a path."""
-        wanted = set(needed)
-        for part in self._own.kept:
-            wanted |= free_variables(part)
-        self._named = [path for path in self._pattern.paths if path.variable is not None and path.variable in wanted]
-        for path in self._named:
-            wanted.update(node.variable for node in path.nodes)
-            wanted.update(one.variable for one in path.relationships)
+    def _all_read(self, needed: Reads) -> Reads:
+        """Return what is read of the elements: by the rows' reader, a condition, or a path."""
+        reads = needed | reads_of(self._own.kept)
+        read = names_of(reads)
+        self._named = [path for path in self._pattern.paths if path.variable is not None and path.variable in read]
+        wholes = {node.variable for path in self._named for node in path.nodes}
+        wholes |= {one.variable for path in self._named for one in path.relationships}
         self._between = frozenset(
             one.variable
             for path in self._named
@@ -144,8 +144,8 @@ class _Planning:
             if one.length is not None and one.variable in self._walked
         )
         for one, other in (*self._apart, *self._disjoint):
-            wanted |= {one.variable, other.variable}
-        return frozenset(wanted & (self._own.elements | self._walked))
+            wholes |= {one.variable, other.variable}
+        return reads | wholes
 
     def _paths(self) -> tuple[NamedPath, ...]:
         return tuple(
@@ -161,8 +161,10 @@ class _Planning:
     def _node_kind(self, name: str) -> int:
         labels, conditions = tuple(sorted(self._own.labels[name])), tuple(self._own.early[name])
         shown, called = name in self._shown, name if conditions else ""
-        key = ("node", labels, shown, conditions, called)
-        return self._kinds.setdefault(key, NodeKind(len(self._kinds) + 1, labels, shown, conditions, called)).number
+        keys = keys_of(self._reads, name) if shown else None
+        key = ("node", labels, shown, conditions, called, keys)
+        kind = NodeKind(len(self._kinds) + 1, labels, shown, conditions, called, keys)
+        return self._kinds.setdefault(key, kind).number
 
     def _end_kind(self, name: str) -> int | None:
         """Return the kind of the nodes at which a walk may begin or end; None: any."""
@@ -172,8 +174,9 @@ class _Planning:
         name, conditions = hop.variable, self._own.early[hop.variable]
         types, both = tuple(sorted(hop.pattern.types)), hop.pattern.direction == "both"
         shown, called = name in self._shown, name if conditions else ""
-        key = ("relationship", types, both, shown, tuple(conditions), called)
-        kind = RelationshipKind(len(self._kinds) + 1, types, both, shown, tuple(conditions), called)
+        keys = keys_of(self._reads, name) if shown else None
+        key = ("relationship", types, both, shown, tuple(conditions), called, keys)
+        kind = RelationshipKind(len(self._kinds) + 1, types, both, shown, tuple(conditions), called, keys)
         return self._kinds.setdefault(key, kind).number
 
     def _trail_kind(self, hop: PatternHop) -> int:

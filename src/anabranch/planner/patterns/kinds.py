@@ -30,13 +30,15 @@ WIDTH = 5
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """The nodes with these labels for which the conditions hold; the conditions refer to the node by `variable`."""
+    """The nodes with these labels for which the conditions hold; the conditions refer to the node by `variable`. `keys`
+    are the properties that are read of a shown node; None: all of it."""
 
     number: int
     labels: tuple[str, ...]
     shown: bool
     conditions: tuple[ex.Expression, ...] = ()
     variable: str = ""
+    keys: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class RelationshipKind:
     shown: bool
     conditions: tuple[ex.Expression, ...] = ()
     variable: str = ""
+    keys: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import PathPattern, Pattern
 from anabranch.algebra.walk import conjuncts
+from anabranch.planner.reads import Reads, reads_of, within
 from anabranch.snapshot.variables import free_variables
 
 
@@ -24,14 +25,12 @@ class PatternHalves:
 
     others: Pattern
     shortest: Pattern
-    needed: tuple[frozenset[str], frozenset[str]]
+    needed: tuple[Reads, Reads]
     own: tuple[tuple[ex.Expression, ...], tuple[ex.Expression, ...]]
     conditions: tuple[ex.Expression, ...]
 
 
-def parted(
-    pattern: Pattern, conditions: Sequence[ex.Expression], needed: frozenset[str] | None
-) -> PatternHalves | None:
+def parted(pattern: Pattern, conditions: Sequence[ex.Expression], needed: Reads | None) -> PatternHalves | None:
     """Split the pattern where the others bind an end of a shortest path; None where they do not."""
     hops = [path for path in pattern.paths if path.relationships and path.kind == "trail"]
     shortest = [path for path in pattern.paths if path.kind != "trail"]
@@ -51,9 +50,9 @@ def parted(
     own = tuple(part for part in parts if free_variables(part) <= columns[0])
     its = tuple(part for part in parts if part not in own and free_variables(part) <= columns[1])
     both = tuple(part for part in parts if part not in own and part not in its)
-    read = frozenset(pattern.columns) if needed is None else needed
-    read = read.union(columns[0] & columns[1], *map(free_variables, both))
-    return PatternHalves(others, rest, (read & columns[0], read & columns[1]), (own, its), both)
+    read: Reads = frozenset(pattern.columns) if needed is None else needed
+    read = read | (columns[0] & columns[1]) | reads_of(both)
+    return PatternHalves(others, rest, (within(read, columns[0]), within(read, columns[1])), (own, its), both)
 
 
 def _nodes(paths: Iterable[PathPattern]) -> set[str]:

@@ -5,7 +5,7 @@ Invariant: the answers depend on the plan only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
 
@@ -13,9 +13,10 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.walk import is_volatile, read_by, sources, static_graphs, walk
+from anabranch.delta.element_versions import KEY
 from anabranch.model.temporal import Duration
 from anabranch.optimizer.support.rebuild import everywhere, source_of
-from anabranch.snapshot.variables import free_variables
+from anabranch.planner.reads import PropertyRead, Reads, names_of, reads_of, within, without
 
 
 def has_argument(operator: op.Operator) -> bool:
@@ -78,16 +79,14 @@ def bare(plan: op.Operator) -> op.Operator:
     return plan
 
 
-def path_meets_others(
-    left: op.Operator, right: op.Operator, needed: Mapping[int, frozenset[str]], several: bool
-) -> bool:
+def path_meets_others(left: op.Operator, right: op.Operator, needed: Mapping[int, Reads], several: bool) -> bool:
     """Return whether a named path on the right passes elements of the left that may look different there: the path then
     shows the union of both sources. `several`: the outer rows, which the left may be, come from several sources."""
     while isinstance(right, op.Filter):
         right = right.input
     if not isinstance(right, op.Pattern):
         return False
-    wanted = needed.get(id(right), frozenset(right.columns))
+    wanted = names_of(needed.get(id(right), frozenset(right.columns)))
     named = [path for path in right.paths if path.variable in wanted]
     passed = {node.variable for path in named for node in path.nodes}
     passed |= {one.variable for path in named for one in path.relationships}
@@ -109,10 +108,10 @@ def binds_shortest(left: op.Operator, right: op.Operator) -> bool:
 def shortest_reads_others(left: op.Operator, right: op.Operator) -> bool:
     """Return whether the conditions along a shortest path on the right, or on the whole path, read columns of the
     left."""
-    read: frozenset[str] = frozenset()
+    read: Reads = frozenset()
     for path in _shortest(right):
-        read |= _read(one for one in (path.where, *(step.where for step in path.relationships)) if one is not None)
-    return not read.isdisjoint(left.columns)
+        read |= reads_of(one for one in (path.where, *(step.where for step in path.relationships)) if one is not None)
+    return not names_of(read).isdisjoint(left.columns)
 
 
 def searches_again(pattern: op.Operator) -> bool:
@@ -135,48 +134,56 @@ def _shortest(pattern: op.Operator) -> list[op.PathPattern]:
     return [path for path in pattern.paths if path.kind != "trail"] if isinstance(pattern, op.Pattern) else []
 
 
-def needed_columns(plan: op.Operator, wanted: frozenset[str] | None = None) -> dict[int, frozenset[str]]:
-    """Return, by the id of each property-graph pattern, the columns that the plan reads; all columns of the plan are
+def needed_reads(plan: op.Operator) -> dict[int, Reads]:
+    """Return, by the id of each property-graph pattern, what the plan reads of its columns; all columns of the plan are
     read."""
-    found: dict[int, frozenset[str]] = {}
-    _need(plan, frozenset(plan.columns) if wanted is None else wanted, found)
+    found: dict[int, Reads] = {}
+    _need(plan, frozenset(plan.columns), found)
     return found
 
 
-def _need(plan: op.Operator, wanted: frozenset[str], found: dict[int, frozenset[str]]) -> None:
+def _need(plan: op.Operator, wanted: Reads, found: dict[int, Reads]) -> None:
+    inputs: list[tuple[op.Operator, Reads]]
     match plan:
         case op.Pattern():
             found[id(plan)] = found.get(id(plan), frozenset()) | wanted
             return
         case op.Project(below, items):
-            inputs = [(below, _read(expression for _, expression in items))]
+            inputs = [(below, frozenset(read for item in items for read in _read_by_item(*item, wanted)))]
         case op.Filter(below, condition):
-            inputs = [(below, wanted | _read((condition,)))]
+            inputs = [(below, wanted | reads_of((condition,)))]
         case op.Extend(below, column, expression) | op.Unwind(below, column, expression):
-            inputs = [(below, wanted - {column} | _read((expression,)))]
+            inputs = [(below, without(wanted, (column,)) | reads_of((expression,)))]
         case op.Aggregate(below, keys, aggregates):
             arguments = [argument for _, call in aggregates for argument in call.arguments]
-            inputs = [(below, _read([*(expression for _, expression in keys), *arguments]))]
+            inputs = [(below, reads_of([*(expression for _, expression in keys), *arguments]))]
         case op.Order(below, keys):
-            inputs = [(below, wanted | _read(key.expression for key in keys))]
+            inputs = [(below, wanted | reads_of(key.expression for key in keys))]
         case op.Join(left, right, condition) | op.LeftJoin(left, right, condition):
             shared = frozenset(left.columns) & frozenset(right.columns)
-            read = wanted | shared | _read(() if condition is None else (condition,))
+            read: Reads = wanted | shared | reads_of(() if condition is None else (condition,))
             if isinstance(right, op.Pattern):  # its conditions may read columns of the left
-                read |= _read(one for one in (right.where, *(path.where for path in right.paths)) if one is not None)
+                read |= reads_of(one for one in (right.where, *(path.where for path in right.paths)) if one is not None)
             inputs = [(left, read), (right, read)]
         case _:
             inputs = [(below, frozenset(below.columns)) for below in plan.inputs]
-    for below, names in inputs:
-        _need(below, names & frozenset(below.columns), found)
+    for below, reads in inputs:
+        _need(below, within(reads, below.columns), found)
     for expression in _expressions(plan):
         for node in walk(expression):
             if isinstance(node, ex.Exists):
                 _need(node.plan, frozenset(), found)
 
 
-def _read(expressions: Iterable[ex.Expression]) -> frozenset[str]:
-    return frozenset(name for expression in expressions for name in free_variables(expression))
+def _read_by_item(name: str, expression: ex.Expression, wanted: Reads) -> Reads:
+    """Return what a column of a projection reads: of a column that is only renamed, what is read of it above."""
+    if not isinstance(expression, ex.Variable):
+        return reads_of((expression,))
+    above = within(wanted, (name,))
+    if name in above:
+        return frozenset((expression.name,))
+    keys = [read.key for read in above if isinstance(read, PropertyRead)] or [KEY]
+    return frozenset(PropertyRead(expression.name, key) for key in keys)
 
 
 def seconds(duration: Duration) -> float:

@@ -1,0 +1,175 @@
+"""The union of a window's events, and the facts of its elements, on arrays.
+
+Law: the facts given out so far, added and removed, are exactly those of the union of the events inside, by the policy
+`latest`: the newest value of each property, all labels, the newest type and ends.
+
+State: per living element one record and one cell for each asked property; per arrival of an element one entry of a log.
+Work per slide: O(elements of arriving and leaving events).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from anabranch.delta.batch import Ids
+from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.element_versions import ElementShape
+from anabranch.delta.graph_rows import LinkRows, NodeRows
+from anabranch.delta.kernels import graph_window as kernels
+from anabranch.delta.kernels.compiling import Records
+from anabranch.delta.kernels.graph_window import Bits, Emission, KindTable, LinkTable, NodeTable, Present
+from anabranch.delta.operators.base import Size
+
+MOST_KINDS = 60
+"""Kinds of nodes, kinds of relationships, and labels are bits of one number each."""
+_LEAST = 64
+
+ElementTests: TypeAlias = Callable[[Ids, Ids], Bits] | None
+"""From the keys and the values of elements to the kinds whose conditions hold, as bits; None: all of them."""
+
+
+class GraphWindow:
+    """The elements of a window. `labels` is how many labels kinds ask for; shapes name the asked properties."""
+
+    def __init__(self, labels: int, node_shape: ElementShape, link_shape: ElementShape, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._node_keys, self._link_keys = len(node_shape.keys), len(link_shape.keys)
+        self._node_shape = dictionary.versions.shape(node_shape)
+        self._link_shape = dictionary.versions.shape(link_shape)
+        self._states: Records = np.zeros(1, kernels.STATE)
+        self._state = self._states[0]
+        self._state["node_free"] = self._state["link_free"] = kernels.NONE
+        self._nodes = _node_table(_LEAST, labels, self._node_keys)
+        self._links = _link_table(_LEAST, self._link_keys)
+        self._present = self._presence(_LEAST)
+        self._out = _emission(_LEAST, max(self._node_keys, self._link_keys))
+
+    def slide(
+        self, nodes: NodeRows, links: LinkRows, first: int, kinds: KindTable, tests: tuple[ElementTests, ElementTests]
+    ) -> tuple[Ids, Ids]:
+        """Add arrivals, and remove the events before a position; return the facts that left and those that came."""
+        self._make_room(len(nodes.keys), len(links.keys))
+        kernels.take_in(self._nodes, self._links, self._states, kinds, nodes, links, first)
+        touched_nodes, touched_links = int(self._state["touched_nodes"]), int(self._state["touched_links"])
+        if not touched_nodes and not touched_links:
+            return self._out.removed[:0], self._out.added[:0]
+        self._make_room_for(touched_nodes, touched_links, kinds)
+        kernels.show(self._nodes, self._links, self._states, first, self._present)
+        passes = self._passes(self._nodes, self._present.nodes, touched_nodes, tests[0])
+        link_passes = self._passes(self._links, self._present.links, touched_links, tests[1])
+        base = len(self._dictionary)
+        self._state["next_version"] = base
+        kernels.emit_nodes(self._nodes, self._states, kinds, self._present, passes, first, self._out)
+        of_nodes = int(self._state["versions"])
+        kernels.emit_links(self._links, self._nodes, self._states, kinds, self._present, link_passes, first, self._out)
+        versions = int(self._state["versions"])
+        if versions:
+            records = self._out.versions
+            self._dictionary.add_versions(self._node_shape, records[:of_nodes, : kernels.RECORD + self._node_keys])
+            self._dictionary.add_versions(
+                self._link_shape, records[of_nodes:versions, : kernels.RECORD + self._link_keys]
+            )
+        removed, added = int(self._state["removed"]), int(self._state["added"])
+        return self._out.removed[:removed], self._out.added[:added]
+
+    def _passes(self, table: NodeTable | LinkTable, values: Ids, count: int, test: ElementTests) -> Bits:
+        if test is None or not count:
+            return np.full(count, -1, np.int64)
+        return test(table.records["key"][table.touched[:count]], values[:count])
+
+    def __len__(self) -> int:
+        """Return how many elements are kept."""
+        return int((self._nodes.slots >= 0).sum() + (self._links.slots >= 0).sum())
+
+    def size(self) -> Size:
+        entries = int(self._state["node_end"] - self._state["node_head"])
+        arrays = (*self._nodes, *self._links)
+        return Size(entries, sum(array.nbytes for array in arrays))
+
+    # --- room ---
+
+    def _presence(self, size: int) -> Present:
+        return Present(_rows(size, self._node_keys), np.zeros(size, np.int64), _rows(size, self._link_keys))
+
+    def _make_room(self, nodes: int, links: int) -> None:
+        state, ids = self._state, len(self._dictionary)
+        slots = int(state["nodes"]) + nodes + 2 * links
+        if slots > len(self._nodes.records) or ids > len(self._nodes.slots):
+            self._nodes = _grown(self._nodes, slots, ids)
+        slots = int(state["links"]) + links
+        if slots > len(self._links.records) or ids > len(self._links.slots):
+            self._links = _grown(self._links, slots, ids)
+        self._nodes = self._nodes._replace(log=self._log(self._nodes.log, "node", nodes))
+        self._links = self._links._replace(log=self._log(self._links.log, "link", links))
+
+    def _log(self, log: Records, name: str, more: int) -> Records:
+        """Return the log with room for more entries; those that have left are dropped when they are half of it."""
+        head, end = int(self._state[f"{name}_head"]), int(self._state[f"{name}_end"])
+        if end + more <= len(log):
+            return log
+        living = end - head
+        kept = log if living + more <= len(log) // 2 else np.empty(2 * (living + more), kernels.LOGGED)
+        kept[:living] = log[head:end]
+        self._state[f"{name}_head"], self._state[f"{name}_end"] = 0, living
+        return kept
+
+    def _make_room_for(self, nodes: int, links: int, kinds: KindTable) -> None:
+        if max(nodes, links) > len(self._present.labels):
+            self._present = self._presence(2 * max(nodes, links))
+        facts = nodes * len(kinds.needs) + 2 * links * len(kinds.link_numbers)
+        if max(facts, nodes + links) > len(self._out.removed):
+            self._out = _emission(2 * max(facts, nodes + links), max(self._node_keys, self._link_keys))
+
+
+def _rows(count: int, width: int) -> Ids:
+    return np.zeros((count, width), np.int64)
+
+
+def _node_table(size: int, labels: int, keys: int) -> NodeTable:
+    return NodeTable(
+        np.zeros(size, kernels.NODE),
+        np.full(size, kernels.NONE, np.int32),
+        _rows(size, labels),
+        _rows(size, keys),
+        _rows(size, keys),
+        _rows(size, keys),
+        np.empty(size, kernels.LOGGED),
+        np.zeros(size, np.int64),
+    )
+
+
+def _link_table(size: int, keys: int) -> LinkTable:
+    return LinkTable(
+        np.zeros(size, kernels.LINK),
+        np.full(size, kernels.NONE, np.int32),
+        _rows(size, keys),
+        _rows(size, keys),
+        _rows(size, keys),
+        np.empty(size, kernels.LOGGED),
+        np.zeros(size, np.int64),
+    )
+
+
+def _emission(size: int, keys: int) -> Emission:
+    return Emission(_rows(size, kernels.FACT), _rows(size, kernels.FACT), _rows(size, kernels.RECORD + keys))
+
+
+def _grown(table, slots: int, ids: int):  # type: ignore[no-untyped-def]
+    size = len(table.records) if slots <= len(table.records) else max(slots, 2 * len(table.records))
+    by_slot = {name: _longer(array, size) for name, array in table._asdict().items() if name not in ("slots", "log")}
+    known = table.slots
+    if ids > len(known):
+        known = np.full(max(ids, 2 * len(known)), kernels.NONE, np.int32)
+        known[: len(table.slots)] = table.slots
+    return table._replace(slots=known, **by_slot)
+
+
+def _longer(array, size: int):  # type: ignore[no-untyped-def]
+    if size <= len(array):
+        return array
+    longer = np.zeros((size, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,78 @@
+"""Comparisons of numbers for many rows at once.
+
+Law: where a comparison is decided here, the plain evaluator decides the same. Numbers are compared as floats, so only
+numbers that are exact as floats are decided; the rest is left to the plain evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from anabranch.algebra import expressions as ex
+from anabranch.delta.batch import NULL, Ids, Mask
+from anabranch.delta.dictionary import Dictionary
+
+_EXACT = float(1 << 53)
+_COMPARISONS: dict[str, Callable[..., Mask]] = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+_Numbers = npt.NDArray[np.float64]
+
+
+class VectorTest(NamedTuple):
+    """A comparison of two columns, or of a column with a number."""
+
+    compare: Callable[..., Mask]
+    left: int | float
+    right: int | float
+    has_column: tuple[bool, bool]
+
+    def __call__(self, rows: Ids, dictionary: Dictionary) -> tuple[Mask, Mask]:
+        """Return for which rows the comparison is true, and for which this is decided."""
+        numbers = dictionary.numbers()
+        decided = np.ones(len(rows), np.bool_)
+        null = np.zeros(len(rows), np.bool_)
+        sides: list[_Numbers | float] = []
+        for side, is_column in zip((self.left, self.right), self.has_column, strict=True):
+            if not is_column:
+                sides.append(side)
+                continue
+            ids = rows[:, int(side)]
+            found = numbers[ids]
+            null |= ids == NULL
+            decided &= np.abs(found) <= _EXACT  # not where it is no number
+            sides.append(found)
+        true = self.compare(*sides) & decided & ~null
+        return true, decided | null
+
+
+def vector_test(condition: ex.Expression, columns: Sequence[str]) -> VectorTest | None:
+    """Return the comparison that a condition is; None where it is no comparison of columns and numbers."""
+    if not isinstance(condition, ex.Compare):
+        return None
+    sides: list[int | float] = []
+    has_column: list[bool] = []
+    for side in (condition.left, condition.right):
+        match side:
+            case ex.Variable(name) if name in columns:
+                sides.append(list(columns).index(name))
+                has_column.append(True)
+            case ex.Constant(value) if isinstance(value, int | float) and not isinstance(value, bool):
+                if not abs(value) <= _EXACT:
+                    return None
+                sides.append(float(value))
+                has_column.append(False)
+            case _:
+                return None
+    if not any(has_column):
+        return None
+    return VectorTest(_COMPARISONS[condition.operator], sides[0], sides[1], (has_column[0], has_column[1]))
