@@ -13,12 +13,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from anabranch.delta.batch import Batch
+from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import Size
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
-from anabranch.model.compare import row_order_key
 from anabranch.planner.flow.feeds import Tick
 from anabranch.planner.flow.flow import ClockReader, Flow
 from anabranch.planner.flow.runtime import Runtime
@@ -40,18 +39,28 @@ class IncrementalAnswer:
         self._bag = Trace(width, tuple(range(width)))
         self._count = 0
         self._changed = Batch.empty(width)
+        self._order = canonical_order(runtime)
         self._canonical: OrderedSlice | None = None
         if listed and plan.listing is None:
-            self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
+            self._canonical = OrderedSlice(width, self._order, 0, None)
         self._shown: dict[tuple[int, ...], AnswerRow] = {}  # decoded rows, as long as they are part of the answer
+        self._list: list[AnswerRow] | None = None  # all rows, until something changes
 
     def advance(self, tick: Tick) -> None:
         batch = self.flow.advance(tick).consolidated()
-        self._bag.add(batch)
-        self._count += int(batch.weights.sum())
         self._changed = batch
+        if not len(batch):
+            # Rows that stay may still change places.
+            self._list = self._list if self.plan.listing is None else None
+            return
+        touched = self._bag.add(batch)
+        self._count += int(batch.weights.sum())
+        self._list = None
         if self._canonical is not None:
-            self._canonical.apply(batch)
+            self._canonical.take(batch)
+        if self._shown:
+            for row in map(tuple, touched.rows[touched.after == 0].tolist()):
+                self._shown.pop(row, None)
 
     # --- what the last advance changed ---
 
@@ -64,12 +73,13 @@ class IncrementalAnswer:
     def _difference(self, sign: int) -> list[AnswerRow]:
         batch = self._changed if self._terms else self._by_looks(self._changed)
         wanted = batch.weights * sign > 0
-        rows = self._dictionary.rows(batch.rows[wanted])
-        found = [
-            row for row, weight in zip(rows, batch.weights[wanted].tolist(), strict=True) for _ in range(abs(weight))
-        ]
-        found.sort(key=row_order_key)
-        return found
+        return self._sorted(np.repeat(batch.rows[wanted], np.abs(batch.weights[wanted]), axis=0))
+
+    def _sorted(self, ids: Ids) -> list[AnswerRow]:
+        """Decode rows, in the order of their values."""
+        rows = self._dictionary.rows(ids)
+        keys = self._order(list(map(tuple, ids.tolist())))
+        return [rows[place] for place in sorted(range(len(rows)), key=keys.__getitem__)]
 
     def _by_looks(self, batch: Batch) -> Batch:
         """Cancel rows that an answer shows alike though their ids differ, such as 1 and 1.0."""
@@ -100,6 +110,11 @@ class IncrementalAnswer:
 
     def rows(self) -> list[AnswerRow]:
         """Return all rows, in the order that the query asks for, else in the order of their values."""
+        if self._list is None:
+            self._list = self._listed()
+        return self._list.copy()
+
+    def _listed(self) -> list[AnswerRow]:
         listing = self.plan.listing
         if listing is not None:
             ordered = self.flow.part(listing.ordered)
@@ -108,29 +123,21 @@ class IncrementalAnswer:
             keys: Iterable[tuple[int, ...]] = (tuple([row[pick] for pick in picks]) for row in ordered.ordered())
             if listing.distinct:
                 keys = dict.fromkeys(keys)
-            return self._listed(list(keys))
+            return self._decoded(list(keys))
         if self._canonical is not None:
-            return self._listed(list(self._canonical.ordered()))
+            return self._decoded(list(self._canonical.ordered()))
         batch = self._bag.rows()
-        found = self._dictionary.rows(np.repeat(batch.rows, batch.weights, axis=0))
-        found.sort(key=row_order_key)
-        return found
+        return self._sorted(np.repeat(batch.rows, batch.weights, axis=0))
 
-    def _listed(self, keys: list[tuple[int, ...]]) -> list[AnswerRow]:
-        before = self._shown
-        shown: dict[tuple[int, ...], AnswerRow] = {}
-        decode = self._dictionary.decode
-        rows: list[AnswerRow] = []
-        for key in keys:
-            row = shown.get(key)
-            if row is None:
-                row = before.get(key)
-                if row is None:
-                    row = tuple([decode(one) for one in key])
-                shown[key] = row
-            rows.append(row)
-        self._shown = shown
-        return rows
+    def _decoded(self, keys: list[tuple[int, ...]]) -> list[AnswerRow]:
+        """Return the rows of ids as values; a row that stays is the same object."""
+        shown = self._shown
+        missing = [key for key in keys if key not in shown]
+        if missing:
+            missing = list(dict.fromkeys(missing))
+            made = self._dictionary.rows(np.array(missing, np.int64).reshape(len(missing), -1))
+            shown.update(zip(missing, made, strict=True))
+        return [shown[key] for key in keys]
 
     def sizes(self) -> list[tuple[Spec, Size]]:
         return list(self.flow.sizes())

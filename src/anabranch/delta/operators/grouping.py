@@ -236,6 +236,8 @@ class _Groups:
         """Give values one by one to the functions that need them so."""
         changed = Batch(np.column_stack((keys, *columns)), weights).consolidated()
         width = keys.shape[1]
+        read = np.unique(changed.rows[:, width:])
+        self._dictionary.decode_all(read[read != REFUSED].tolist())
         for entering in (False, True):
             chosen = changed.kept((changed.weights > 0) == entering)
             looks = map(tuple, chosen.rows[:, :width].tolist())

@@ -98,7 +98,8 @@ def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
     def make(runtime: Runtime) -> FlowPart:
         if terms:
             return DistinctRows(spec.width, None, None)
-        return DistinctRows(spec.width, runtime.dictionary.identities, canonical_order(runtime))
+        order = canonical_order(runtime)
+        return DistinctRows(spec.width, runtime.dictionary.identities, lambda row: order([row])[0])
 
     return Spec("Distinct", make, spec.columns, (spec,), about)
 

@@ -6,41 +6,60 @@ leaves, and the listing of a snapshot, depend only on the content of the windows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import keeps_order
 from anabranch.delta.operators.ordering import OrderedSlice
-from anabranch.model.compare import Descending, order_key, row_order
+from anabranch.model.compare import Descending, order_key
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
+from anabranch.planner.specs.values import (
+    RowOrder,
+    SortParts,
+    canonical_parts,
+    descending_parts,
+    joined_parts,
+    shared_keys,
+)
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.operators import or_null, row_count
 from anabranch.snapshot.rdf.ordering import order_key as term_order_key
 
+IdRows: TypeAlias = Sequence[tuple[int, ...]]
 
-def placing(
-    keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime
-) -> Callable[[tuple[int, ...]], Any]:
-    """Return the function from a row of ids to its sort key."""
-    compiled = [
-        (compile_expression(key.expression, columns), term_order_key if key.of_terms else order_key, key.descending)
-        for key in keys
-    ]
-    dictionary = runtime.dictionary
-    tie = row_order(columns)
 
-    def place(row: tuple[int, ...]) -> Any:
-        values = tuple([dictionary.decode(one) for one in row])
-        parts = []
-        for evaluate, key_of, descending in compiled:
-            key = key_of(or_null(evaluate, values, runtime.context))
-            parts.append(Descending(key) if descending else key)
-        return (*parts, tie(values))
+def placing(keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime) -> RowOrder:
+    """Return the function from rows of ids to their sort keys. Keys of values are remembered by id."""
+    parts = [_part(key, columns, runtime) for key in keys]
+    tie = shared_keys(runtime, canonical_parts)
+    picks = sorted(range(len(columns)), key=columns.__getitem__)
 
-    return place
+    def places(rows: IdRows) -> list[SortParts]:
+        found = [part(rows) for part in parts]
+        found += [tie.all_of([row[pick] for row in rows]) for pick in picks]
+        return joined_parts(found, len(rows))
+
+    return places
+
+
+def _part(key: op.OrderKey, columns: tuple[str, ...], runtime: Runtime) -> RowOrder:
+    """Return the function from rows of ids to their parts by one key."""
+    if isinstance(key.expression, ex.Variable) and key.expression.name in columns and not key.of_terms:
+        at = columns.index(key.expression.name)
+        known = shared_keys(runtime, descending_parts if key.descending else order_key)
+        return lambda rows: known.all_of([row[at] for row in rows])
+    evaluate = compile_expression(key.expression, columns)
+    key_of = term_order_key if key.of_terms else order_key
+    decode_all = runtime.dictionary.decode_all
+
+    def parts(rows: IdRows) -> list[SortParts]:
+        found = [key_of(or_null(evaluate, tuple(decode_all(row)), runtime.context)) for row in rows]
+        return [(Descending(one) if key.descending else one,) for one in found]
+
+    return parts
 
 
 def slice_spec(operator: op.Slice | None, order: op.Order | None, source: Spec) -> Spec:
