@@ -156,6 +156,13 @@ def _elements() -> None:
     window.slide(nodes, links, 0, kinds, (None, None))
 
 
+def _extremes() -> None:
+    from anabranch.delta.extremes import GroupExtremes, NumberChanges
+
+    extremes, ones = GroupExtremes(), np.ones(1, np.int64)
+    extremes.change(NumberChanges(ones, np.ones(1, np.float64), ones, ones, ones), ones)
+
+
 def _shortest() -> None:
     from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
@@ -176,6 +183,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "lines": _lines,
     "elements": _elements,
     "sums": _sums,
+    "extremes": _extremes,
 }
 
 

@@ -136,6 +136,50 @@ def test_groups_of_sparql_are_those_of_the_plain_evaluator(keys: tuple[str, ...]
     judged(everything, operator, keys, False, seed)
 
 
+ODD: Sequence[Value] = (0, 0.0, -0.0, 2**53, 2**53 + 1, 2.0**53, 2**61, math.nan, math.inf, -math.inf, 1e308, 5e-324)
+NUMERIC = tuple(
+    ex.AggregateCall(name, arguments)
+    for name, arguments in [
+        ("sum", (ex.Variable("x"),)),
+        ("min", (ex.Variable("x"),)),
+        ("max", (ex.Variable("x"),)),
+        ("avg", (ex.Variable("x"),)),
+        ("min", (ex.Variable("y"),)),
+        ("max", (ex.Variable("y"),)),
+        ("count", ()),
+    ]
+)
+
+
+@pytest.mark.parametrize("pool", [VALUES, (*VALUES, *ODD)], ids=["usual", "odd"])
+@pytest.mark.parametrize("keys", [("k",), ()])
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_and_extremes_by_arrays_are_those_of_the_plain_evaluator(
+    pool: Sequence[Value], keys: tuple[str, ...], seed: int
+) -> None:
+    everything = Everything((KEYS, pool, (*KEYS, *pool)), NUMERIC)
+    functions = [everything.function(ex.Variable(name)) for name in keys]
+    same = everything.dictionary.identities
+    judged(
+        everything, GroupedAggregates(functions, everything.calls, everything.dictionary, same, True), keys, False, seed
+    )
+    judged(everything, AnnotatedRows(3, functions, everything.calls, everything.dictionary, same), keys, True, seed)
+
+
+@pytest.mark.parametrize("function", ["sum", "avg"])
+def test_values_that_cannot_be_added_are_skipped_beside_numbers(function: str) -> None:
+    refused: list[EvaluationError] = []
+    call = ex.AggregateCall(function, (ex.Variable("x"),))
+    everything = Everything((KEYS, VALUES, KEYS), (call,))
+    operator = GroupedAggregates([], everything.calls, everything.dictionary, refuse=refused.append)
+    encode = everything.dictionary.encode
+    rows = [[0, encode(2), 0], [0, encode("a"), 0], [0, encode(4.5), 0]]
+    assert operator.apply(Batch.of(rows[:2], [1, 1], 3)).rows.tolist() == [[encode(2 if function == "sum" else 2.0)]]
+    assert len(refused) == 1
+    left = operator.apply(Batch.of(rows, [-1, -1, 1], 3))
+    assert left.rows[left.weights > 0].tolist() == [[encode(4.5)]]
+
+
 @pytest.mark.parametrize(("pools", "calls"), [((KEYS, VALUES, KEYS), CYPHER), ((TERMS, TERMS, TERMS), SPARQL)])
 @pytest.mark.parametrize("keys", [("k",), ()])
 @pytest.mark.parametrize("seed", range(5))
