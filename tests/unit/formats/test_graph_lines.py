@@ -257,7 +257,15 @@ def drawn_line(random: Random) -> str:
         relationships = [drawn_relationship(random) for _ in range(random.randrange(3))]
         items.append((random.choice(["relationships"] * 9 + ["edges"]), spaced(random, "[", relationships, "]")))
     if random.random() < 0.05:
-        extras = [("edges", "[]"), ("nodes", "null"), ("at", "1"), ("other", "1"), ("triples", "[]"), ("node", "[]")]
+        extras = [
+            ("edges", "[]"),
+            ("nodes", "null"),
+            ("at", "1"),
+            ("other", "1"),
+            ("more", "{}"),
+            ("triples", "[]"),
+            ("node", "[]"),
+        ]
         items.append(random.choice([*extras, ("relationships", "null"), ("$at", "1"), ("@id", '"x"')]))
     if random.random() < 0.2:
         random.shuffle(items)
@@ -359,6 +367,59 @@ def test_the_example_of_the_format_has_the_kinds_that_a_reader_expects() -> None
 @pytest.mark.parametrize("text", [*TIMES, *ODD_TIMES])
 def test_times_are_those_of_the_exact_reader(text: str) -> None:
     assert checked(f'{{"at": {text}}}'.encode()) == (text in TIMES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('"a"', '"b"'),
+        ('"\\u00e9"', '"é"'),
+        ('"\\u00e9"', '"\\u00E9"'),
+        ('"\\u00e9"', '"\\u00e8"'),
+        ('"a\\/b"', '"a/b"'),
+        ('"\\n"', '"\\u000a"'),
+        ('"\\t\\r\\b\\f\\"\\\\"', '"\\u0009\\u000d\\u0008\\u000c\\u0022\\u005c"'),
+        ('"\\u20ac"', '"€"'),
+        ('"\\u20ac"', '"😀"'),
+        ('"\\n"', '""'),
+        ("1", '"\\u0031"'),
+        ("1", "1"),
+        ("0", "-0"),
+        ("1", "2"),
+    ],
+)
+def test_an_event_that_names_an_element_twice_is_for_the_exact_reader(one: str, other: str) -> None:
+    same = json.loads(one) == json.loads(other)
+    nodes = f'{{"at": 1, "nodes": [{{"id": {one}}}, {{"id": {other}}}]}}'
+    assert checked(nodes.encode()) == (not same)
+    ends = '"type": "T", "from": 1, "to": 2'
+    relationships = f'{{"at": 1, "edges": [{{"id": {other}, {ends}}}, {{{ends}}}, {{"id": {one}, {ends}}}]}}'
+    assert checked(relationships.encode()) == (not same)
+
+
+@pytest.mark.parametrize(
+    ("name", "regular"),
+    [
+        ("source", True),
+        ("Nodes", True),
+        ("", True),
+        ("vertice", True),
+        ("node", False),
+        ("NODE", False),
+        ("Vertices", False),
+        ("relationship", False),
+        ("Relations", False),
+        ("lin\u212as", False),
+        ("triples", False),
+        ("@context", False),
+        ("$x", False),
+        ("Edge", False),
+    ],
+)
+def test_fields_of_the_users_own_are_passed_over_unless_they_look_like_ours(name: str, regular: bool) -> None:
+    for value in ("1", '[{"a": {}}]'):
+        line = f'{{"{name}": {value}, "at": 1}}'.encode()
+        assert checked(line) == regular
 
 
 @settings(max_examples=300)
