@@ -22,6 +22,7 @@ from anabranch.delta.kernels.json_values import (
     JSON,
     REFUSED,
     TEXT,
+    any_key_end,
     any_value,
     event_time,
     first_word,
@@ -32,6 +33,7 @@ from anabranch.delta.kernels.json_values import (
     past_space,
     same_text,
     scalar,
+    text_end,
     word_of,
 )
 from anabranch.delta.kernels.texts import _same
@@ -64,10 +66,10 @@ _MEANT = tuple(
 
 
 class AskedKeys(NamedTuple):
-    """Property keys: their first eight bytes, where they stand in `data`, which has padding, and for each the row
-    of the last element of a list that had it."""
+    """Property keys as JSON: their first eight bytes, where they stand in `data`, each with its closing quote, and for
+    each the row of the last element of a list that had it."""
 
-    heads: Words
+    words: Words
     starts: Ids
     stops: Ids
     data: Bytes
@@ -107,12 +109,21 @@ def _put(rows: ElementRows, column: Int, row: Int, kind: Int, first: Int, stop: 
 @inlined
 def _key_number(data: Bytes, first: Int, stop: Int, asked: AskedKeys) -> Int:
     """Return the number of an asked key, or -1."""
-    word = first_word(data, first, stop)
-    for number in range(asked.heads.size):
-        if asked.heads[number] == word:
-            other, length = asked.starts[number], stop - first
+    word, length = first_word(data, first, stop), stop - first
+    for number in range(asked.words.size):
+        if asked.words[number] == word:
+            other = asked.starts[number]
             if asked.stops[number] - other == length and _same(data, first, asked.data, other, length):
                 return number
+    return -1
+
+
+@compiled
+def _escaped_key_number(data: Bytes, first: Int, asked: AskedKeys) -> Int:
+    """Return the same for a key with escapes."""
+    for number in range(asked.words.size):
+        if same_text(data, first, asked.data, asked.starts[number]):
+            return number
     return -1
 
 
@@ -127,13 +138,15 @@ def _properties(data: Bytes, place: Int, asked: AskedKeys, rows: ElementRows, ro
         return place + 1
     while True:
         first = place + 1
-        stop = key_end(data, place)
+        stop = any_key_end(data, place)
         if stop < 0:
             return -1
         place = past_colon(data, stop)
         if place < 0:
             return -1
         number = _key_number(data, first, stop, asked)
+        if number < 0 and text_end(data, first) != stop:
+            number = _escaped_key_number(data, first, asked)
         place, kind, first, stop = any_value(data, place)
         if kind == REFUSED:
             return -1
@@ -247,7 +260,7 @@ def _is_named_before(data: Bytes, rows: ElementRows, start: Int, row: Int) -> bo
                 return True
         elif kind == JSON or other_kind == JSON:
             # The place of JSON is that of the opening quote.
-            if same_text(data, place + (other_kind == JSON), first + (kind == JSON)):
+            if same_text(data, place + (other_kind == JSON), data, first + (kind == JSON)):
                 return True
         elif rows.stops[0, unsigned(other)] - place == length and _same(data, place, data, first, length):
             return True

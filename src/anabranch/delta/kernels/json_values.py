@@ -111,7 +111,7 @@ def first_word(data: Bytes, first: Int, stop: Int) -> Int:
 
 
 @inlined
-def _text_end(data: Bytes, place: Int) -> Int:
+def text_end(data: Bytes, place: Int) -> Int:
     """Return where a text ends that goes on here: its closing quote, a backslash, or a byte that no text has."""
     while True:
         word = _word_at(data, place)
@@ -137,21 +137,35 @@ def _digit_of_hex(byte: Int) -> Int:
     return np.int64(-1)
 
 
+@inlined
+def _code(data: Bytes, place: Int) -> Int:
+    """Return the number of an escape with four digits, which begins at a backslash, or -1."""
+    if data[unsigned(place)] != 92 or data[unsigned(place + 1)] != 117:
+        return np.int64(-1)
+    number = np.int64(0)
+    for at in range(place + 2, place + 6):
+        digit = _digit_of_hex(data[unsigned(at)])
+        if digit < 0:
+            return np.int64(-1)
+        number = number * 16 + digit
+    return number
+
+
 @compiled
 def _escaped_end(data: Bytes, place: Int) -> Int:
     """Return the closing quote of a text from a backslash on, -1 where it is no text or has half a surrogate pair."""
     while data[unsigned(place)] == 92:
         byte = data[unsigned(place + 1)]
         if byte == 117:
-            number = np.int64(0)
-            for at in range(place + 2, place + 6):
-                digit = _digit_of_hex(data[unsigned(at)])
-                if digit < 0:
-                    return -1
-                number = number * 16 + digit
-            if 0xD800 <= number <= 0xDFFF:
+            number = _code(data, place)
+            if number < 0 or 0xDC00 <= number <= 0xDFFF:
                 return -1
             place += 6
+            if 0xD800 <= number <= 0xDBFF:
+                number = _code(data, place)
+                if number < 0xDC00 or number > 0xDFFF:
+                    return -1
+                place += 6
         elif (
             byte == 34
             or byte == 92
@@ -165,7 +179,7 @@ def _escaped_end(data: Bytes, place: Int) -> Int:
             place += 2
         else:
             return -1
-        place = _text_end(data, place)
+        place = text_end(data, place)
     return place if data[unsigned(place)] == 34 else -1
 
 
@@ -178,9 +192,9 @@ def _character(data: Bytes, place: Int) -> tuple[Int, Int]:
     if byte == 92:
         byte = np.int64(data[unsigned(place + 1)])
         if byte == 117:
-            number = np.int64(0)
-            for at in range(place + 2, place + 6):
-                number = number * 16 + _digit_of_hex(data[unsigned(at)])
+            number = _code(data, place)
+            if 0xD800 <= number <= 0xDBFF:
+                return ((number - 0xD800) << 10) + _code(data, place + 6) - 0xDC00 + 0x10000, place + 12
             return number, place + 6
         if byte == 98:
             byte = np.int64(8)
@@ -203,11 +217,11 @@ def _character(data: Bytes, place: Int) -> tuple[Int, Int]:
 
 
 @compiled
-def same_text(data: Bytes, one: Int, other: Int) -> bool:
+def same_text(data: Bytes, one: Int, others: Bytes, other: Int) -> bool:
     """Whether two texts that begin here are the same, however they are written."""
     while True:
         left, one = _character(data, one)
-        right, other = _character(data, other)
+        right, other = _character(others, other)
         if left != right or left < 0:
             return bool(left == right)
 
@@ -292,7 +306,7 @@ def scalar(data: Bytes, place: Int) -> Value:
     byte = data[unsigned(place)]
     if byte == 34:
         first = place + 1
-        stop = _text_end(data, first)
+        stop = text_end(data, first)
         if data[unsigned(stop)] == 34:
             return stop + 1, TEXT, first, stop
         stop = _escaped_end(data, stop)
@@ -316,7 +330,7 @@ def key_end(data: Bytes, place: Int) -> Int:
     """Return the closing quote of a key; -1 where there is none, and for keys with escapes or a leading dollar."""
     if data[unsigned(place)] != 34 or data[unsigned(place + 1)] == 36:
         return -1
-    stop = _text_end(data, place + 1)
+    stop = text_end(data, place + 1)
     return stop if data[unsigned(stop)] == 34 else -1
 
 
@@ -327,10 +341,24 @@ def past_colon(data: Bytes, place: Int) -> Int:
     return past_space(data, place + 1) if data[unsigned(place)] == 58 else -1
 
 
+@inlined
+def any_key_end(data: Bytes, place: Int) -> Int:
+    """Return the same for a key that may have escapes."""
+    if data[unsigned(place)] != 34:
+        return -1
+    stop = text_end(data, place + 1)
+    if data[unsigned(stop)] != 34:
+        stop = _escaped_end(data, stop)
+        if stop < 0:
+            return -1
+    character, _next = _character(data, place + 1)
+    return -1 if character == 36 else stop
+
+
 @compiled
 def _past_key(data: Bytes, place: Int) -> Int:
-    """Return where the value behind a key begins, or -1."""
-    stop = key_end(data, place)
+    """Return where the value behind a key of a map begins, or -1."""
+    stop = any_key_end(data, place)
     return -1 if stop < 0 else past_colon(data, stop)
 
 
@@ -411,7 +439,7 @@ def label_list(data: Bytes, place: Int) -> Value:
             # Walk the labels before this one again: lists are short.
             other = past_space(data, start + 1) + 1
             while other < first:
-                end = _text_end(data, other)
+                end = text_end(data, other)
                 if end - other == stop - first and _same(data, other, data, first, stop - first):
                     return _refusal(place)
                 other = past_space(data, past_space(data, end + 1) + 1) + 1
