@@ -583,6 +583,16 @@ def test_a_chunk_with_other_lines_than_were_scanned_is_damaged(line: bytes) -> N
         source_of(block).columns(())
 
 
+def test_lines_of_other_lengths_than_were_packed_are_damage() -> None:
+    lines = b'{"at": 1}\n{"at": 1}\n'
+    block = chunks.opened(chunks.pack_lines(np.array([1000, 1000]), (0, 0), np.array([8, 10]), lines))
+    assert isinstance(block, GraphBlock)
+    with pytest.raises(StreamError, match="damaged"):
+        source_of(block).columns(())
+    with pytest.raises(StreamError, match="damaged"):
+        chunks.opened(chunks.pack_lines(np.array([1000]), (0, 0), np.array([8]), lines))
+
+
 # --- dicts ------------------------------------------------------------------------------------------------------------
 
 
@@ -616,6 +626,12 @@ NOT_PLAIN: list[Callable[[], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("make", NOT_PLAIN)
+def a_loop() -> dict[str, Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return {"at": 5, "nodes": [{"id": 1, "properties": {"x": loop}}]}
+
+
+@pytest.mark.parametrize("make", [*NOT_PLAIN, a_loop])
 def test_dicts_that_are_not_plain_are_for_the_exact_way(make: Callable[[], Any]) -> None:
     assert GraphLines.of_dicts([{"at": 5}, make()]) is None

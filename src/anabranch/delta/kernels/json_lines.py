@@ -9,7 +9,7 @@ Invariant: a REGULAR line is an event that the exact reader accepts, and the col
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +39,6 @@ from anabranch.delta.kernels.json_values import (
 from anabranch.delta.kernels.texts import _same
 from anabranch.model.graph_block import Bytes
 
-Words: TypeAlias = npt.NDArray[np.uint64]
-Table: TypeAlias = npt.NDArray[np.int64]
-
 UNKNOWN, REGULAR, EXACT, BLANK = range(4)  # of a line; those marked EXACT are not walked
 NODE_FIELDS, RELATIONSHIP_FIELDS = 2, 4  # columns before those of properties: id and labels; id, type and ends
 LINES, NODES, RELATIONSHIPS = np.uint64(0), np.uint64(1), np.uint64(2)  # the totals of a scan
@@ -69,7 +66,7 @@ class AskedKeys(NamedTuple):
     """Property keys as JSON: their first eight bytes, where they stand in `data`, each with its closing quote, and for
     each the row of the last element of a list that had it."""
 
-    words: Words
+    words: npt.NDArray[np.uint64]
     starts: Ids
     stops: Ids
     data: Bytes
@@ -91,8 +88,8 @@ class ElementRows(NamedTuple):
     """Values by column and element: the fields of elements, then the asked properties."""
 
     kinds: npt.NDArray[np.uint8]
-    firsts: Table
-    stops: Table
+    firsts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------

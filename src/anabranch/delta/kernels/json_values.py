@@ -20,7 +20,7 @@ from anabranch.delta.kernels.compiling import Int, compiled, inlined, unsigned
 from anabranch.delta.kernels.texts import _same, _word_at
 from anabranch.model.graph_block import Bytes, ValueKind
 
-Value: TypeAlias = tuple[Int, Int, Int, Int]
+JsonValue: TypeAlias = tuple[Int, Int, Int, Int]
 """The place behind a value, its kind, and its two numbers."""
 
 ABSENT, TEXT, INTEGER, _FLOAT = (
@@ -230,12 +230,12 @@ def same_text(data: Bytes, one: Int, others: Bytes, other: Int) -> bool:
 
 
 @inlined
-def _refusal(place: Int) -> Value:
+def _refusal(place: Int) -> JsonValue:
     return place, REFUSED, np.int64(0), np.int64(0)
 
 
 @compiled
-def _number(data: Bytes, place: Int) -> Value:
+def _number(data: Bytes, place: Int) -> JsonValue:
     first = place
     negative = data[unsigned(place)] == 45
     if negative:
@@ -301,7 +301,7 @@ def _number(data: Bytes, place: Int) -> Value:
 
 
 @compiled
-def scalar(data: Bytes, place: Int) -> Value:
+def scalar(data: Bytes, place: Int) -> JsonValue:
     """Return a value that is neither a list nor a map."""
     byte = data[unsigned(place)]
     if byte == 34:
@@ -402,7 +402,7 @@ def _container_end(data: Bytes, place: Int) -> Int:
 
 
 @inlined
-def any_value(data: Bytes, place: Int) -> Value:
+def any_value(data: Bytes, place: Int) -> JsonValue:
     byte = data[unsigned(place)]
     if byte == 123 or byte == 91:
         stop = _container_end(data, place)
@@ -413,7 +413,7 @@ def any_value(data: Bytes, place: Int) -> Value:
 
 
 @compiled
-def label_list(data: Bytes, place: Int) -> Value:
+def label_list(data: Bytes, place: Int) -> JsonValue:
     """Return a list of distinct texts that are not empty, or null; an empty list is absent."""
     start = place
     if data[unsigned(place)] != 91:
