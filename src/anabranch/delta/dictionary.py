@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import ABSENT, NULL, Ids, Mask
 from anabranch.delta.element_versions import ElementShape, ElementVersions
+from anabranch.delta.number_sums import FLOAT, INTEGER, Kinds
 from anabranch.delta.texts import TextTable
 from anabranch.delta.value_texts import TERM_TYPES, ValueForm, ValueTexts, can_be_text
 from anabranch.model.compare import content_key, identity_key
@@ -39,6 +40,7 @@ _ELEMENTS = frozenset((Node, Relationship))
 _SELF = frozenset((str, Iri, Literal, Blank))  # kinds that are their own class in both senses
 _LARGE = 2.0**63  # from here on, and from its negative down, numbers are compared one by one
 _FEW = 64  # up to this many terms, making them is faster than text lookup
+_FEW_NUMBERS = 4
 _BYTES_OF_VALUE = 150  # guesses: what Python objects take
 _BYTES_OF_ELEMENT = 600
 
@@ -165,7 +167,16 @@ class Dictionary:
         return found
 
     def encode_all(self, values: Iterable[Value]) -> Ids:
-        return np.array([self.encode(value) for value in values], np.int64)
+        values = list(values)
+        if self._texts is None or len(values) < _FEW_NUMBERS:
+            return np.array([self.encode(value) for value in values], np.int64)
+        found = np.empty(len(values), np.int64)
+        # Looking many numbers up in the table of texts takes about as long as looking up one.
+        floats = [place for place, value in enumerate(values) if value.__class__ is float]
+        found[floats] = self.encode_floats(np.array([values[place] for place in floats], np.float64))
+        others = [place for place, value in enumerate(values) if value.__class__ is not float]
+        found[others] = [self.encode(values[place]) for place in others]
+        return found
 
     def encode_terms(self, terms: Sequence[Term]) -> Ids:
         """Encode very many RDF terms, most of them different; terms are their own keys."""
@@ -372,7 +383,7 @@ class Dictionary:
         if len(others) == len(ids):
             return
         integers = ids[forms == ValueForm.INTEGER]
-        values = texts.integers(integers)
+        values = texts.words(integers)
         rounded = values.astype(np.float64)
         usual = (values != 0) & (rounded != -_LARGE)
         integers, values, rounded = integers[usual], values[usual], rounded[usual]
@@ -417,10 +428,26 @@ class Dictionary:
         self._numbers_known = size
         return self._numbers
 
+    def number_words(self, ids: Ids) -> tuple[Kinds, Ids]:
+        """Return which values are integers of 64 bits and which are finite floats, as `number_sums` has them, and the
+        eight bytes of each; 0 for all others. Ids may be negative."""
+        texts = self._known_texts()
+        places = np.flatnonzero(ids > NULL)
+        places = places[texts.has(ids[places])]
+        forms = texts.forms(ids[places])
+        kinds, words = np.zeros(len(ids), np.uint8), np.zeros(len(ids), np.int64)
+        for form, kind in ((ValueForm.INTEGER, INTEGER), (ValueForm.FLOAT, FLOAT)):
+            chosen = places[forms == form]
+            if len(chosen):
+                words[chosen] = texts.words(ids[chosen])
+                kinds[chosen] = kind
+        kinds[(kinds == FLOAT) & ~np.isfinite(words.view(np.float64))] = 0
+        return kinds, words
+
     def _fill_numbers(self, texts: ValueTexts, ids: Ids) -> None:
         forms = texts.forms(ids)
         integers, floats = ids[forms == ValueForm.INTEGER], ids[forms == ValueForm.FLOAT]
-        self._numbers[integers] = texts.integers(integers)
+        self._numbers[integers] = texts.words(integers)
         self._numbers[floats] = texts.floats(floats)
         literals = ids[forms >= len(ValueForm)]
         for one in literals[~texts.are_resources(literals)].tolist():

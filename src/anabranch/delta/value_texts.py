@@ -148,8 +148,8 @@ class ValueTexts:
         found: Mask = kinds[self.forms(ids)]
         return found
 
-    def integers(self, ids: Ids) -> Ids:
-        """Return the numbers of values that are integers."""
+    def words(self, ids: Ids) -> Ids:
+        """Return the eight bytes of numbers: an integer itself, the bits of a float."""
         return self._table.words(ids)
 
     def floats(self, ids: Ids) -> npt.NDArray[np.float64]:
@@ -163,7 +163,7 @@ class ValueTexts:
             of_form = ids[forms == form]
             values: Iterable[Value]
             if form == ValueForm.INTEGER:
-                values = self.integers(of_form).tolist()
+                values = self.words(of_form).tolist()
             elif form == ValueForm.FLOAT:
                 values = self.floats(of_form).tolist()
             else:

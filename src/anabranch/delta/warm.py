@@ -133,6 +133,29 @@ def _lines() -> None:
     LineScan(padded(line), 0, len(line), ("a",))
 
 
+def _sums() -> None:
+    from anabranch.delta.number_sums import FLOAT, number_sums
+
+    words = np.ones(2, np.float64).view(np.int64)
+    list(number_sums(np.full(2, FLOAT, np.uint8), words, np.ones(2, np.int64), np.zeros(1, np.int64)))
+
+
+def _elements() -> None:
+    from anabranch.delta.dictionary import Dictionary
+    from anabranch.delta.element_versions import ElementShape
+    from anabranch.delta.graph_rows import LinkRows, NodeRows
+    from anabranch.delta.graph_window import GraphWindow
+    from anabranch.delta.kernels.graph_window import KindTable
+
+    dictionary = Dictionary()
+    key = np.array([dictionary.encode("a")], np.int64)
+    zero, values = np.zeros(1, np.int64), np.full((1, 1), key[0], np.int64)
+    kinds = KindTable(zero, zero, np.ones(1, np.int64), np.array([1, 1, 0], np.int64), key, key)
+    window = GraphWindow(1, ElementShape(("k",)), ElementShape(("k",), ["T"]), dictionary)
+    nodes, links = NodeRows(zero, key, zero, values), LinkRows(zero, key, zero, key, key, values)
+    window.slide(nodes, links, 0, kinds, (None, None))
+
+
 def _shortest() -> None:
     from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
@@ -151,6 +174,8 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "shortest": _shortest,
     "texts": _texts,
     "lines": _lines,
+    "elements": _elements,
+    "sums": _sums,
 }
 
 

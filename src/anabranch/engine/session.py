@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from anabranch.algebra.operators import Output, Registration
 from anabranch.engine import checkpoint
@@ -31,6 +31,8 @@ from anabranch.engine.timing import AheadBound
 from anabranch.errors import Diagnostic, EngineError, EvaluationError, MalformedEventError, QueryError
 from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
 from anabranch.model.block import TripleBlock
+from anabranch.model.event import Event
+from anabranch.model.graph_block import EventBlock
 from anabranch.model.instants import parse_instant
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration, parse_duration
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 InstantLike = int | str | datetime
 DurationLike = Duration | str | timedelta
+
+_MANY = 64  # JSON objects: more are pushed as a block, if they are plain
 
 
 class Query:
@@ -316,7 +320,7 @@ class Session:
 
         A malformed event raises MalformedEventError before any event of the call is taken in.
         """
-        return self._engine.push(stream, events_from(events), split)
+        return self._engine.push(stream, _events_of(events), split)
 
     def push_table(
         self,
@@ -474,6 +478,23 @@ def as_lateness(duration: DurationLike | None) -> Duration | None:
             f"events cannot be late by {duration}\nhint: a lateness such as PT5S holds answers back so long"
         )
     return duration
+
+
+def _events_of(events: EventLike | Iterable[EventLike]) -> Sequence[Event]:
+    """Return events from user input; many plain JSON objects become a block, without an object for each event."""
+    if isinstance(events, Event | Mapping | str):
+        return events_from(events)
+    if isinstance(events, EventBlock):
+        return events
+    listed = list(events)
+    if len(listed) >= _MANY and all(type(event) is dict for event in listed):
+        # Few events need no kernels.
+        from anabranch.formats.graph_lines import GraphLines
+
+        block = GraphLines.of_dicts(cast(list[dict[str, Any]], listed))
+        if block is not None:
+            return block
+    return events_from(listed)
 
 
 def _names(streams: Iterable[str]) -> Iterable[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from anabranch.engine.timing import StreamTiming
@@ -57,6 +58,15 @@ class BatchPlanner:
             refresher=refresher,
             clocks=settings.clocks,
         )
+
+    @property
+    def batch_size(self) -> int:
+        """How many bytes a batch reads of one stream, at most."""
+        return self._limit.size
+
+    @batch_size.setter
+    def batch_size(self, size: int) -> None:
+        self._limit = replace(self._limit, size=size)
 
     @staticmethod
     def initial() -> Offset:

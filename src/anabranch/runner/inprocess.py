@@ -32,6 +32,8 @@ from anabranch.sinks.base import Sink
 from anabranch.sources.base import Offset
 
 PATIENCE = 0.5  # seconds that a batch may take before it checks whether to stop
+LARGEST_BATCH = 16 << 20  # bytes
+_SHORT, _LONG = 0.1, 0.4  # seconds of a batch after which the next one is larger, or smaller
 
 
 class InProcessRun(Run):
@@ -86,8 +88,18 @@ class InProcessRun(Run):
             self.progress.state_bytes = state.size
             self._outlet.observers.on_progress(self.progress)
             number, start, planned = number + 1, end, None
-            if not self._job.ordered:
+            if self._job.ordered:
+                planner.batch_size = self._next_size(planner.batch_size, self.progress.batch_seconds)
+            else:
                 time.sleep(max(0.0, begun + self._pace - time.monotonic()))
+
+    def _next_size(self, size: int, seconds: float) -> int:
+        """Return the size of the next batch of files: large enough that what a batch costs by itself is lost in it, and
+        not so large that the first answers and the bar are late. Live input comes as it comes.
+        """
+        if seconds < _SHORT:
+            return min(2 * size, LARGEST_BATCH)
+        return max(size // 2, self.batch_size) if seconds > _LONG else size
 
     def _batch(
         self,

@@ -202,6 +202,16 @@ class Sum(Accumulator):
             case int():
                 self._integers -= value
 
+    def shift(self, count: int, floats: int, integers: int, units: int, exponent: int) -> None:
+        """Add `count` numbers, of which `floats` are finite floats: the sum of the integers, and the exact sum of the
+        floats."""
+        self.count += count
+        self._integers += integers
+        if floats or units:
+            if self._floats is None:
+                self._floats = FloatSum()
+            self._floats.shift(floats, units, exponent)
+
     def _last(self, value: Duration, sign: int) -> None:
         months, days, seconds, nanoseconds = self._parts
         self._durations += sign

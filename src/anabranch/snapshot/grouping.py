@@ -21,7 +21,7 @@ from anabranch.algebra import expressions as ex
 from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, first_of, identity_key, row_order_key
 from anabranch.model.values import Value
-from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, DistinctValues
+from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, DistinctValues, Sum
 from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import ColumnNames, compile_expression, position
@@ -56,6 +56,7 @@ class Aggregation:
         "counts_rows",
         "may_refuse",
         "ordered",
+        "sums",
     )
 
     def __init__(self, call: ex.AggregateCall) -> None:
@@ -73,6 +74,9 @@ class Aggregation:
         """Whether `counted` says all: of the number of rows, or of values of the first argument that are not null."""
         self.may_refuse = not self.counts_rows and name not in _TAKES_ALL
         """Whether there are values that it does not take in."""
+
+        self.sums = isinstance(example, Sum) and not call.distinct
+        """Whether many integers and finite floats can be added at once, by `shift`."""
 
     def begin(self) -> Accumulator:
         return DistinctValues(self._begin()) if self._distinct else self._begin()
@@ -109,6 +113,10 @@ class Aggregation:
             state.remove(list(values) if self._distinct else True, ())
         elif self.takes(values[0]):
             state.remove(values[0], values[1:])
+
+    def shift(self, state: Sum, count: int, floats: int, integers: int, units: int, exponent: int) -> None:
+        """Add integers and finite floats that have these sums: see `Sum.shift`."""
+        state.shift(count, floats, integers, units, exponent)
 
     def result(self, state: Accumulator) -> Value:
         try:

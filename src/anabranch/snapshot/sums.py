@@ -41,6 +41,12 @@ class FloatSum:
         self.count -= 1
         self._leaving.append(value)
 
+    def shift(self, count: int, units: int, exponent: int) -> None:
+        """Add the exact sum of finite values, `count` more than before."""
+        self._settle()
+        self.count += count
+        self._units, self._exponent = summed(self._units, self._exponent, units, exponent)
+
     def total(self, besides: float = 0.0) -> float:
         """Return the sum of the values and of `besides`."""
         if not self._asked and not self._leaving:
@@ -53,7 +59,7 @@ class FloatSum:
         special = [float(name) for name, count in self._special.items() if count]
         if special or not math.isfinite(besides):
             return sum((one for one in (*special, besides) if not math.isfinite(one)), 0.0)
-        units, exponent = aligned(self._units, self._exponent, besides)
+        units, exponent = summed(self._units, self._exponent, *exact(besides))
         return rounded(units, exponent)
 
     def _settle(self) -> None:
@@ -61,7 +67,7 @@ class FloatSum:
         for values, sign in ((self._entering, 1), (self._leaving, -1)):
             for value in values:
                 if math.isfinite(value):
-                    self._units, self._exponent = aligned(self._units, self._exponent, sign * value)
+                    self._units, self._exponent = summed(self._units, self._exponent, *exact(sign * value))
                 else:
                     self._special[repr(value)] = self._special.get(repr(value), 0) + sign
             values.clear()
@@ -112,9 +118,10 @@ def exact(value: float) -> tuple[int, int]:
     return int(mantissa * _TWO_TO_MANTISSA), exponent - _MANTISSA
 
 
-def aligned(units: int, exponent: int, value: float) -> tuple[int, int]:
-    """Return an exact sum with one more value."""
-    more, power = exact(value)
+def summed(units: int, exponent: int, more: int, power: int) -> tuple[int, int]:
+    """Return the sum of two exact sums."""
+    if not more:
+        return units, exponent
     if power < exponent:
         return (units << (exponent - power)) + more, power
     return units + (more << (power - exponent)), exponent

@@ -22,11 +22,22 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
 from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
 from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples, pack_timed, rdf_kind, read_rdf
 from anabranch.sources.filesystems import FileEntry, FileSystemError, FoundPath, entries, locate, opened
-from anabranch.sources.lines import Cut, LineRecords, WholeFormat, cut_lines, read_range, read_whole, whole_kind
+from anabranch.sources.lines import (
+    Cut,
+    LineRecords,
+    SequenceOf,
+    WholeFormat,
+    cut_lines,
+    pack_gzip,
+    pack_range,
+    read_range,
+    read_whole,
+    whole_kind,
+)
 from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
 
@@ -64,6 +75,8 @@ class Files(Source):
             return Files.read(self, piece, decode)
         document = document_name(self.stream, where)
         match where["kind"]:
+            case "lines" | "gzip" as kind if isinstance(decode, AsEvent):
+                return self._from_file(where, lambda file: self._packed_lines(file, where, kind, decode))
             case "timed":
                 return self._from_file(where, lambda file: pack_timed(file, where, document))
             case "triples-csv":
@@ -72,6 +85,15 @@ class Files(Source):
                 start, stop = Cut(*where["from"]), Cut(*where["to"])
                 return self._from_file(where, lambda file: pack_row_groups(file, start, stop.at, document, links))
         return Files.read(self, piece, decode)
+
+    def _packed_lines(
+        self, content: BinaryIO, where: Mapping[str, Any], kind: FileKind, decode: AsEvent
+    ) -> Iterator[PackedRecord]:
+        sequence_of = _sequences(where)
+        if kind == "gzip":
+            return pack_gzip(content, decode, sequence_of)
+        start, stop = Cut(*where["from"]), Cut(*where["to"])
+        return pack_range(content, start.at, stop.at, start.line + 1, decode, sequence_of)
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -93,12 +115,8 @@ class Files(Source):
         return kind or "lines"
 
     def _records(self, content: BinaryIO, where: Mapping[str, Any], decode: Decode) -> LineRecords:
-        number = where["number"]
         start, stop = Cut(*where["from"]), Cut(*where["to"])
-
-        def sequence_of(record: int) -> str:
-            return f"{number}-{record}" if number else str(record)
-
+        sequence_of = _sequences(where)
         match where["kind"]:
             case "lines":
                 return read_range(content, start.at, stop.at, start.line + 1, decode, sequence_of)
@@ -214,6 +232,12 @@ class FileSource(Files):
             return False
         batch.add(file.name, kind, file.name if prefixed else "", share)
         return share.done
+
+
+def _sequences(where: Mapping[str, Any]) -> SequenceOf:
+    """Return the sequences of the records of a piece: the number of its file, except for the first, and their own."""
+    number = where["number"]
+    return (lambda record: f"{number}-{record}") if number else str
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import EvaluationError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.ndjson import read_line_as
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 from anabranch.model.instants import parse_instant
 from anabranch.sources import kafka_client as client
 from anabranch.sources.address import Address
-from anabranch.sources.base import Backlog, Decode, Limit, Offset, Piece, Source
+from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
 from anabranch.sources.reach import ANYWHERE, Reach
+
+if TYPE_CHECKING:
+    from anabranch.planner.link_streams import LinkStream
 
 _OPTIONS: Mapping[str, str] = {
     "from": "where a first run begins: earliest, latest or an instant; earliest unless given",
@@ -35,6 +39,7 @@ _UNKNOWN_SIZE_RECORDS = 65_536  # per partition and batch, when the size of reco
 _SAMPLE_RECORDS = 500
 _SAMPLES_FROM = 1_000  # a smaller backlog fits whatever the size of its records is
 _BATCHES_PER_SAMPLE = 64
+_WORTH_A_SCAN = 16  # messages: fewer are read one by one
 _LIST_EVERY = 5.0  # seconds between two checks for new partitions
 
 _log = logging.getLogger(__name__)
@@ -234,24 +239,52 @@ class KafkaSource(Source):
     # --- the worker ---
 
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
+        for values in self._values(piece):
+            for offset, value in values:
+                yield from self._record(piece, offset, value, decode)
+
+    def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
+        if not isinstance(decode, AsEvent):
+            yield from self.read(piece, decode)
+            return
+        for values in self._values(piece):
+            lines = b"\n".join([value for _, value in values])
+            if len(values) < _WORTH_A_SCAN or not _are_lines(lines, len(values)):
+                for offset, value in values:
+                    yield from self._record(piece, offset, value, decode)
+                continue
+            # Few messages need no kernels.
+            from anabranch.formats.graph_lines import read_runs
+
+            for found in read_runs(lines, 0):
+                if isinstance(found, GraphBlock):
+                    yield found
+                else:
+                    place, value = found
+                    yield from self._record(piece, values[place][0], value, decode)
+
+    def _values(self, piece: Piece) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield the offsets and the values of messages, as many as come at once."""
+        where = piece.where
+        for messages in client.records(self.topic, where["partition"], where["start"], where["end"]):
+            found = ((message.offset(), message.value()) for message in messages)
+            # A message without a value is a tombstone: for compaction, not for us.
+            yield [(offset, value) for offset, value in found if offset is not None and isinstance(value, bytes)]
+
+    def _record(self, piece: Piece, offset: int, value: bytes, decode: Decode) -> Iterator[Event | MalformedRecord]:
         number = piece.where["partition"]
-        prefix = f"{number}-"
+        record = read_line_as(value, offset, lambda data, offset: decode(data, f"{number}-{offset}"))
+        if isinstance(record, MalformedRecord):
+            place = f"{self.topic.name}[{number}]@{offset}"
+            yield MalformedRecord(f"{place}: {record.reason}", raw=record.raw)
+        elif record is not None:
+            yield record
 
-        def decode_at(data: Any, offset: int) -> Event | None:
-            return decode(data, f"{prefix}{offset}")
 
-        for messages in client.records(self.topic, number, piece.where["start"], piece.where["end"]):
-            for message in messages:
-                value = message.value()
-                if value is None:  # a tombstone: for compaction, not for us
-                    continue
-                offset = message.offset()
-                record = read_line_as(value, offset, decode_at)  # type: ignore[arg-type]
-                if isinstance(record, MalformedRecord):
-                    place = f"{self.topic.name}[{number}]@{offset}"
-                    yield MalformedRecord(f"{place}: {record.reason}", raw=record.raw)
-                elif record is not None:
-                    yield record
+def _are_lines(data: bytes, count: int) -> bool:
+    """Whether joined values are as many lines, none of them blank."""
+    found = data.split(b"\n")
+    return len(found) == count and not any(not line or line.isspace() for line in found)
 
 
 def _positions(offset: Offset, part: str) -> dict[int, int]:

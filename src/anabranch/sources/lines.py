@@ -26,7 +26,8 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.ndjson import read_line_as, read_ndjson_as
 from anabranch.formats.records import read_csv, read_json_list
 from anabranch.model.event import Event
-from anabranch.sources.base import Decode
+from anabranch.model.graph_block import GraphBlock
+from anabranch.sources.base import AsEvent, Decode, PackedRecord
 
 PIECE = 16 << 20
 """How many bytes of lines one task reads at most, unless one line is longer."""
@@ -42,6 +43,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD = 64
 _FEWEST_BYTES, _BYTES_PER_LINE = 64 << 10, 1 << 10
 _NEWLINE = ord("\n")
+_LOOK = 1 << 20  # bytes that are read at once for the end of a long line
+_WORTH_A_SCAN = 4 << 10  # bytes: fewer are read one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ def cut_lines(
         if at + len(data) == stop and not growing:
             end = len(data)
         if end == 0:
+            if at + len(data) >= budget_end and not must:
+                break  # the line ends behind the budget, wherever that is
             line_end = _line_end(file, at + len(data), stop, growing)
             if line_end is None or (line_end > budget_end and not must):
                 break
@@ -114,7 +119,7 @@ def exactly(file: BinaryIO, at: int, size: int) -> bytes:
 def _line_end(file: BinaryIO, at: int, stop: int, growing: bool) -> int | None:
     """Behind the first newline from `at` on: the end of a line longer than one look."""
     while at < stop:
-        data = exactly(file, at, min(PIECE, stop - at))
+        data = exactly(file, at, min(_LOOK, stop - at))
         found = data.find(b"\n")
         if found >= 0:
             return at + found + 1
@@ -131,18 +136,58 @@ def read_range(
     file: BinaryIO, start: int, stop: int, first_line: int, decode: Decode, sequence_of: SequenceOf = str
 ) -> LineRecords:
     """The records of the lines between two cuts; `first_line` is the number of the first line, from one."""
+    return _read_lines(_between(file, start, stop), first_line, decode, sequence_of)
+
+
+def pack_range(
+    file: BinaryIO, start: int, stop: int, first_line: int, decode: AsEvent, sequence_of: SequenceOf = str
+) -> Iterator[PackedRecord]:
+    """The same, where runs of plain events come as blocks."""
+    return pack_lines(_between(file, start, stop), first_line, decode, sequence_of)
+
+
+def _between(file: BinaryIO, start: int, stop: int) -> bytes:
     data = exactly(file, start, stop - start)
-    if start == 0 and data.startswith(_BOM):
-        data = data[len(_BOM) :]
+    return data.removeprefix(_BOM) if start == 0 else data
 
-    def numbered(record: Any, number: int) -> Event | None:
-        return decode(record, sequence_of(number))
 
+def _read_lines(data: bytes, first_line: int, decode: Decode, sequence_of: SequenceOf) -> LineRecords:
     for number, line in enumerate(data.split(b"\n"), first_line):
         if line and not line.isspace():
-            event = read_line_as(line, number, numbered)
+            event = read_line_as(line, number, lambda record, number: decode(record, sequence_of(number)))
             if event is not None:
                 yield event
+
+
+def pack_lines(data: bytes, first_line: int, decode: AsEvent, sequence_of: SequenceOf = str) -> Iterator[PackedRecord]:
+    """The events of lines: runs of plain ones as blocks, the others by the exact reader, in their places."""
+    if len(data) < _WORTH_A_SCAN:
+        yield from _read_lines(data, first_line, decode, sequence_of)
+        return
+    # A stream of few lines needs no kernels.
+    from anabranch.formats.graph_lines import read_runs
+
+    for found in read_runs(data, first_line):
+        if isinstance(found, GraphBlock):
+            yield found
+        else:
+            number, line = found
+            yield from _read_lines(line, number, decode, sequence_of)
+
+
+def pack_gzip(file: BinaryIO, decode: AsEvent, sequence_of: SequenceOf = str) -> Iterator[PackedRecord]:
+    """The same for a file of lines that is packed by gzip."""
+    with explained():
+        lines, number, rest = unpacked(file), 1, b""
+        while block := lines.read(PIECE):
+            data = rest + block
+            if number == 1:
+                data = data.removeprefix(_BOM)
+            end = data.rfind(b"\n") + 1
+            data, rest = data[:end], data[end:]
+            yield from pack_lines(data, number, decode, sequence_of)
+            number += data.count(b"\n")
+        yield from pack_lines(rest, number, decode, sequence_of)
 
 
 def whole_kind(file: BinaryIO, name: str) -> WholeFormat | None:

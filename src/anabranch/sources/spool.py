@@ -19,17 +19,17 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import ONLY_SPLIT, Backlog, Decode, Limit, Offset, Piece, Source
-from anabranch.sources.lines import Cut, cut_lines, exactly, read_range
+from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.lines import Cut, cut_lines, exactly, pack_range, read_range
 from anabranch.sources.private import FILE, private_file, private_folder
 from anabranch.sources.segments import (
     Position,
@@ -44,6 +44,11 @@ from anabranch.sources.segments import (
     segments,
     whole_lines,
 )
+
+if TYPE_CHECKING:
+    from anabranch.planner.link_streams import LinkStream
+
+Read = TypeVar("Read")
 
 SEGMENT_SIZE = 16 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -376,11 +381,22 @@ class SpoolSource(Source):
         return pieces
 
     def read(self, piece: Piece, decode: Decode) -> Iterator[Event | MalformedRecord]:
+        return self._from_segment(piece, lambda file, start, stop, line: read_range(file, start, stop, line, decode))
+
+    def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
+        if not isinstance(decode, AsEvent):
+            return self.read(piece, decode)
+        return self._from_segment(piece, lambda file, start, stop, line: pack_range(file, start, stop, line, decode))
+
+    def _from_segment(
+        self, piece: Piece, read: Callable[[BinaryIO, int, int, int], Iterator[Read]]
+    ) -> Iterator[Read | MalformedRecord]:
+        """Yield the content of a piece: `read` is given its file, its bounds, and the number of its first line."""
         where = piece.where
         start, stop = where["start"], where["stop"]
         with self._open(where["segment"]) as file:
             there = max(start, min(stop, os.fstat(file.fileno()).st_size))
-            yield from read_range(file, start, there, where["line"] + 1, decode)
+            yield from read(file, start, there, where["line"] + 1)
         if there < stop:
             reason = f"the spool has lost {stop - there} bytes of what was acknowledged"
             yield MalformedRecord(reason, None, json.dumps({"file": str(file.name), "size": there}))

@@ -19,15 +19,18 @@ Removals go first. After a raised error the state is invalid: the caller must bu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from anabranch.delta.batch import NULL, REFUSED, Batch, Ids, Weights
+from anabranch.delta.batch import NULL, REFUSED, Batch, Ids, Mask, Weights
 from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.number_sums import number_sums
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, SameAs, Size
+from anabranch.delta.value_texts import can_be_text
 from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, canonical_key
 from anabranch.model.sorted_bag import SortedBag
@@ -45,10 +48,12 @@ _BYTES_OF_MEMBER = 100
 
 class AggregateFunction(Protocol):
     """An aggregate function over the values of its arguments. `counts`: it only counts the rows (`counts_rows`), or the
-    values of its first argument that are not null, and `counted` is its result. `ordered`: its result depends on the
-    order of the rows."""
+    values of its first argument that are not null, and `counted` is its result. `sums`: it adds up the values of its
+    only argument, and `shift` adds many integers and finite floats at once, given as their sums (`NumberSum`).
+    `ordered`: its result depends on the order of the rows."""
 
     ordered: bool
+    sums: bool
     counts: bool
     counts_rows: bool
 
@@ -56,6 +61,7 @@ class AggregateFunction(Protocol):
     def add(self, state: Any, values: Sequence[Value]) -> None: ...
     def refuses(self, values: Sequence[Value]) -> bool: ...
     def remove(self, state: Any, values: Sequence[Value]) -> None: ...
+    def shift(self, state: Any, count: int, floats: int, integers: int, units: int, exponent: int) -> None: ...
     def result(self, state: Any) -> Value: ...
     def counted(self, count: int) -> Value: ...
 
@@ -97,6 +103,14 @@ class _Fed:
     end: int
 
 
+class _Runs(NamedTuple):
+    """Changed rows with equal keys: an order that brings them together, where each run begins, and its group."""
+
+    order: Ids
+    starts: Ids
+    groups: list[_Group]
+
+
 class _Groups:
     """All groups of an operator, by the classes of their keys."""
 
@@ -128,6 +142,7 @@ class _Groups:
             self._arguments += call.arguments
             fed = _Fed(call.function, place, start, len(self._arguments))
             (self._ordered if call.function.ordered else self._plain).append(fed)
+        self._feeds_all = not all(fed.function.sums for fed in (*self._plain, *self._ordered))
         self._sorted_from = self._ordered[0].start if self._ordered else len(self._arguments)
 
     def open(self, key: IdRow) -> _Group:
@@ -162,9 +177,10 @@ class _Groups:
             sums.append(np.add.reduceat(counted[order], starts).tolist())
         exact = keys[order[starts]]
         looks = list(map(tuple, exact.tolist()))
-        classes = self._classes(exact)
-        for look, key, count, *counts in zip(looks, classes, *sums, strict=True):
+        groups: list[_Group] = []
+        for look, key, count, *counts in zip(looks, self._classes(exact), *sums, strict=True):
             touched[key] = group = self.open(key)
+            groups.append(group)
             group.rows += count
             for at, change in enumerate(counts):
                 group.counts[at] += change
@@ -174,7 +190,16 @@ class _Groups:
             else:
                 group.looks.pop(look, None)
         if self._plain or self._ordered:
-            self._feed(keys, rows, weights, dict(zip(looks, classes, strict=True)))
+            columns = [function(rows) for function in self._arguments]
+            left = np.full(len(rows), self._feeds_all)
+            for at, fed in enumerate(self._plain):
+                if fed.function.sums:
+                    left |= self._add_up(at, columns[fed.start], weights, _Runs(order, starts, groups))
+            if self._feeds_all:
+                self._feed(keys, columns, weights, dict(zip(looks, groups, strict=True)))
+            elif left.any():
+                columns = [column[left] for column in columns]
+                self._feed(keys[left], columns, weights[left], dict(zip(looks, groups, strict=True)))
         return touched
 
     def _with_keys(self, rows: Ids, weights: Weights) -> tuple[Ids, Ids, Weights]:
@@ -195,23 +220,37 @@ class _Groups:
             keys = np.column_stack([self._same(column) for column in keys.T])
         return list(map(tuple, keys.tolist()))
 
-    def _feed(self, keys: Ids, rows: Ids, weights: Weights, classes: dict[IdRow, IdRow]) -> None:
-        arguments = _columns([function(rows) for function in self._arguments], len(rows))
-        changed = Batch(np.concatenate((keys, arguments), axis=1), weights).consolidated()
+    def _add_up(self, at: int, ids: Ids, weights: Weights, runs: _Runs) -> Mask:
+        """Add the numbers of an argument to the sums of groups; return which rows have something else there."""
+        function = self._plain[at].function
+        kinds, words = self._dictionary.number_words(ids)
+        order = runs.order
+        for group, found in zip(
+            runs.groups, number_sums(kinds[order], words[order], weights[order], runs.starts), strict=True
+        ):
+            function.shift(group.states[at], *found)
+        others: Mask = (kinds == 0) & (ids != NULL) & (ids != REFUSED)
+        return others
+
+    def _feed(self, keys: Ids, columns: Sequence[Ids], weights: Weights, groups: dict[IdRow, _Group]) -> None:
+        """Give values one by one to the functions that need them so."""
+        changed = Batch(np.column_stack((keys, *columns)), weights).consolidated()
         width = keys.shape[1]
         for entering in (False, True):
             chosen = changed.kept((changed.weights > 0) == entering)
             looks = map(tuple, chosen.rows[:, :width].tolist())
             ids = map(tuple, chosen.rows[:, width:].tolist())
             for look, row, weight in zip(looks, ids, chosen.weights.tolist(), strict=True):
-                self._change(self.found[classes[look]], row, weight)
+                self._change(groups[look], row, weight)
 
     def _change(self, group: _Group, row: IdRow, weight: int) -> None:
         if self._plain:
             decode = self._dictionary.decode
             values = [None if one == REFUSED else decode(one) for one in row[: self._sorted_from]]
             for call, state in zip(self._plain, group.states, strict=True):
-                if REFUSED not in row[call.start : call.end]:
+                if REFUSED in row[call.start : call.end]:
+                    continue
+                if not call.function.sums or not _is_added_up(values[call.start]):
                     self._act(call.function, state, values[call.start : call.end], weight)
         if group.arguments is not None:
             ids = row[self._sorted_from :]
@@ -244,35 +283,45 @@ class _Groups:
 
     # --- giving out ---
 
-    def results(self, group: _Group) -> IdRow | None:
-        """Return the ids of a group's aggregates; None where one of them fails and the group is skipped."""
+    def results(self, groups: Sequence[_Group]) -> list[IdRow | None]:
+        """Return the ids of the aggregates of groups; None where one of them fails and the group is skipped."""
+        found = [self._computed(group) for group in groups]
+        there = [group for group, values in zip(groups, found, strict=True) if values is not None]
+        seen = [values for values in found if values is not None]
+        columns: list[list[int]] = [[]] * self._width
+        for at, fed in enumerate((*self._plain, *self._ordered)):
+            columns[fed.place] = self._dictionary.encode_all([values[at] for values in seen]).tolist()
+        for at, ((place, call), known) in enumerate(zip(self._counting, self._count_ids, strict=True)):
+            counts = [group.counts[at] for group in there]
+            for count in set(counts).difference(known):
+                known[count] = self._dictionary.encode(call.function.counted(count))
+            columns[place] = [known[count] for count in counts]
+        rows = zip(*columns, strict=True) if columns else iter([()] * len(there))
+        return [None if values is None else next(rows) for values in found]
+
+    def _computed(self, group: _Group) -> list[Value] | None:
+        """Return the results of the functions that see values."""
         try:
-            return self._results(group)
+            return [
+                *[fed.function.result(state) for fed, state in zip(self._plain, group.states, strict=True)],
+                *self._ordered_results(group),
+            ]
         except EvaluationError as error:
             self._refuse(error)
             return None
 
-    def _results(self, group: _Group) -> IdRow:
-        results = [NULL] * self._width
-        encode = self._dictionary.encode
-        for (at, call), count, known in zip(self._counting, group.counts, self._count_ids, strict=True):
-            found = known.get(count)
-            if found is None:
-                found = known[count] = encode(call.function.counted(count))
-            results[at] = found
-        for fed, state in zip(self._plain, group.states, strict=True):
-            results[fed.place] = encode(fed.function.result(state))
-        if group.arguments is not None:
-            decode = self._dictionary.decode
-            values = [[_REFUSED if one == REFUSED else decode(one) for one in ids] for _, ids in group.arguments]
-            for fed in self._ordered:
-                state = fed.function.begin()
-                start, end = fed.start - self._sorted_from, fed.end - self._sorted_from
-                for row in values:
-                    if not any(value is _REFUSED for value in row[start:end]):
-                        fed.function.add(state, row[start:end])
-                results[fed.place] = encode(fed.function.result(state))
-        return tuple(results)
+    def _ordered_results(self, group: _Group) -> Iterator[Value]:
+        if group.arguments is None:
+            return
+        decode = self._dictionary.decode
+        values = [[_REFUSED if one == REFUSED else decode(one) for one in ids] for _, ids in group.arguments]
+        for fed in self._ordered:
+            state = fed.function.begin()
+            start, end = fed.start - self._sorted_from, fed.end - self._sorted_from
+            for row in values:
+                if not any(value is _REFUSED for value in row[start:end]):
+                    fed.function.add(state, row[start:end])
+            yield fed.function.result(state)
 
     def shown(self, group: _Group) -> IdRow:
         """Return the key that is shown for a group."""
@@ -313,13 +362,13 @@ class GroupedAggregates(DeltaOperator):
             touched = {(): self._groups.open(())}
         rows: list[IdRow] = []
         weights: list[int] = []
-        for key, group in touched.items():
-            old, new = group.results, None
-            if group.rows or self._always_one:
-                results = self._groups.results(group)
-                new = None if results is None else self._groups.shown(group) + results
-            else:
-                self._groups.close(key)
+        for key in [key for key, group in touched.items() if not (group.rows or self._always_one)]:
+            self._groups.close(key)
+        there = [group for group in touched.values() if group.rows or self._always_one]
+        changed = dict(zip(map(id, there), self._groups.results(there), strict=True))
+        for group in touched.values():
+            old, results = group.results, changed.get(id(group))
+            new = None if results is None else self._groups.shown(group) + results
             if old == new:
                 continue
             group.results = new
@@ -361,10 +410,11 @@ class AnnotatedRows(DeltaOperator):
                 rows.append(row + results)
                 weights.append(sign * weight)
 
+        there = [key for key, group in touched.items() if group.rows]
+        results = dict(zip(there, self._groups.results([touched[key] for key in there]), strict=True))
         for key, group in touched.items():
             members = self._members.setdefault(key, {})
-            old = group.results
-            new = self._groups.results(group) if group.rows else None
+            old, new = group.results, results.get(key)
             if old is not None and old != new:
                 tell(members.items(), old, -1)
             for row, weight in changes[key]:
@@ -396,6 +446,12 @@ class AnnotatedRows(DeltaOperator):
         rows, held = self._groups.size()
         members = sum(map(len, self._members.values()))
         return Size(rows + members, held + members * (_BYTES_OF_MEMBER + 8 * self.width))
+
+
+def _is_added_up(value: Value) -> bool:
+    """Return whether a value is one of the numbers that are added up by run."""
+    kind = value.__class__
+    return math.isfinite(value) if kind is float else kind is int and can_be_text(value)  # type: ignore[arg-type]
 
 
 def _columns(columns: Sequence[Ids], rows: int) -> Ids:

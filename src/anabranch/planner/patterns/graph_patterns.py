@@ -48,9 +48,9 @@ def plan_pattern(
     """Plan how to match the pattern and the conditions on its matches (all must be true), or return why it is not
     possible.
 
-    `needed` is what is read of the rows that pass; what the kept conditions read is added. None: all of it. `parameters`
-    are those of the query, as far as they are known. `trails`: whether trails may be kept. `asked` are the node
-    variables that the joined rows bind."""
+    `needed` is what is read of the rows that pass; what the kept conditions read is added. None: all of it.
+    `parameters` are those of the query, as far as they are known. `trails`: whether trails may be kept. `asked` are the
+    node variables that the joined rows bind."""
     reason = _reason_against(pattern, trails, parameters)
     return reason or _Planning(pattern, conditions, needed, parameters, asked).match()
 
