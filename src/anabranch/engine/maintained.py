@@ -9,22 +9,47 @@ State: that of the operators, and the bag of rows by their ids; decoded rows are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from anabranch.delta.batch import Batch
+from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import Size
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
 from anabranch.model.compare import row_order_key
-from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.feeds import Tick, TripleSlides
 from anabranch.planner.flow.flow import ClockReader, Flow
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Spec
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.specs.values import canonical_order
+
+
+@dataclass(frozen=True, slots=True)
+class SlideDifferences:
+    """The changes of a query's rows at several slides."""
+
+    answer: IncrementalAnswer
+    batch: Batch
+    slide_of: Ids
+
+    @property
+    def rows(self) -> int:
+        return len(self.batch)
+
+    def differences(self, sign: int) -> Iterator[tuple[int, list[AnswerRow]]]:
+        """Yield the slides at which rows entered, or with sign -1 left, with these rows."""
+        starts = np.flatnonzero(np.diff(self.slide_of, prepend=-1))
+        stops = np.append(starts[1:], len(self.batch))
+        wanted = self.batch.weights * sign > 0
+        some = np.add.reduceat(wanted, starts) > 0 if len(starts) else starts
+        for start, stop in zip(starts[some].tolist(), stops[some].tolist(), strict=True):
+            rows = self.answer.difference(self.batch.part(start, stop), sign)
+            if rows:
+                yield int(self.slide_of[start]), rows
 
 
 class IncrementalAnswer:
@@ -53,6 +78,17 @@ class IncrementalAnswer:
         if self._canonical is not None:
             self._canonical.apply(batch)
 
+    def advance_slides(self, slides: TripleSlides) -> SlideDifferences:
+        """Advance by several slides; return the rows that entered and left at each."""
+        batch, slide_of = self.flow.advance_slides(slides)
+        self._bag.add(batch)
+        self._count += int(batch.weights.sum())
+        last = len(slides.ends) - 1
+        self._changed = batch.part(int(np.searchsorted(slide_of, last)), len(batch))
+        if self._canonical is not None:
+            self._canonical.apply(batch)
+        return SlideDifferences(self, batch, slide_of)
+
     # --- what the last advance changed ---
 
     def entered(self) -> list[AnswerRow]:
@@ -62,13 +98,18 @@ class IncrementalAnswer:
         return self._difference(-1)
 
     def _difference(self, sign: int) -> list[AnswerRow]:
-        batch = self._changed if self._terms else self._by_looks(self._changed)
+        return self.difference(self._changed, sign)
+
+    def difference(self, changed: Batch, sign: int) -> list[AnswerRow]:
+        """Return the rows of a change that entered, or with sign -1 left, in the order of their values."""
+        batch = changed if self._terms else self._by_looks(changed)
         wanted = batch.weights * sign > 0
         rows = self._dictionary.rows(batch.rows[wanted])
         found = [
             row for row, weight in zip(rows, batch.weights[wanted].tolist(), strict=True) for _ in range(abs(weight))
         ]
-        found.sort(key=row_order_key)
+        if len(found) > 1:
+            found.sort(key=row_order_key)
         return found
 
     def _by_looks(self, batch: Batch) -> Batch:

@@ -465,6 +465,13 @@ class StreamBuffer:
         stop = bisect_left(self._times, bounds.stop, first)
         return self._base + first, self._base + stop
 
+    def positions_of(self, firsts: Times, stops: Times) -> tuple[Times, Times]:
+        """Return the ranges of positions of several windows, given by the smallest event times inside and behind."""
+        self._settle()
+        times = np.frombuffer(self._times, np.int64)[self._start :] if self._times else np.empty(0, np.int64)
+        shift = self._base + self._start
+        return np.searchsorted(times, firsts) + shift, np.searchsorted(times, stops) + shift
+
     @property
     def first_position(self) -> int:
         """The position of the first event that is still here."""
