@@ -13,7 +13,7 @@ import numpy.typing as npt
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels import texts as kernels
 from anabranch.delta.kernels.compiling import Records
-from anabranch.delta.kernels.texts import Bytes
+from anabranch.model.graph_block import Bytes
 
 PADDING = kernels.PADDING
 _SLOTS = 1024

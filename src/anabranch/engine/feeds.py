@@ -19,6 +19,7 @@ from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import PropertyKeys
 from anabranch.model.mapping import Mapping
 from anabranch.model.terms import Term
 from anabranch.model.values import ElementId
@@ -160,6 +161,11 @@ class EncodedStreams:
         if found is None:
             found = self._graphs[name] = EncodedGraph(self.dictionary, mapping)
         return found
+
+    def keys_of(self, name: str) -> PropertyKeys:
+        """Return the properties that queries have asked for of a stream."""
+        found = self._graphs.get(name)
+        return () if found is None else found.keys
 
     def drop_stream(self, name: str) -> None:
         self._streams.pop(name, None)

@@ -35,7 +35,7 @@ from anabranch.errors import EngineError, QueryError
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
 from anabranch.model.event import Event
-from anabranch.model.graph_block import EventBlock, joined, times_of, without
+from anabranch.model.graph_block import EventBlock, PropertyKeys, joined, times_of, without
 from anabranch.model.instants import subtract_duration
 from anabranch.planner.link_streams import LinkStream
 from anabranch.runner.job import Job, has_wall_clock, is_live
@@ -162,6 +162,7 @@ class Cell:
         self._dropped: list[int] = []  # chunks of streams that begin again in this batch
         self._is_new_beginning = False  # older caches cannot catch up
         self.rebuilt = False  # whether the engine was built again from the state
+        self.keys: dict[str, PropertyKeys] = {}  # by stream, the properties that queries have asked for
 
     def process(self, rows: Sequence[PackedRow]) -> Iterator[CellRow]:
         """Process a batch; the state is written before the first row is yielded."""
@@ -170,6 +171,7 @@ class Cell:
         stored = living.next_chunk
         told = [*self._reconcile(living), *self._take_in(living, rows)]
         self._save(living, stored)
+        self.keys = {name: living.engine.asked_keys(name) for name in living.engine.streams}
         yield from told
         yield self._report(living, _control(rows))
 

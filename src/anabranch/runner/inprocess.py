@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
 from anabranch.errors import Cancelled
+from anabranch.model.graph_block import PropertyKeys
 from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cache, Cell
 from anabranch.runner.folder import RunFolder
@@ -58,6 +59,7 @@ class InProcessRun(Run):
         super().__init__(job, folder, sinks, letters, observers)
         self._pace = pace
         self._cache: Cache = {}
+        self._keys: dict[str, PropertyKeys] = {}
 
     def _carry(self, should_stop: Callable[[], bool]) -> None:
         """Process batches until told to stop: between two batches, or in a long one, which is then undone."""
@@ -112,12 +114,13 @@ class InProcessRun(Run):
     ) -> None:
         rows = [PackedRow(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
         for piece in planner.pieces(*bounds):
-            for row in read_piece(settings, piece):
+            for row in read_piece(settings, piece, self._keys.get(piece.stream, ())):
                 rows.append(row)
                 patience.check()
         with state.batch(number):
             cell = Cell(self._job, CELL, state, self._cache, patience.check)
             self._outlet.take(list(cell.process(rows)), number)
+        self._keys = cell.keys
 
 
 class _Interrupted(Cancelled):

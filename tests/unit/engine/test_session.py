@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.graph_events import graph_block
 
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import PushResult
@@ -573,3 +574,49 @@ def test_relationships_without_ids_are_told_apart() -> None:
     session.push("s", [Event(at("10:00"), (), (call, call)), Event(at("10:00"), (), (call,))])
     session.finish()
     assert told(q.poll()) == [("10:00", [3])]
+
+
+def plain_event(number: int) -> dict[str, Any]:
+    nodes = [{"id": number % 7, "labels": ["N"], "properties": {"x": number % 3}}]
+    return {"at": number, "nodes": nodes, "relationships": [{"type": "R", "from": 1, "to": 2}]}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"at": 50, "nodes": [{"id": 1}]},
+        {"at": "1970-01-01T00:00:00.050Z", "nodes": []},
+        {"at": 50, "edges": []},
+        {"at": 50, "nodes": ({"id": 1, "properties": {"when": datetime(2024, 5, 1, tzinfo=UTC).isoformat()}},)},
+        {"at": 50, "nodes": [{"id": 1, "properties": {"when": {"$date": "2024-05-01"}}}]},
+        {"at": datetime(1970, 1, 1, 0, 0, 0, 50_000, tzinfo=UTC)},
+    ],
+)
+def test_many_json_objects_have_the_effect_of_each_pushed_alone(odd: dict[str, Any]) -> None:
+    given = [plain_event(number) for number in range(100)]
+    given[50] = odd
+    one, many = Session.local(), Session.local()
+    for session in (one, many):
+        session.register("REGISTER QUERY q { MATCH (n) WITHIN PT1M EMIT count(n) SNAPSHOT EVERY PT1S }")
+    accepted = sum(one.push("stream", event).accepted for event in given)
+    assert many.push("stream", given).accepted == accepted
+    assert many.checkpoint() == one.checkpoint()
+
+
+@pytest.mark.parametrize("bad", [{"at": True}, {"at": 1, "nodes": [{}]}, {"at": 1, "nodes": [{"id": 1.5}]}, 7])
+def test_one_malformed_object_among_many_raises_before_any_is_taken_in(bad: Any) -> None:
+    given: list[Any] = [plain_event(number) for number in range(100)]
+    session = Session.local()
+    with pytest.raises(MalformedEventError) as alone:
+        session.push("stream", [bad])
+    given[60] = bad
+    with pytest.raises(MalformedEventError) as found:
+        session.push("stream", given)
+    assert found.value.reason == alone.value.reason
+    session.push("stream", given[:60])
+    assert session.push("stream", given[61:]).accepted == 39
+
+
+def test_a_block_of_events_is_pushed_as_it_is() -> None:
+    session = Session.local()
+    assert session.push("stream", graph_block(Event(number) for number in range(5))).accepted == 5

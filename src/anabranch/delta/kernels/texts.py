@@ -13,15 +13,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.kernels.compiling import Int, Records, fields, inlined, kernel, prefetch, unsigned
-
-Bytes = npt.NDArray[np.uint8]
+from anabranch.model.graph_block import Bytes
 
 STATE = np.dtype(fields("filled taken next_id"))  # bytes of the store, slots, and the next new id
 SLOT = np.dtype(fields("hash place extent held"))
