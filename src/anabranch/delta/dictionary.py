@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import ABSENT, NULL, Ids, Mask
 from anabranch.delta.element_versions import ElementShape, ElementVersions
-from anabranch.delta.number_sums import FLOAT, INTEGER, Kinds
+from anabranch.delta.number_sums import FLOAT, Kinds
 from anabranch.delta.texts import TextTable
 from anabranch.delta.value_texts import TERM_TYPES, ValueForm, ValueTexts, can_be_text
 from anabranch.model.compare import content_key, identity_key
@@ -41,6 +41,7 @@ _SELF = frozenset((str, Iri, Literal, Blank))  # kinds that are their own class 
 _LARGE = 2.0**63  # from here on, and from its negative down, numbers are compared one by one
 _FEW = 64  # up to this many terms, making them is faster than text lookup
 _FEW_NUMBERS = 4
+_EXPONENT = 0x7FF << 52  # all bits of it set: an infinity or NaN
 _BYTES_OF_VALUE = 150  # guesses: what Python objects take
 _BYTES_OF_ELEMENT = 600
 
@@ -170,12 +171,18 @@ class Dictionary:
         values = list(values)
         if self._texts is None or len(values) < _FEW_NUMBERS:
             return np.array([self.encode(value) for value in values], np.int64)
-        found = np.empty(len(values), np.int64)
         # Looking many numbers up in the table of texts takes about as long as looking up one.
-        floats = [place for place, value in enumerate(values) if value.__class__ is float]
+        kinds = [value.__class__ for value in values]
+        if all(kind is float for kind in kinds):
+            return self.encode_floats(np.array(values, np.float64))
+        found = np.empty(len(values), np.int64)
+        floats = [place for place, kind in enumerate(kinds) if kind is float]
+        integers = [place for place, kind in enumerate(kinds) if kind is int and can_be_text(values[place])]
+        others = set(range(len(values))).difference(floats, integers)
         found[floats] = self.encode_floats(np.array([values[place] for place in floats], np.float64))
-        others = [place for place, value in enumerate(values) if value.__class__ is not float]
-        found[others] = [self.encode(values[place]) for place in others]
+        found[integers] = self.encode_integers(np.array([values[place] for place in integers], np.int64))
+        for place in others:
+            found[place] = self.encode(values[place])
         return found
 
     def encode_terms(self, terms: Sequence[Term]) -> Ids:
@@ -432,16 +439,18 @@ class Dictionary:
         """Return which values are integers of 64 bits and which are finite floats, as `number_sums` has them, and the
         eight bytes of each; 0 for all others. Ids may be negative."""
         texts = self._known_texts()
-        places = np.flatnonzero(ids > NULL)
-        places = places[texts.has(ids[places])]
-        forms = texts.forms(ids[places])
-        kinds, words = np.zeros(len(ids), np.uint8), np.zeros(len(ids), np.int64)
-        for form, kind in ((ValueForm.INTEGER, INTEGER), (ValueForm.FLOAT, FLOAT)):
-            chosen = places[forms == form]
-            if len(chosen):
-                words[chosen] = texts.words(ids[chosen])
-                kinds[chosen] = kind
-        kinds[(kinds == FLOAT) & ~np.isfinite(words.view(np.float64))] = 0
+        forms = texts.forms(ids)
+        floats = forms == ValueForm.FLOAT
+        numbers = floats | (forms == ValueForm.INTEGER)
+        kinds = np.where(floats, FLOAT, numbers).astype(np.uint8)
+        if numbers.all():
+            words = texts.words(ids)
+        else:
+            words = np.zeros(len(ids), np.int64)
+            words[numbers] = texts.words(ids[numbers])
+        odd = floats & (words & _EXPONENT == _EXPONENT)
+        if odd.any():
+            kinds[odd] = 0
         return kinds, words
 
     def _fill_numbers(self, texts: ValueTexts, ids: Ids) -> None:

@@ -19,7 +19,6 @@ PADDING = kernels.PADDING
 _SLOTS = 1024
 _AT_ONCE = 1 << 14  # texts
 _LENGTH = (1 << kernels.LENGTH_BITS) - 1
-_WORD = np.arange(8)
 
 
 class TextTable:
@@ -86,8 +85,11 @@ class TextTable:
         return known
 
     def forms(self, ids: Ids) -> Ids:
-        """Return the forms of the texts with these ids."""
-        forms: Ids = self._spots["extent"][ids] >> kernels.LENGTH_BITS
+        """Return the forms of the texts with these ids, -1 for an id that has none in this table."""
+        known = ids.clip(0, len(self._spots) - 1)
+        forms: Ids = self._spots["extent"][known] >> kernels.LENGTH_BITS
+        if (known != ids).any():
+            forms[known != ids] = -1
         return forms
 
     def text(self, identifier: int) -> tuple[int, bytes]:
@@ -104,8 +106,9 @@ class TextTable:
 
     def words(self, ids: Ids) -> Ids:
         """Return the texts of ids, each of eight bytes, as numbers."""
-        found = self._store[self._spots["place"][ids][:, None] + _WORD]
-        words: Ids = found.view(np.int64)[:, 0]
+        # The words that begin at each byte of the store: they overlap.
+        everywhere = np.ndarray(len(self._store) - 7, np.int64, self._store, strides=(1,))
+        words: Ids = everywhere[self._spots["place"][ids]]
         return words
 
     def stored(self) -> tuple[Bytes, Ids]:

@@ -138,7 +138,7 @@ class ValueTexts:
         return self._table.has(ids)
 
     def forms(self, ids: Ids) -> Ids:
-        """Return the forms of values: those of ValueForm, larger numbers for terms."""
+        """Return the forms of values: those of ValueForm, larger numbers for terms, -1 for ids of other values."""
         return self._table.forms(ids)
 
     def are_resources(self, ids: Ids) -> Mask:

@@ -59,11 +59,14 @@ class FloatSum:
         special = [float(name) for name, count in self._special.items() if count]
         if special or not math.isfinite(besides):
             return sum((one for one in (*special, besides) if not math.isfinite(one)), 0.0)
-        units, exponent = summed(self._units, self._exponent, *exact(besides))
-        return rounded(units, exponent)
+        if not besides:
+            return rounded(self._units, self._exponent)
+        return rounded(*summed(self._units, self._exponent, *exact(besides)))
 
     def _settle(self) -> None:
         self._asked = True  # from now on the buffer does not hold all values
+        if not self._entering and not self._leaving:
+            return
         for values, sign in ((self._entering, 1), (self._leaving, -1)):
             for value in values:
                 if math.isfinite(value):
