@@ -250,4 +250,5 @@ def test_a_row_that_is_rendered_again_is_the_same_to_the_byte() -> None:
             "total": len(some),
             "truncated": len(some) > 2,
         }
-        assert kept.render(seq, typed) == json_text(said) == Rendering(2).render(seq, typed)
+        one = RenderedAnswer("q", seq, 0, len(some), typed=typed)
+        assert kept.render(seq, one) == json_text(said) == Rendering(2).render(seq, one)

@@ -34,8 +34,8 @@ from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError, QueryError
-from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
+from anabranch.formats.answers import AnswerTexts
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.instants import subtract_duration
@@ -120,6 +120,7 @@ class _Living:
     totals: dict[str, int] = field(default_factory=dict)
     operators: dict[str, list[OperatorWork]] = field(default_factory=dict)  # as last reported
     operators_told: float = -math.inf
+    texts: dict[str, AnswerTexts] = field(default_factory=dict)  # of each query's answers
 
 
 Cache: TypeAlias = dict[str, _Living]
@@ -268,6 +269,7 @@ class Cell:
         began = living.queries
         found = living.engine.reconcile(self._job.queries)
         living.queries = self._job.fingerprint
+        living.texts = {}
         if began:
             yield _status({"new": found.new, "dropped": found.dropped, "kept": found.kept})
 
@@ -427,15 +429,16 @@ class Cell:
         _count(living, rows=len(answer.rows))
         forms = self._job.forms
         said = answer.parts()
+        texts = living.texts.setdefault(answer.query, AnswerTexts())
         return CellRow(
             "answer",
             answer.query,
             number,
             int(answer.at),
             len(answer.rows),
-            answer_formats.json_lines(said) if "json" in forms else b"",
-            answer_formats.csv_lines(said, *self._job.csv_form()) if "csv" in forms else b"",
-            answer_formats.to_typed(said) if "typed" in forms else b"",
+            texts.json_lines(said) if "json" in forms else b"",
+            texts.csv_lines(said, *self._job.csv_form()) if "csv" in forms else b"",
+            texts.typed(said) if "typed" in forms else b"",
         )
 
     # --- the state ------------------------------------------------------------------------------------------------

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.errors import EngineError
-from anabranch.formats.answers import head, json_text
-from anabranch.formats.values import from_typed_json, to_json
+from anabranch.formats.answers import TypedAnswers, head, json_text
+from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.values import to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
 from anabranch.sinks.base import RenderedAnswer, Sink
@@ -70,22 +71,19 @@ class Rendering:
 
     def __init__(self, most_rows: int) -> None:
         self._most_rows = most_rows
-        self._rows: dict[str, bytes] = {}
+        self._answers = TypedAnswers()
+        self._rows: RenderedRows[bytes] = RenderedRows(_row_texts)
 
-    def render(self, seq: int, typed: bytes) -> bytes:
-        whole = json.loads(typed)
-        rows, known = whole["rows"], self._rows
-        self._rows = {}
-        shown: list[bytes] = []
-        for row in rows[: self._most_rows]:
-            key = json.dumps(row)
-            text = known.get(key) or json_text([to_json(from_typed_json(value)) for value in row])
-            self._rows[key] = text
-            shown.append(text)
-        parts = ("query", "at", "op", "correction", "win_start", "win_end")
-        begin = json_text({"seq": seq, **head(*(whole[name] for name in parts)), "columns": whole["columns"]})
-        end = json_text({"total": len(rows), "truncated": len(shown) < len(rows)})
+    def render(self, seq: int, told: RenderedAnswer) -> bytes:
+        answer = self._answers.read(told.typed, self._most_rows)
+        shown = self._rows.of(answer.rows)
+        begin = json_text({"seq": seq, **head(*answer[:6]), "columns": list(answer.columns)})
+        end = json_text({"total": told.rows, "truncated": len(shown) < told.rows})
         return b'%s, "rows": [%s], %s' % (begin[:-1], b", ".join(shown), end[1:])
+
+
+def _row_texts(rows: Iterable[Row]) -> list[bytes]:
+    return [json_text([to_json(value) for value in row]) for row in rows]
 
 
 class ResultLog(Sink):
@@ -142,7 +140,7 @@ class ResultLog(Sink):
         with self._writing:
             numbered = [(self._number(told), told) for told in answers]
             came = [
-                (told.query, seq, told.at, self._rendering(told.query).render(seq, told.typed))
+                (told.query, seq, told.at, self._rendering(told.query).render(seq, told))
                 for seq, told in numbered
                 if seq > self._last.get(told.query, -1)
             ]
