@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import Json, cypher_text, from_typed_json, to_json, to_typed_json
 from anabranch.model.instants import format_instant
 from anabranch.model.values import Value
@@ -40,7 +40,7 @@ class AnswerParts(NamedTuple):
     win_start: int
     win_end: int
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[AnswerRow]
 
 
 def head(query: str, at: int, op: str, correction: str, win_start: int, win_end: int) -> dict[str, Json]:
@@ -78,7 +78,7 @@ class AnswerTexts:
         start = json_text(head(*answer[:6]))[:-1] + b', "row": '
         return start.join([b"", *self._json.of(answer.rows, _may_stay(answer))])
 
-    def _json_rows(self, rows: Iterable[Row]) -> list[bytes]:
+    def _json_rows(self, rows: Iterable[AnswerRow]) -> list[bytes]:
         names = self._columns
         return [
             json_text({name: to_json(value) for name, value in zip(names, row, strict=True)}) + b"}\n" for row in rows
@@ -102,7 +102,7 @@ class AnswerTexts:
             self._csv = RenderedRows(self._csv_rows)
         return _csv([start])[:-1].join([b"", *self._csv.of(answer.rows, _may_stay(answer))])
 
-    def _csv_rows(self, rows: Iterable[Row]) -> list[bytes]:
+    def _csv_rows(self, rows: Iterable[AnswerRow]) -> list[bytes]:
         # Behind empty cells, of which the comma of the last stays: a cell that is empty and alone would be quoted.
         places = self._places
         cells = (["", "", *("" if index is None else csv_cell(row[index]) for index in places)] for row in rows)
@@ -187,7 +187,7 @@ class _Texts(list[str]):
 _encode_typed = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
-def _typed_rows(rows: Iterable[Row]) -> list[bytes]:
+def _typed_rows(rows: Iterable[AnswerRow]) -> list[bytes]:
     return [_encode_typed([to_typed_json(value) for value in row]).encode() for row in rows]
 
 
@@ -208,7 +208,7 @@ class TypedAnswers:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[bytes, Row] = {}
+        self._rows: dict[bytes, AnswerRow] = {}
 
     def read(self, data: bytes, most_rows: int | None = None) -> AnswerParts:
         """Return the answer, with all of its rows or the first ones."""
@@ -230,7 +230,7 @@ class TypedAnswers:
         )
 
 
-def _typed_row(line: bytes) -> Row:
+def _typed_row(line: bytes) -> AnswerRow:
     return tuple([from_typed_json(value) for value in json.loads(line)])
 
 

@@ -17,17 +17,17 @@ from typing import Generic, TypeVar
 
 from anabranch.model.values import Value
 
-Row = tuple[Value, ...]
+AnswerRow = tuple[Value, ...]
 Rendering = TypeVar("Rendering")
 
 
 class RenderedRows(Generic[Rendering]):
     """The rows of one query's last snapshot with their renderings. `render` gives one for each row."""
 
-    def __init__(self, render: Callable[[Iterable[Row]], list[Rendering]]) -> None:
+    def __init__(self, render: Callable[[Iterable[AnswerRow]], list[Rendering]]) -> None:
         self._render = render
         # The rows are held as long as their ids are keys: no other row can get the id of one.
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[AnswerRow] = ()
         self._renderings: list[Rendering] = []
         self._by_id: dict[int, Rendering] = {}
 
@@ -35,7 +35,7 @@ class RenderedRows(Generic[Rendering]):
         """Return how many rows are kept."""
         return len(self._by_id)
 
-    def of(self, rows: Sequence[Row], is_kept: bool = True) -> list[Rendering]:
+    def of(self, rows: Sequence[AnswerRow], is_kept: bool = True) -> list[Rendering]:
         """Return the renderings of an answer's rows. Rows that are not going to come again need not be kept."""
         if not is_kept:
             return self._render(rows)

@@ -30,7 +30,7 @@ from typing import Any
 
 from anabranch.errors import EngineError
 from anabranch.formats.answers import TypedAnswers, head, json_text
-from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
@@ -82,7 +82,7 @@ class Rendering:
         return b'%s, "rows": [%s], %s' % (begin[:-1], b", ".join(shown), end[1:])
 
 
-def _row_texts(rows: Iterable[Row]) -> list[bytes]:
+def _row_texts(rows: Iterable[AnswerRow]) -> list[bytes]:
     return [json_text([to_json(value) for value in row]) for row in rows]
 
 

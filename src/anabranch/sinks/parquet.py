@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from anabranch.errors import EngineError, EvaluationError, InternalError, closest
 from anabranch.formats.answers import AnswerParts, TypedAnswers, beside, json_text
-from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import INTEGER_MAX, INTEGER_MIN, cypher_text, to_json
 from anabranch.model.instants import parse_instant
 from anabranch.model.literals import value_of
@@ -170,7 +170,7 @@ class ParquetFolder(Sink):
     def _type(self, column: str) -> Any:
         return _TYPES[self._types.get(column, "json")]
 
-    def _converted_rows(self, query: str, columns: Sequence[str], rows: Iterable[Row]) -> list[list[Any]]:
+    def _converted_rows(self, query: str, columns: Sequence[str], rows: Iterable[AnswerRow]) -> list[list[Any]]:
         """Return the values of Arrow for each row. A row that its query's answer before had is not converted again."""
         converts = [(name, self._type(name)[1]) for name in columns]
         return [

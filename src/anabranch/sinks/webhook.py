@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from anabranch.errors import EngineError, InternalError, StreamError
 from anabranch.formats.answers import TypedAnswers, head, json_text
-from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import to_json
 from anabranch.model.masking import REFERENCE
 from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
@@ -53,7 +53,7 @@ class AnswerBodies:
         begin = json_text({"query": first.pop("query"), "number": told.number, **first})
         return b'%s, "rows": [%s]}' % (begin[:-1], b", ".join(self._rows.of(answer.rows)))
 
-    def _row_texts(self, rows: Iterable[Row]) -> list[bytes]:
+    def _row_texts(self, rows: Iterable[AnswerRow]) -> list[bytes]:
         names = self._columns
         return [json_text({name: to_json(value) for name, value in zip(names, row, strict=True)}) for row in rows]
 

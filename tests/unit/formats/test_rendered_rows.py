@@ -21,7 +21,7 @@ from anabranch.formats.answers import (
     head,
 )
 from anabranch.formats.rdf.results import GRAPH_COLUMNS, GRAPH_FORMS, TABLE_FORMS, ResultTexts, render
-from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import to_json
 from anabranch.model.instants import format_instant
 from anabranch.model.terms import XSD_BOOLEAN, Blank, Iri, Literal
@@ -88,7 +88,7 @@ def test_csv_lines_are_those_of_each_row_alone(
 @given(answers())
 def test_typed_answers_are_read_as_they_were_and_rows_stay_the_same_tuples(told: list[AnswerParts]) -> None:
     texts, reader = AnswerTexts(), TypedAnswers()
-    before: list[Row] = []
+    before: list[AnswerRow] = []
     for one in told:
         data = texts.typed(one)
         again = reader.read(data)
@@ -145,7 +145,7 @@ class _Counted:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, rows: Iterable[Row]) -> list[str]:
+    def __call__(self, rows: Iterable[AnswerRow]) -> list[str]:
         found = [repr(row) for row in rows]
         self.count += len(found)
         return found

@@ -91,9 +91,9 @@ def cached(function: Kernel, **options: Any) -> Kernel:
 class _KernelCache(FunctionCache):
     """numba's cache of one kernel, which loads code without numba's library.
 
-    numba prepares itself to compile before it loads anything: it imports its implementations of Python, numpy and scipy,
-    which takes longer than most runs. Loaded code needs only the memory that kernels allocate from; a kernel that is not
-    in the cache is compiled, and the compiler prepares itself.
+    numba prepares itself to compile before it loads anything: it imports its implementations of Python, numpy and
+    scipy, which takes longer than most runs. Loaded code needs only the memory that kernels allocate from. A kernel
+    that is not in the cache is compiled, and the compiler prepares itself.
     """
 
     def load_overload(self, signature: Any, context: Any) -> Any:

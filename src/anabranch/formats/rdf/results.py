@@ -28,7 +28,7 @@ from anabranch.errors import EngineError, closest
 from anabranch.formats.answers import AnswerParts
 from anabranch.formats.rdf.graph_results import GRAPH_FORMS, render_graph
 from anabranch.formats.rdf.terms import legal_label, term_text
-from anabranch.formats.rendered_rows import RenderedRows, Row
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import to_json
 from anabranch.model.instants import format_instant
 from anabranch.model.literals import literals_of
@@ -94,7 +94,7 @@ class ResultTexts:
                 return _encoded("\t".join(f"?{column}" for column in parts.columns) + "\n") + b"".join(rows)
         return _csv_row(parts.columns) + b"".join(rows)
 
-    def _row_texts(self, rows: Iterable[Row]) -> list[bytes]:
+    def _row_texts(self, rows: Iterable[AnswerRow]) -> list[bytes]:
         names = self._columns
         found = _term_rows(rows)
         match self._form:
@@ -156,7 +156,7 @@ def _boolean(parts: AnswerParts) -> bool | None:
 _TermRow = list[Term | None]
 
 
-def _term_rows(rows: Iterable[Row]) -> list[_TermRow]:
+def _term_rows(rows: Iterable[AnswerRow]) -> list[_TermRow]:
     return [[term_of(value) for value in row] for row in rows]
 
 
