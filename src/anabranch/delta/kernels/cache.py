@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 from numba import config as _numba_config
 from numba import njit
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -82,7 +82,7 @@ def cached(function: Kernel, **options: Any) -> Kernel:
             config.CACHE_DIR = _FOLDER
         dispatcher: Any = njit(**options)(function)
         if not config.DISABLE_JIT:
-            dispatcher._cache = _KernelCache(function)
+            dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
         return cast(Kernel, dispatcher)
     finally:
         config.CACHE_DIR = before
@@ -99,5 +99,5 @@ class _KernelCache(FunctionCache):
     def load_overload(self, signature: Any, context: Any) -> Any:
         rtsys.initialize(context)
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(signature, context)
+            return self._load_overload(signature, context)  # type: ignore[no-untyped-call]
         return None  # the block swallowed an error
