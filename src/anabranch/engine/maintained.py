@@ -16,7 +16,7 @@ import numpy as np
 
 from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import Size
-from anabranch.delta.operators.ordering import OrderedSlice
+from anabranch.delta.operators.ordering import OrderedIdRow, OrderedSlice
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
 from anabranch.model.compare import row_order_key
@@ -66,9 +66,16 @@ class IncrementalAnswer:
         self._count = 0
         self._changed = Batch.empty(width)
         self._canonical: OrderedSlice | None = None
-        if listed and plan.listing is None:
-            self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
-        self._shown: dict[tuple[int, ...], AnswerRow] = {}  # decoded rows, as long as they are part of the answer
+        self._ordered: OrderedSlice | None = None  # the listed rows, kept in order
+        if plan.listing is not None:
+            ordered = self.flow.part(plan.listing.ordered)
+            assert isinstance(ordered, OrderedSlice)
+            self._ordered = ordered
+        elif listed:
+            self._ordered = self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
+        self._shown: dict[OrderedIdRow, AnswerRow] = {}  # decoded rows, as long as they are part of the answer
+        self._rows: list[AnswerRow] = []  # all of them, in order, at the revision of `_ordered`
+        self._revision = 0
 
     def advance(self, tick: Tick) -> None:
         batch = self.flow.advance(tick).consolidated()
@@ -140,26 +147,34 @@ class IncrementalAnswer:
         return self._count
 
     def rows(self) -> list[AnswerRow]:
-        """Return all rows, in the order that the query asks for, else in the order of their values."""
-        listing = self.plan.listing
-        if listing is not None:
-            ordered = self.flow.part(listing.ordered)
-            assert isinstance(ordered, OrderedSlice)
-            picks = listing.picks
-            keys: Iterable[tuple[int, ...]] = (tuple([row[pick] for pick in picks]) for row in ordered.ordered())
-            if listing.distinct:
-                keys = dict.fromkeys(keys)
-            return self._listed(list(keys))
-        if self._canonical is not None:
-            return self._listed(list(self._canonical.ordered()))
-        batch = self._bag.rows()
-        found = self._dictionary.rows(np.repeat(batch.rows, batch.weights, axis=0))
-        found.sort(key=row_order_key)
-        return found
+        """Return all rows, in the order that the query asks for, else in the order of their values.
 
-    def _listed(self, keys: list[tuple[int, ...]]) -> list[AnswerRow]:
+        A row that stays is the same tuple from instant to instant where rows are listed, and the list is the same
+        where nothing changed.
+        """
+        ordered = self._ordered
+        if ordered is None:
+            batch = self._bag.rows()
+            found = self._dictionary.rows(np.repeat(batch.rows, batch.weights, axis=0))
+            found.sort(key=row_order_key)
+            return found
+        if ordered.revision != self._revision:
+            self._rows = self._decoded(self._keys(ordered))
+            self._revision = ordered.revision
+        return self._rows
+
+    def _keys(self, ordered: OrderedSlice) -> Iterable[OrderedIdRow]:
+        """Return the listed rows as ids, in their order."""
+        listing = self.plan.listing
+        if listing is None:
+            return ordered.ordered()
+        picks = listing.picks
+        keys = (tuple([row[pick] for pick in picks]) for row in ordered.ordered())
+        return dict.fromkeys(keys) if listing.distinct else keys
+
+    def _decoded(self, keys: Iterable[OrderedIdRow]) -> list[AnswerRow]:
         before = self._shown
-        shown: dict[tuple[int, ...], AnswerRow] = {}
+        shown: dict[OrderedIdRow, AnswerRow] = {}
         decode = self._dictionary.decode
         rows: list[AnswerRow] = []
         for key in keys:

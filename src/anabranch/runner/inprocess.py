@@ -21,6 +21,7 @@ from anabranch.model.graph_block import PropertyKeys
 from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cache, Cell
 from anabranch.runner.folder import RunFolder
+from anabranch.runner.garbage import quiet_collector, settle
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.local_state import LocalState
@@ -65,7 +66,7 @@ class InProcessRun(Run):
         """Process batches until told to stop: between two batches, or in a long one, which is then undone."""
         with closing(LocalState(self._folder.local, durable=not self._folder.temporary)) as state:
             settings = self._source_settings()
-            with closing(BatchPlanner.of(settings)) as planner, suppress(_Interrupted):
+            with closing(BatchPlanner.of(settings)) as planner, quiet_collector(), suppress(_Interrupted):
                 self._go_on(state, planner, settings, should_stop)
 
     def _go_on(
@@ -90,6 +91,7 @@ class InProcessRun(Run):
             self.progress.state_bytes = state.size
             self._outlet.observers.on_progress(self.progress)
             number, start, planned = number + 1, end, None
+            settle()
             if self._job.ordered:
                 planner.batch_size = self._next_size(planner.batch_size, self.progress.batch_seconds)
             else:

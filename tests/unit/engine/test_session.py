@@ -275,6 +275,32 @@ def test_an_unchanged_snapshot_is_told_again_but_not_computed_again() -> None:
     assert (len(q.poll()), q.evaluations) == (51, 1)
 
 
+def test_a_row_that_stays_is_the_same_tuple_at_every_instant() -> None:
+    session = Session.local()
+    q = session.register(query("SNAPSHOT", within="PT30M", every="PT5M"))
+    session.push("s", [event("10:00", "b"), event("10:02", "d"), event("10:07", "a"), event("10:12", "b")])
+    session.push("s", {"at": f"{DAY}10:18:00Z", "nodes": [{"id": "other", "labels": ["M"], "properties": {}}]})
+    session.finish()
+    first, *_, last = answers = q.poll()
+    assert [name for _, name in told(answers)] == [["b"], ["b", "d"], ["a", "b", "d"], ["a", "b", "d"], ["a", "b", "d"]]
+    assert len({id(row) for answer in answers for row in answer.rows}) == 3
+    assert first.rows[0] is last.rows[1]
+    last.rows.clear()
+    assert told(answers[-2:-1]) == [("10:15", ["a", "b", "d"])]
+
+
+def test_rows_that_change_their_order_alone_are_listed_in_the_new_order() -> None:
+    def ranked(clock: str, **ranks: int) -> dict[str, Any]:
+        nodes = [{"id": key, "labels": ["N"], "properties": {"name": key, "rank": rank}} for key, rank in ranks.items()]
+        return {"at": f"{DAY}{clock}:00Z", "nodes": nodes}
+
+    session = Session.local()
+    q = session.register(registered("MATCH (n:N) WITHIN PT1H EMIT n.name AS name ORDER BY n.rank SNAPSHOT EVERY PT5M"))
+    session.push("s", [ranked("10:00", a=1, b=2, c=3), ranked("10:04", a=9), ranked("10:09", b=10)])
+    session.finish()
+    assert told(q.poll()) == [("10:00", ["a", "b", "c"]), ("10:05", ["b", "c", "a"]), ("10:10", ["c", "a", "b"])]
+
+
 def test_a_query_that_reads_the_clock_is_computed_at_every_instant_with_events() -> None:
     text = """REGISTER QUERY q STARTING AT 1990-01-01T00:00Z {
       MATCH (n:N) WITHIN PT10M EMIT datetime() AS now ON ENTERING EVERY PT5M }"""

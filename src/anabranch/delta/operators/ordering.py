@@ -47,11 +47,14 @@ class OrderedSlice(DeltaOperator):
         self._bag: SortedBag[_Entry] = SortedBag()
         self._known: dict[OrderedIdRow, _Entry] = {}
         self._counts: dict[OrderedIdRow, int] = {}
+        self.revision = 0
+        """How many batches changed the bag: as long as it stays, `ordered` gives the same rows."""
 
     def apply(self, *inputs: Batch) -> Batch:
         batch = inputs[0].consolidated()
         if not len(batch):
             return Batch.empty(self.width)
+        self.revision += 1
         leaving: list[_Entry] = []
         entering: list[_Entry] = []
         for values, weight in zip(batch.rows.tolist(), batch.weights.tolist(), strict=True):
