@@ -22,10 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -37,6 +34,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
+from commands import CommandFailed, Taken, measured_command
 from peers.remote import BENCH, HINT, PEERS_PYTHON
 from peers.whole import WholeJob
 from workloads import shop
@@ -50,7 +48,6 @@ WINDOWS = ((3_000, 1_500), (3_000, 100), (30_000, 100), (30_000, 20), (30_000, 1
 MIDDLE = (3_000, 100)  # measured in all formats; the other windows in NDJSON
 LEAST_WINDOWS = 4  # windows' worth of events that a file has at least
 ENOUGH = 10.0  # processor seconds after which a command is not repeated
-PATIENCE = 900.0  # seconds
 _BEGAN = datetime.fromisoformat(str(shop.START)).replace(tzinfo=UTC)
 
 
@@ -97,26 +94,12 @@ class Setting:
         return f"{self.format} {self.query.name} {self.window:,}/{self.slide:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one command took, and where its rows are."""
-
-    cpu_seconds: float
-    peak_mb: float
-    rows: Path
-
-
-class CommandFailed(Exception):
-    """A command ended with an error, or did not end."""
-
-
 class Bench:
     """Makes files and runs commands in one folder."""
 
     def __init__(self, folder: Path, repetitions: int) -> None:
         self.folder = folder
         self.repetitions = repetitions
-        self.core = max(os.sched_getaffinity(0))
 
     def measured(self, setting: Setting, engines: Sequence[WholeEngine]) -> dict[str, Any]:
         """Figures of all engines at one setting; ours is the first."""
@@ -165,7 +148,7 @@ class Bench:
             "repetitions": len(found[-1]),
             **({} if len(parts) == 1 else {"measured_on": dict(zip(parts, seconds, strict=True))}),
         }
-        return figures, parts[-1], found[-1][-1].rows
+        return figures, parts[-1], self._rows(engine)
 
     def _repeated(self, setting: Setting, engine: WholeEngine, events: int) -> list[Taken]:
         found: list[Taken] = []
@@ -174,34 +157,19 @@ class Bench:
         return found
 
     def run(self, setting: Setting, engine: WholeEngine, events: int) -> Taken:
-        file = self.file(setting, events)
-        rows = self.folder / f"rows-{engine.name}"
-        environment = dict(os.environ)
+        file, rows = self.file(setting, events), self._rows(engine)
         if engine.module is None:
-            command, stdout, place = self._ours(setting, engine, file), rows, self.folder
-            if "PYTHONPATH" in environment:  # it may be meant from here
-                given = environment["PYTHONPATH"].split(os.pathsep)
-                environment["PYTHONPATH"] = os.pathsep.join(str(Path(one).absolute()) for one in given)
-        else:
-            job = WholeJob(
-                setting.query.name, setting.query.stream, setting.format, str(file), str(rows), setting.window,
-                setting.slide, events,
-            )  # fmt: skip
-            job.write(self.folder / "job.json")
-            command = [str(engine.python()), "-m", f"peers.{engine.module}", str(self.folder / "job.json")]
-            stdout, place = self.folder / "said", BENCH
-            for name in ("PYTHONPATH", "VIRTUAL_ENV"):  # our own environment must not show through into theirs
-                environment.pop(name, None)
-        result = self.folder / "result.json"
-        launcher = [sys.executable, "-I", "-S", str(BENCH / "launch.py"), str(self.core), str(PATIENCE), str(result)]
-        subprocess.run([*launcher, str(stdout), *command], cwd=place, env=environment, check=True)
-        measured = json.loads(result.read_text(encoding="utf-8"))
-        if measured["returncode"] != 0:
-            said = Path(f"{stdout}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            late = measured["returncode"] == -signal.SIGKILL
-            ended = f"stopped after {PATIENCE:g} s" if late else f"ended with {measured['returncode']}"
-            raise CommandFailed(f"{engine.name} {ended}: {' '.join(said[-3:]) or 'said nothing'}")
-        return Taken(measured["cpu_seconds"], measured["peak_mb"], rows)
+            return measured_command(self._ours(setting, engine, file), self.folder, rows)
+        job = WholeJob(
+            setting.query.name, setting.query.stream, setting.format, str(file), str(rows), setting.window,
+            setting.slide, events,
+        )  # fmt: skip
+        job.write(self.folder / "job.json")
+        command = [str(engine.python()), "-m", f"peers.{engine.module}", str(self.folder / "job.json")]
+        return measured_command(command, BENCH, self.folder / "said", apart=True)
+
+    def _rows(self, engine: WholeEngine) -> Path:
+        return self.folder / f"rows-{engine.name}"
 
     def _ours(self, setting: Setting, engine: WholeEngine, file: Path) -> list[str]:
         query = self.folder / f"query.{'rspql' if setting.format == 'triples' else 'seraph'}"
