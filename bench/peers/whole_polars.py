@@ -38,10 +38,10 @@ _COLUMNS = {"purchases": ["n", "user", "item", "category", "price"], "payments":
 
 
 def _schema(stream: str) -> pl.Schema:
-    properties = {"category": pl.String} if stream == "purchases" else {"branch": pl.Int64}
-    node = pl.Struct({"properties": pl.Struct({"id": pl.Int64, **properties})})
+    other = pl.Field("category", pl.String) if stream == "purchases" else pl.Field("branch", pl.Int64)
+    node = pl.Struct({"properties": pl.Struct([pl.Field("id", pl.Int64), other])})
     relationship = pl.Struct({"properties": pl.Struct({"price": pl.Float64})})
-    return pl.Schema({"at": pl.String, "nodes": pl.List(node), "relationships": pl.List(relationship)})
+    return pl.Schema({"at": pl.String(), "nodes": pl.List(node), "relationships": pl.List(relationship)})
 
 
 def _nested(frame: pl.LazyFrame, stream: str) -> pl.LazyFrame:
@@ -67,8 +67,8 @@ def _seconds(column: str) -> pl.Expr:
 def _triples(job: WholeJob) -> pl.DataFrame:
     read = pl.scan_csv(job.file, separator="\t", has_header=False, quote_char=None, new_columns=["at", "triple"])
     parts = pl.col("triple").str.splitn(" ", 3).struct.rename_fields(["s", "p", "o"])
-    spo = read.select(_seconds("at"), parts.alias("spo")).unnest("spo")
-    spo = spo.with_columns(pl.col("o").str.strip_suffix(" .")).collect()
+    lines = read.select(_seconds("at"), parts.alias("spo")).unnest("spo")
+    spo = lines.with_columns(pl.col("o").str.strip_suffix(" .")).collect()
     value = pl.col("o").str.split_exact('"', 2).struct.field("field_1")
 
     def of(predicate: str, name: str) -> pl.DataFrame:
