@@ -31,7 +31,7 @@ from anabranch.runner.job import Job
 from anabranch.runner.local_state import local_offsets
 from anabranch.runner.options import EngineName
 from anabranch.sinks.durable import replacing
-from anabranch.sinks.ledger import FileLedger
+from anabranch.sinks.ledger import FileLedger, Ledger, MemoryLedger
 from anabranch.sources.base import Offset
 from anabranch.sources.private import FILE, private_file, private_folder
 
@@ -75,8 +75,9 @@ class RunFolder:
         # A stream may be named by an IRI, and a name of a folder holds no slash.
         return self.path / "spool" / quote(stream, safe="")
 
-    def ledger(self) -> FileLedger:
-        return FileLedger(self.path / "ledger")
+    def ledger(self) -> Ledger:
+        """Return where sinks note their positions: a folder that is removed at the end need not last."""
+        return MemoryLedger() if self.temporary else FileLedger(self.path / "ledger")
 
     # --- opening --------------------------------------------------------------------------------------------------
 
