@@ -30,8 +30,9 @@ from anabranch.errors import EngineError
 from anabranch.runner.job import Job
 from anabranch.runner.local_state import local_offsets
 from anabranch.runner.options import EngineName
+from anabranch.sinks.base import Ledger
 from anabranch.sinks.durable import replacing
-from anabranch.sinks.ledger import FileLedger, Ledger, MemoryLedger
+from anabranch.sinks.ledger import FileLedger, MemoryLedger
 from anabranch.sources.base import Offset
 from anabranch.sources.private import FILE, private_file, private_folder
 
