@@ -154,12 +154,12 @@ def table_1(sizes: PaperSizes) -> Record:
 def seas_events(sizes: PaperSizes) -> Record:
     found = []
     for window in sizes.windows:
-        made = seas.generate(window + 20 * sizes.triples)
+        made = seas.generate(window + max(sizes.triples, 20 * sizes.single))
         for query in made.queries:
             check(made.stream, query, *sizes.checked)
             for event in (1, 20):
                 pace = Pace(window, event, event)
-                found.append(rate(made.stream, query, pace, event * sizes.triples, sizes.repetitions))
+                found.append(rate(made.stream, query, pace, sizes.triples, sizes.repetitions))
                 singly = Pace(window, event, event, event)
                 found.append(rate(made.stream, query, singly, event * sizes.single, sizes.repetitions))
     return {"measured": found}
