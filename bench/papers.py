@@ -50,7 +50,7 @@ class PaperSizes:
 
     windows: tuple[int, ...] = (10_000, 100_000)
     tumbling: int = 5  # windows
-    triples: int = 50_000
+    triples: int = 20_000
     single: int = 2_000
     repetitions: int = 3
     memory: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
