@@ -50,7 +50,7 @@ class PaperSizes:
 
     windows: tuple[int, ...] = (10_000, 100_000)
     tumbling: int = 5  # windows
-    triples: int = 50_000
+    triples: int = 20_000
     single: int = 2_000
     repetitions: int = 3
     memory: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
@@ -154,12 +154,12 @@ def table_1(sizes: PaperSizes) -> Record:
 def seas_events(sizes: PaperSizes) -> Record:
     found = []
     for window in sizes.windows:
-        made = seas.generate(window + 20 * sizes.triples)
+        made = seas.generate(window + max(sizes.triples, 20 * sizes.single))
         for query in made.queries:
             check(made.stream, query, *sizes.checked)
             for event in (1, 20):
                 pace = Pace(window, event, event)
-                found.append(rate(made.stream, query, pace, event * sizes.triples, sizes.repetitions))
+                found.append(rate(made.stream, query, pace, sizes.triples, sizes.repetitions))
                 singly = Pace(window, event, event, event)
                 found.append(rate(made.stream, query, singly, event * sizes.single, sizes.repetitions))
     return {"measured": found}
