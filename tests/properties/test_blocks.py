@@ -52,8 +52,8 @@ def pushes_of(random: Random) -> list[tuple[str, list[Event]]]:
     splits = random.choice((("",), ("0", "1")))
     found, clock = [], 0
     for _ in range(random.randint(3, 12)):
-        count = random.choice((1, 3, 10))
-        times = [clock + random.randrange(count * 2) * SECOND // 2 for _ in range(count)]
+        count = random.choice((1, 3, 10, 80))
+        times = [clock + random.randrange(min(count, 20) * 2) * SECOND // 2 for _ in range(count)]
         if random.random() < 0.6:
             times.sort()
         if random.random() < 0.3:
