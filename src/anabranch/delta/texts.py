@@ -109,8 +109,9 @@ class TextTable:
         return found
 
     def picked(self, ids: Ids) -> TextTable:
-        """Return a table of these texts alone, which must be of one form; their ids are their places in `ids`."""
-        table = TextTable(room=len(ids))
+        """Return a table of these texts alone, which must be of one form; their ids are their places in `ids`. It has
+        room for as many again."""
+        table = TextTable(room=2 * len(ids))
         if len(ids):
             spots = self._spots[ids]
             starts = np.ascontiguousarray(spots["place"])

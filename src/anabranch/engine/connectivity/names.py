@@ -188,7 +188,7 @@ class VertexNames:
 
 
 def _numbered(ids: Ids) -> Vertices:
-    """Return these ids, numbered in their order."""
-    vertices = Vertices()
+    """Return these ids, numbered in their order, with room for as many again."""
+    vertices = Vertices(room=2 * len(ids))
     vertices.numbers_of(ids)
     return vertices
