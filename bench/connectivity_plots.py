@@ -1,5 +1,5 @@
-"""Draws what was measured of connectivity, of the processor's time: rates and latencies by setting, and lines as windows
-grow, slides get smaller and queries more.
+"""Draws what was measured of connectivity, of the processor's time: rates and latencies by setting, and lines as
+windows grow, slides get smaller and queries more.
 
     python bench/connectivity_plots.py      draws docs/pictures/connectivity-*.svg anew from bench/results
 
@@ -41,16 +41,12 @@ def connectivity(result: Record) -> dict[str, str]:
             ]
             found["connectivity-sliding.svg"] = plots.picture("Connectivity in sliding windows", panels)
         lines = [
-            _lines(
-                "Larger windows, slides as before", experiments.get("fixed_slide", []), "window", "edges in the window"
-            ),
+            _lines("Larger windows", experiments.get("fixed_slide", []), "window", "edges in the window"),
             _lines("Smaller slides", experiments.get("slides_per_window", []), "slides", "slides per window"),
             _lines("More queries", _rmat(experiments.get("queries_per_slide", [])), "queries", "queries per slide"),
         ]
         if drawn := [line for line in lines if line.points]:
-            found["connectivity-growth.svg"] = plots.picture(
-                "Connectivity as windows grow, slides shrink and queries abound", drawn
-            )
+            found["connectivity-growth.svg"] = plots.picture("Connectivity: larger windows, smaller slides, more queries", drawn)
     return found
 
 
