@@ -46,7 +46,7 @@ def connectivity(result: Record) -> dict[str, str]:
             _lines("More queries", _rmat(experiments.get("queries_per_slide", [])), "queries", "queries per slide"),
         ]
         if drawn := [line for line in lines if line.points]:
-            found["connectivity-growth.svg"] = plots.picture("Connectivity: larger windows, smaller slides, more queries", drawn)
+            found["connectivity-growth.svg"] = plots.picture("Windows, slides and queries", drawn)
     return found
 
 
