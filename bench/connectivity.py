@@ -238,8 +238,8 @@ def queries_per_slide(sizes: Sizes) -> list[Record]:
 def through_the_class(sizes: Sizes) -> list[Record]:
     """The public class, with numbers and with texts as ids."""
     found = []
-    for window in sizes.product_windows:
-        setting = Setting.of("rmat", sizes.vertices, window, sizes.slides, sizes.queries[0], 2)
+    for window, windows in zip(sizes.product_windows, (1 + sizes.repetitions, 2), strict=False):
+        setting = Setting.of("rmat", sizes.vertices, window, sizes.slides, sizes.queries[0], windows)
         found.append(product.through_the_class(setting, true_answers))
         print(shown(found[-1]))
     return found

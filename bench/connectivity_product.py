@@ -71,9 +71,9 @@ class VertexForms:
 
 
 def through_the_class(setting: Setting, truth: Callable[[Setting, int], list[Mask]]) -> Record:
-    """Both indexes, and ids in three forms; one window before the clock, and one beside it."""
-    forms, slides = VertexForms.of(setting.vertices), setting.slides
-    expected = truth(setting, 2 * slides)
+    """Both indexes, and ids in three forms; one window before the clock, and the others of the stream beside it."""
+    forms, slides = VertexForms.of(setting.vertices), len(setting.edges) // setting.slide_size
+    expected = truth(setting, slides)
     times: dict[str, Times] = {}
     sizes: dict[str, int] = {}
     indexes: tuple[IndexName, ...] = ("recency", "bic")
@@ -84,13 +84,13 @@ def through_the_class(setting: Setting, truth: Callable[[Setting, int], list[Mas
                 setting.window, setting.slide_size, pairs=forms.pairs(form, setting), index=index
             )
             times[name] = Times()
-            for number in range(2 * slides):
+            for number in range(slides):
                 edges = setting.slide(number)
                 left, right = forms.ends(form, edges[:, 0]), forms.ends(form, edges[:, 1])
                 processor, begun = time.process_time(), time.perf_counter()
                 answers = [answer.connected for answer in workload.push(left, right)]
                 seconds, processor = time.perf_counter() - begun, time.process_time() - processor
-                if number >= slides:
+                if number >= setting.slides:
                     times[name].whole.append(seconds)
                     times[name].processor.append(processor)
                 if number and not np.array_equal(answers, expected[number - 1 : number]):

@@ -33,6 +33,7 @@ VertexIds: TypeAlias = npt.NDArray[Any] | Sequence[VertexId] | pa.Array | pa.Chu
 
 _LARGEST = 10**18 - 1
 _FIRST_TEXT = 1 << 62
+_AT_ONCE = 1 << 13  # Python's objects, read several times while they are near
 
 
 class VertexNames:
@@ -58,13 +59,14 @@ class VertexNames:
             case np.ndarray() if names.dtype.kind in "iu":
                 return self._of_integers(names)
             case np.ndarray():
-                return self._of_objects(names.tolist())
+                return self.numbers_of(names.tolist())
             case pa.ChunkedArray():
                 return np.concatenate([np.empty(0, np.int64), *(self._of_arrow(chunk) for chunk in names.chunks)])
             case pa.Array():
                 return self._of_arrow(names)
             case _:
-                return self._of_objects(names)
+                parts = (names[first : first + _AT_ONCE] for first in range(0, len(names), _AT_ONCE))
+                return np.concatenate([np.empty(0, np.int64), *map(self._of_objects, parts)])
 
     def number_of(self, name: VertexId) -> int:
         """Return the number of one name."""
