@@ -267,7 +267,7 @@ class Dictionary:
         numbers = spans.add(_writeable(data), starts, stops, 0)
         known = len(self._json_ids)
         if len(spans) > known:
-            read = [json.loads(text.tobytes()) for text in spans.texts(np.arange(known, len(spans)))]
+            read = [json.loads(text) for text in spans.texts(np.arange(known, len(spans)))]
             fresh = self.encode_all(map(self._value_of_json, read))
             self._json_ids = np.concatenate((self._json_ids, fresh))
         return self._json_ids[numbers]

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.compiling import Int, Places, inlined, kernel, unsigned
-from anabranch.delta.kernels.texts import Bytes, word_at
+from anabranch.delta.kernels.compiling import Int, UnsignedPlaces, inlined, kernel, unsigned
+from anabranch.delta.kernels.texts import word_at
+from anabranch.model.graph_block import Bytes
 
 _BLOCK = 128
 WORDS = 16
@@ -64,7 +65,7 @@ def _mixed(a: Int, b: Int, c: Int, d: Int, x: Int, y: Int) -> tuple[Int, Int, In
 
 
 @inlined
-def _load(data: Bytes, first: Int, stop: Int, scratch: Places) -> None:
+def _load(data: Bytes, first: Int, stop: Int, scratch: UnsignedPlaces) -> None:
     """Write the words of a block, zeros behind the end of the text."""
     for word in range(WORDS):
         place = first + 8 * word
@@ -77,7 +78,7 @@ def _load(data: Bytes, first: Int, stop: Int, scratch: Places) -> None:
 
 
 @inlined
-def _digest(data: Bytes, first: Int, stop: Int, person: Int, scratch: Places) -> Int:
+def _digest(data: Bytes, first: Int, stop: Int, person: Int, scratch: UnsignedPlaces) -> Int:
     h0, h1, h2, h3, h4, h5, h6, h7 = _V0 ^ _SETTING, _V1, _V2, _V3, _V4, _V5, _V6 ^ np.uint64(person), _V7
     place = first
     while True:
@@ -106,7 +107,7 @@ def _digest(data: Bytes, first: Int, stop: Int, person: Int, scratch: Places) ->
 
 
 @kernel
-def digest(data: Bytes, starts: Ids, stops: Ids, person: Int, scratch: Places, digests: Ids) -> None:
+def digest(data: Bytes, starts: Ids, stops: Ids, person: Int, scratch: UnsignedPlaces, digests: Ids) -> None:
     """Write the digest of each text; `data` has PADDING bytes behind the texts."""
     for at in range(digests.size):
         digests[at] = np.int64(_digest(data, starts[at], stops[at], person, scratch))

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.connectivity.vertices import Vertices
-from anabranch.delta.kernels.texts import Bytes
 from anabranch.delta.texts import PADDING, TextTable, spelled_integers
 from anabranch.errors import EngineError
 from anabranch.formats.arrow_arrays import numbers, taken, text_buffers
 from anabranch.formats.term_columns import Texts
+from anabranch.model.graph_block import Bytes
 from anabranch.model.scrambled import TEXT_KIND
 
 VertexId: TypeAlias = str | int
