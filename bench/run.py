@@ -60,6 +60,18 @@ def _shortest_paths(smoke: bool) -> dict[str, Any]:
     return shortest_paths.run(smoke)
 
 
+def _product(smoke: bool) -> dict[str, Any]:
+    import product
+
+    return product.run(smoke)
+
+
+def _papers(smoke: bool) -> dict[str, Any]:
+    import papers
+
+    return papers.run(smoke)
+
+
 def _live_clients(smoke: bool) -> dict[str, Any]:
     import live_clients
 
@@ -79,6 +91,8 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "push_down": push_down.run,
     "matching": _matching,
     "end_to_end": _end_to_end,
+    "product": _product,
+    "papers": _papers,
     "connectivity": _connectivity,
     "connectivity_spark": _connectivity_spark,
     "listing_5": _listing_5,
@@ -102,6 +116,13 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
+def write_result(name: str, measured: dict[str, Any]) -> dict[str, Any]:
+    RESULTS.mkdir(exist_ok=True)
+    result = {"benchmark": name, "commit": commit(), "machine": machine(), **measured}
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=list(BENCHMARKS))
@@ -111,9 +132,7 @@ def main() -> None:
         print(f"== {name}")
         measured = BENCHMARKS[name](options.smoke)
         if not options.smoke:
-            RESULTS.mkdir(exist_ok=True)
-            result = {"benchmark": name, "commit": commit(), "machine": machine(), **measured}
-            (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+            result = write_result(name, measured)
             if name in PICTURES:
                 PICTURES[name](result)
 

@@ -8,7 +8,7 @@ run once before, so that imports and compiled kernels are no part of the trace. 
 below `src/anabranch`; only its first entry in each walk is drawn, as an arrow from the room that calls it. Constructors
 and lambdas do not count as entries: options and records are made in rooms that do no work then.
 
-The walk of an event begins when the first piece of a stream is read (`pack_piece`). Later work that is done
+The walk of an event begins when the first piece of a stream is read (`read_piece`). Later work that is done
 once for each query (its engine, its plan, its operators) is still the walk of the query: see `BUILDING`.
 """
 
@@ -31,7 +31,7 @@ PICTURE = ROOT / "docs" / "pictures" / "walks.svg"
 PACKAGE = Path(anabranch.__file__).parent
 QUERY, EVENTS = ROOT / "examples" / "bikes" / "student_trick.seraph", ROOT / "examples" / "bikes" / "events.ndjson"
 
-FIRST_OF_EVENT = ("runner/packing.py", "pack_piece")
+FIRST_OF_EVENT = ("runner/packing.py", "read_piece")
 BUILDING = {
     ("runner/job.py", "Job.engine"),
     ("runner/cell.py", "Cell._reconcile"),

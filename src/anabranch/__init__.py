@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from anabranch.model.triples import TripleGraph
     from anabranch.model.values import Node, Path, Relationship
     from anabranch.plain import evaluate
+    from anabranch.runner.garbage import quiet_collector
     from anabranch.sinks.memory import MemoryTable
     from anabranch.sources.graphs import load_graph
     from anabranch.syntax.languages import QueryText
@@ -94,6 +95,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load_graph",
+    "quiet_collector",
     "run",
 ]
 
@@ -112,6 +114,7 @@ _HOMES = {
     "IdlePolicy": "anabranch.engine.timing",
     "EvaluationOptions": "anabranch.engine.evaluation_options",
     "MemoryTable": "anabranch.sinks.memory",
+    "quiet_collector": "anabranch.runner.garbage",
     "run": "anabranch.api",
     "PropertyGraph": "anabranch.model.graph",
     "Node": "anabranch.model.values",

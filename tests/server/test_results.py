@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import sqlite3
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from anabranch.errors import EngineError
 from anabranch.formats.answers import AnswerParts, head, json_text, to_typed
@@ -250,4 +255,108 @@ def test_a_row_that_is_rendered_again_is_the_same_to_the_byte() -> None:
             "total": len(some),
             "truncated": len(some) > 2,
         }
-        assert kept.render(seq, typed) == json_text(said) == Rendering(2).render(seq, typed)
+        one = RenderedAnswer("q", seq, 0, len(some), typed=typed)
+        assert kept.render(seq, one).body == json_text(said) == Rendering(2).render(seq, one).body
+
+
+# --- results as changes -----------------------------------------------------------------------------------------------
+
+
+def snapshot(number: int, rows: list[tuple[Any, ...]], query: str = "q") -> RenderedAnswer:
+    at = 1_000_000 * number
+    typed = to_typed(AnswerParts(query, at, "snapshot", "", at - 5, at, ("n", "text"), rows))
+    return RenderedAnswer(query, number, at, len(rows), typed=typed)
+
+
+def reopened(path: Path, limits: Limits) -> list[bytes]:
+    """Read all kept results of a log from its file alone."""
+    log = ResultLog(path, limits)
+    try:
+        return [one.body for one in log.read("q", limit=10_000)]
+    finally:
+        log.shut()
+
+
+def stored_bytes(path: Path) -> int:
+    with sqlite3.connect(path) as disk:
+        found = [disk.execute(f"SELECT coalesce(sum(length(body)), 0) FROM {one}") for one in ("results", "wholes")]
+        return sum(one.fetchone()[0] for one in found)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 30), max_size=6), st.integers(0, 40), st.booleans()), min_size=1, max_size=20
+    ),
+    st.integers(1, 12),
+    st.sampled_from([1_000, 10_000, 64 << 20]),
+)
+def test_results_stored_as_changes_are_read_as_they_were_rendered(
+    tmp_path: Path, changes: list[tuple[list[int], int, bool]], kept: int, most: int
+) -> None:
+    path = Path(mkdtemp(dir=tmp_path)) / "r"
+    limits = Limits(results_kept=kept, result_bytes_kept=most)
+    log = ResultLog(path, limits)
+    rows: list[tuple[Any, ...]] = [(number, "long enough " * 3) for number in range(30)]
+    expected: list[bytes] = []
+    for number, (toggled, size, is_turned) in enumerate(changes):
+        for one in toggled:
+            row = (one, "ä\n\u2028" * 5)
+            rows = [other for other in rows if other != row] if row in rows else [*rows[:size], row, *rows[size:]]
+        if is_turned:
+            rows = rows[::-1]
+        answer = snapshot(number, rows)
+        log.write(number, [answer])
+        expected.append(Rendering(limits.rows_per_result).render(number, answer).body)
+    log.shut()
+    found = reopened(path, limits)
+    assert len(found) <= kept
+    assert found == expected[len(expected) - len(found) :]
+    assert stored_bytes(path) <= most
+    if most > 1_000_000:
+        assert len(found) == min(kept, len(expected))
+
+
+def test_unchanged_rows_are_stored_once(tmp_path: Path) -> None:
+    rows = [(number, "x" * 100) for number in range(500)]
+    limits = Limits()
+    log = ResultLog(tmp_path / "r", limits)
+    for number in range(150):
+        log.write(number, [snapshot(number, [*rows[1:], (number, "new")])])
+    log.shut()
+    bodies = reopened(tmp_path / "r", limits)
+    assert len(bodies) == 150
+    assert stored_bytes(tmp_path / "r") < sum(map(len, bodies)) / 30
+
+
+def test_wholes_go_with_their_last_change(tmp_path: Path) -> None:
+    limits = Limits(results_kept=3)
+    log = ResultLog(tmp_path / "r", limits)
+    rows = [(number, "x" * 100) for number in range(50)]
+    for number in range(250):
+        log.write(number, [snapshot(number, rows), snapshot(number, rows, "other")])
+    log.forget("other")
+    log.shut()
+    with sqlite3.connect(tmp_path / "r") as disk:
+        wholes = disk.execute("SELECT count(*) FROM wholes").fetchone()[0]
+    assert wholes <= 2
+    assert len(reopened(tmp_path / "r", limits)) == 3
+
+
+def test_a_log_of_whole_results_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with sqlite3.connect(path) as disk:
+        disk.executescript(
+            """CREATE TABLE results (id INTEGER PRIMARY KEY, query TEXT NOT NULL, seq INTEGER NOT NULL,
+                   at INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (query, seq));
+               INSERT INTO results (query, seq, at, body) VALUES ('q', 0, 5, X'7b7d');
+               PRAGMA user_version = 1;"""
+        )
+    log = ResultLog(path, Limits())
+    rows = [(number, "x" * 100) for number in range(50)]
+    for number in (1, 2):
+        log.write(number, [snapshot(number, rows)])
+    log.shut()
+    first, *rest = reopened(path, Limits())
+    assert first == b"{}"
+    assert [len(json.loads(one)["rows"]) for one in rest] == [50, 50]

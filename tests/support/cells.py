@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from tests.support.graph_events import graph_block
+
 from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import LatePolicy
 from anabranch.engine.query_options import QueryOptions
 from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks
+from anabranch.formats.events import event_to_dict
+from anabranch.formats.graph_lines import GraphLines
 from anabranch.model.event import Event
 from anabranch.runner import cell as cells
 from anabranch.runner.cell import Cell
@@ -97,6 +101,19 @@ def packed(stream: str, events: Sequence[Event], split: str = "", place: int = 0
     ]
 
 
+def drawn(random: Random, stream: str, events: Sequence[Event], place: int = 0) -> list[PackedRow]:
+    """Events on their way to a cell: packed or not, and as a block where they are of one model."""
+    if not events:
+        return []
+    given: Sequence[Event] = events
+    if random.random() < 0.6 and not any(event.triples for event in events):
+        block = GraphLines.of_dicts([event_to_dict(event) for event in events])
+        given = graph_block(events) if block is None or random.random() < 0.3 else block
+    if random.random() < 0.5:
+        return [PackedRow("0", "chunk", chunks.pack(given), stream, "", place)]
+    return [PackedRow("0", "chunk", b"", stream, "", place, events=given)]
+
+
 def answers_of(rows: Iterable[CellRow]) -> list[answer_formats.AnswerParts]:
     return [answer_formats.from_typed(row.typed) for row in rows if row.kind == "answer"]
 
@@ -147,7 +164,7 @@ def play(case: CaseFile, random: Random, late: LatePolicy | None = None) -> list
         for name, events in waiting.items():
             count = random.choice([0, 1, 1, 2, 3, 8])
             cut = random.randint(0, count)
-            rows += packed(name, events[cut:count], place=1) + packed(name, events[:cut], place=0)
+            rows += drawn(random, name, events[cut:count], place=1) + drawn(random, name, events[:cut], place=0)
             del events[:count]
         random.shuffle(rows)
         worker.batch([*rows, control()])

@@ -23,7 +23,6 @@ from anabranch.cli.summary import Summary, first_words
 from anabranch.cli.values import clock
 from anabranch.cli.writers import TableSink
 from anabranch.engine.compiled import prefixes_of
-from anabranch.runner.metrics import MetricsServer
 from anabranch.runner.opening import OpenedRun, open_run
 from anabranch.runner.outlet import Observers, skip_errors
 from anabranch.runner.run import Run
@@ -132,6 +131,8 @@ def _metrics(port: int | None, run: Run, note: Callable[[str], None]) -> Iterato
     if port is None:
         yield
         return
+    from anabranch.runner.metrics import MetricsServer  # loads a web server, which few runs need
+
     server = MetricsServer(port, lambda: run.progress)
     note(f"metrics on http://127.0.0.1:{server.port}/metrics")
     try:

@@ -267,7 +267,7 @@ class Dictionary:
         numbers = spans.add(_writeable(data), starts, stops, 0)
         known = len(self._json_ids)
         if len(spans) > known:
-            read = [json.loads(text.tobytes()) for text in spans.texts(np.arange(known, len(spans)))]
+            read = [json.loads(text) for text in spans.texts(np.arange(known, len(spans)))]
             fresh = self.encode_all(map(self._value_of_json, read))
             self._json_ids = np.concatenate((self._json_ids, fresh))
         return self._json_ids[numbers]
@@ -332,8 +332,11 @@ class Dictionary:
     def add_versions(self, shape: int, records: Ids) -> None:
         """Give the next ids to versions of elements."""
         if len(records):
-            self.versions.add(len(self._values), shape, records)
+            first = len(self._values)
+            self.versions.add(first, shape, records)
             self._values += repeat(_LATER, len(records))
+            if self._texts is not None and self._texts_known == first:  # there is nothing to tell it
+                self._texts.next_id = self._texts_known = len(self._values)
 
     def _element_of(self, shape: ElementShape, record: list[int]) -> Value:
         key, number, *ends = record[:4]

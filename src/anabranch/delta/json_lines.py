@@ -8,6 +8,7 @@ Law: see `delta.kernels.json_lines`: a regular line is one that the exact reader
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -96,11 +97,10 @@ def lines_end(data: bytes, place: int, count: int) -> int:
 
 
 def _asked_keys(keys: PropertyKeys) -> kernels.AskedKeys:
-    encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
-    lengths = np.array([len(key) for key in encoded], np.int64)
-    stops = np.cumsum(lengths)
-    heads = np.array([int.from_bytes(key[:8], "little") for key in encoded], np.uint64)
-    return kernels.AskedKeys(heads, stops - lengths, stops, padded(b"".join(encoded)), np.empty(len(keys), np.int64))
+    texts = [json.dumps(key, ensure_ascii=False)[1:].encode("utf-8", "surrogatepass") for key in keys]
+    words = np.array([int.from_bytes(text[:-1][:8], "little") for text in texts], np.uint64)
+    ends = np.cumsum([0, *map(len, texts)])
+    return kernels.AskedKeys(words, ends[:-1], ends[1:] - 1, padded(b"".join(texts)), np.empty(len(keys), np.int64))
 
 
 def _element_rows(columns: int, rows: int) -> kernels.ElementRows:

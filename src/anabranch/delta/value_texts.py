@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import Ids, Mask
-from anabranch.delta.kernels.texts import Bytes
 from anabranch.delta.texts import PADDING, TextTable
+from anabranch.model.graph_block import Bytes
 from anabranch.model.term_texts import TermForm, TermKind, TermTexts, form_of, terms_of
 from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.model.values import Value

@@ -113,7 +113,7 @@ def _paths() -> None:
 
 
 def _texts() -> None:
-    from anabranch.delta.texts import PADDING, TextTable, plain_iris
+    from anabranch.delta.texts import PADDING, TextTable, plain_iris, spelled_integers
 
     text = b"http://a/b"
     count = 2000  # enough for the table to grow
@@ -123,6 +123,8 @@ def _texts() -> None:
     table = TextTable()
     table.add(data, *found, 0)
     table.find(text, 0)
+    table.digests(0, b"")
+    spelled_integers(data, *found)
 
 
 def _lines() -> None:

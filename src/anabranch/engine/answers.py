@@ -13,12 +13,11 @@ from typing import Literal
 
 from anabranch.algebra.operators import Output
 from anabranch.formats.answers import AnswerParts
+from anabranch.formats.rendered_rows import AnswerRow as AnswerRow
 from anabranch.formats.values import to_json
 from anabranch.model.compare import content_key
 from anabranch.model.instants import Instant
 from anabranch.model.values import Value
-
-AnswerRow = tuple[Value, ...]
 
 Correction = Literal["", "retracted", "corrected"]
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Registration
 from anabranch.engine import checkpoint, corrections, reconcile
-from anabranch.engine.ahead import Judgement
 from anabranch.engine.answers import Answer
 from anabranch.engine.chains import ChainLink
 from anabranch.engine.checkpoint import Json, Recompile
 from anabranch.engine.checks import unknown_name
 from anabranch.engine.evaluation_options import EvaluationOptions
+from anabranch.engine.intake import Intake, PushResult
 from anabranch.engine.outbox import QueryWarning
 from anabranch.engine.plans import ALL_RULES
 from anabranch.engine.progress import BEGINNING, ONLY_SPLIT, LatePolicy
@@ -34,7 +34,7 @@ from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError, QueryError
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
-from anabranch.model.graph_block import EventBlock, times_of
+from anabranch.model.graph_block import EventBlock, PropertyKeys, times_of
 from anabranch.model.mapping import Mapping
 from anabranch.model.temporal import Duration
 from anabranch.model.triples import TripleGraph
@@ -45,69 +45,6 @@ from anabranch.snapshot.plugin import Plugin
 __all__ = ["Engine", "LatePolicy", "PushResult", "QueryChanges"]
 
 ONLY_STREAM = "stream"
-
-
-@dataclass(frozen=True, slots=True)
-class PushResult:
-    """The result of a push.
-
-    `accepted` counts the events that were taken in, `corrected` those of them that came after their instants had been
-    answered. `late` are the events that came too late, `late_places` their places among the pushed events. `ahead` are
-    events whose clock is not believed; where there are some, or some wait to be confirmed, `taken` are the events that
-    were taken in, in this order.
-    """
-
-    accepted: int
-    late: tuple[Event, ...] = ()
-    corrected: int = 0
-    late_places: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    ahead: tuple[Event, ...] = ()
-    taken: tuple[Event, ...] | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(slots=True)
-class _Intake:
-    """The events of one push on their way into a split's buffer, with the decision about each."""
-
-    buffer: StreamBuffer
-    split: str
-    taken: list[Event] = field(default_factory=list)
-    late: list[tuple[int, Event]] = field(default_factory=list)
-    corrects: list[Event] = field(default_factory=list)
-    ahead: list[Event] = field(default_factory=list)
-    is_as_given: bool = True  # no event was in doubt: all given events were taken in, except late ones
-
-    def judge(self, event: Event, place: int) -> None:
-        if self.buffer.ahead is None:
-            self._admit(event, place)
-            return
-        judgement = self.buffer.judge(event, self.split)
-        if len(judgement.taken) == 1 and judgement.taken[0] is event and not judgement.ahead:
-            self._admit(event, place)
-        else:
-            self.follow(judgement)
-
-    def follow(self, judgement: Judgement) -> None:
-        self.is_as_given = False
-        for event in judgement.taken:
-            self._admit(event, -1)
-        self.ahead += judgement.ahead
-        self.buffer.set_aside += len(judgement.ahead)
-
-    def _admit(self, event: Event, place: int) -> None:
-        admission, held = self.buffer.admit(event, self.split)
-        if admission == "late":
-            self.late.append((place, event))
-            return
-        self.taken.append(event)
-        if admission == "corrects":
-            self.corrects.append(held)
-
-    def pushed(self) -> PushResult:
-        late = tuple(event for _, event in self.late)
-        if self.is_as_given:
-            return PushResult(len(self.taken), late, len(self.corrects), tuple(place for place, _ in self.late))
-        return PushResult(len(self.taken), late, len(self.corrects), (), tuple(self.ahead), tuple(self.taken))
 
 
 @dataclass(slots=True)
@@ -383,10 +320,15 @@ class Engine:
         if isinstance(events, EventBlock) and buffer.push_block(events, split):
             self._run()
             return PushResult(len(events))
-        intake = _Intake(buffer, split)
-        for place, event in enumerate(list(events)):
-            intake.judge(event, place)
+        intake = Intake(buffer, split)
+        if not isinstance(events, EventBlock) or not intake.take_runs(events):
+            for place, event in enumerate(list(events)):
+                intake.judge(event, place)
         return self._taken_in(intake)
+
+    def asked_keys(self, stream: str) -> PropertyKeys:
+        """Return the properties that queries have asked for of a stream: a block that has them ready costs less."""
+        return self._around.contents.encoded.keys_of(stream)
 
     def settle_doubts(self, stream: str, is_over: bool = False) -> dict[str, PushResult]:
         """Decide about events whose clock is in doubt when no event follows on a stream, for the time being or at all.
@@ -396,12 +338,12 @@ class Engine:
         buffer = self._named_stream(stream)
         found = {}
         for split, judgement in buffer.settle_doubts(is_over).items():
-            intake = _Intake(buffer, split)
+            intake = Intake(buffer, split)
             intake.follow(judgement)
             found[split] = self._taken_in(intake)
         return found
 
-    def _taken_in(self, intake: _Intake) -> PushResult:
+    def _taken_in(self, intake: Intake) -> PushResult:
         if intake.corrects:
             queries = self._queries.values()
             corrections.correct(queries, self._around, intake.buffer, intake.split, intake.corrects)

@@ -19,10 +19,11 @@ from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
+from anabranch.model.graph_block import PropertyKeys
 from anabranch.model.mapping import Mapping
 from anabranch.model.terms import Term
 from anabranch.model.values import ElementId
-from anabranch.planner.flow.feeds import RelationshipSlide, TripleSlide
+from anabranch.planner.flow.feeds import RelationshipSlide, TripleSlide, TripleSlides
 from anabranch.planner.specs.conditions import number_as_float
 
 _MOST_IDS = 1 << 20  # smaller dictionaries are not checked for unused ids
@@ -161,6 +162,11 @@ class EncodedStreams:
             found = self._graphs[name] = EncodedGraph(self.dictionary, mapping)
         return found
 
+    def keys_of(self, name: str) -> PropertyKeys:
+        """Return the properties that queries have asked for of a stream."""
+        found = self._graphs.get(name)
+        return () if found is None else found.keys
+
     def drop_stream(self, name: str) -> None:
         self._streams.pop(name, None)
         if name in self._graphs:
@@ -215,6 +221,14 @@ class _Sizes:
                 self._gone = 0
         return triples
 
+    def all(self) -> Ids:
+        """Return the sizes of all events."""
+        if len(self._parts) > 1 or self._gone:
+            joined = np.concatenate(self._parts)[self._gone :]
+            self.clear()
+            self.add(joined)
+        return self._parts[0] if self._parts else np.empty(0, np.int64)
+
     def clear(self) -> None:
         self._parts.clear()
         self._gone = 0
@@ -248,6 +262,25 @@ class WindowFeed:
         self._first, self._skip, self._stop = first, skip, max(stop, first)
         self._delivered += len(arrived)
         return TripleSlide(np.ascontiguousarray(arrived), self._delivered - self._kept)
+
+    def slides(self, stream: StreamBuffer, firsts: Ids, stops: Ids, encoded: EncodedStream) -> TripleSlides:
+        """Return the same for several slides of a window of time, given by the positions of its events."""
+        first, stop = int(firsts[0]), int(stops[-1])
+        if first >= self._stop:
+            self._sizes.clear()
+            self._kept, self._first, self._stop = 0, first, first
+        number = self._delivered - self._kept  # of the first triple that is inside
+        arrived, sizes = encoded.between(stream, self._stop, max(stop, self._stop))
+        self._sizes.add(sizes)
+        before = np.zeros(max(stop, self._stop) - self._first + 1, np.int64)
+        np.cumsum(self._sizes.all(), out=before[1:])
+        lefts = number + before[firsts - self._first]
+        ends = number + before[np.maximum(stops, firsts) - self._first]
+        self._sizes.drop(int(firsts[-1]) - self._first)
+        self._first, self._stop = int(firsts[-1]), max(stop, self._stop, int(firsts[-1]))
+        self._delivered += len(arrived)
+        self._kept = self._delivered - int(lefts[-1])
+        return TripleSlides(np.ascontiguousarray(arrived), np.maximum.accumulate(ends), lefts)
 
 
 class RelationshipFeed:

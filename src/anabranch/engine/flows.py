@@ -10,15 +10,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from anabranch.algebra.operators import Source, Static, Window
+from anabranch.delta.batch import Ids
 from anabranch.engine.contents import SlidingGraph
 from anabranch.engine.encoded_graphs import GraphFeed
 from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
-from anabranch.engine.maintained import IncrementalAnswer
+from anabranch.engine.maintained import IncrementalAnswer, SlideDifferences
+from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
-from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide
+from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide, TripleSlides
 from anabranch.planner.flow.flow import ClockReader
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan
@@ -65,6 +69,13 @@ class ShownEvents:
         self.left += held if first >= self.stop else first - self.first
         self.first, self.stop = first, max(first, stop)
 
+    def follow_slides(self, firsts: Ids, stops: Ids) -> None:
+        stops = np.maximum.accumulate(np.maximum(firsts, stops))
+        before = np.concatenate(([self.stop], stops[:-1]))
+        self.came += int((stops - np.maximum(before, firsts)).sum())
+        self.left = self.came - int(stops[-1] - firsts[-1])
+        self.first, self.stop = int(firsts[-1]), int(stops[-1])
+
 
 class QueryFlow:
     """One query's operators and their feeds. Without `on_arrays`, rows between operators hold whole elements."""
@@ -95,6 +106,29 @@ class QueryFlow:
     def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
         """Return whether these operators belong to a plan, and their ids still have the same meaning."""
         return self._planned is planned and self._generation == encoded.generation
+
+    @property
+    def takes_slides(self) -> bool:
+        """Whether it can advance by several instants at once."""
+        return self.maintained.flow.takes_slides
+
+    def shown(self, window: Window) -> tuple[int, int]:
+        """Return the positions of the events that a window has shown last."""
+        passed = self.passed[window]
+        return passed.first, passed.stop
+
+    def advance_slides(
+        self, window: Window, stream: StreamBuffer, firsts: Ids, stops: Ids, views: WindowViews
+    ) -> SlideDifferences:
+        """Advance the operators by several slides of their only window, given by the positions of its events."""
+        encoded = views.encoded.stream(stream.name, views.mapping)
+        if not len(firsts):
+            nothing = np.empty(0, np.int64)
+            return self.maintained.advance_slides(TripleSlides(np.empty((0, 3), np.int64), nothing, nothing))
+        self.ticks += len(firsts)
+        self.passed[window].follow_slides(firsts, stops)
+        slides = self._feeds[window].slides(stream, firsts, stops, encoded)
+        return self.maintained.advance_slides(slides)
 
     def advance(self, context: Context, views: WindowViews, settled: bool = True) -> Conflict | None:
         """Advance the operators to an instant or, where windows are not `settled`, towards it.

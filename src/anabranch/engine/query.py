@@ -20,6 +20,7 @@ from anabranch.engine.outbox import QueryOutbox
 from anabranch.engine.progress import END
 from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.query_run import QueryRun
+from anabranch.engine.steady import FIRST_AT_ONCE, run_ahead, steady_window
 from anabranch.engine.surroundings import SharedState, StaticGraphs, static_graph
 from anabranch.engine.views import WindowEvents, widest_bounds
 from anabranch.engine.works import OperatorWork, operator_works
@@ -41,6 +42,11 @@ class ContinuousQuery:
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
         self.is_volatile = is_volatile(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
+        is_difference = registration.output != "snapshot" and registration.into is None
+        is_steady = is_difference and not self.is_volatile and not self.run.static_names
+        origin = registration.starting_at or 0
+        self.steady = steady_window(self.cursor, options.windows, origin) if is_steady else None
+        self.at_once = FIRST_AT_ONCE
 
     @property
     def name(self) -> str:
@@ -86,6 +92,16 @@ class ContinuousQuery:
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
+    def run_ahead(self, around: SharedState, last_index: int) -> bool:
+        """Evaluate many of the next instants at once, if this query can; return whether it did."""
+        try:
+            return run_ahead(self, around, last_index) > 0
+        except Cancelled:
+            raise
+        except Exception as error:
+            self._end(error, around)
+            return True
+
     def step(self, around: SharedState, last_index: int) -> Answer | None:
         """Evaluate the next instant, and skip those up to `last_index` that cannot emit anything new.
 
@@ -115,14 +131,8 @@ class ContinuousQuery:
             answer = self._tell(at, views)
         except Cancelled:
             raise
-        except QueryError as error:
-            self._fail(error)
-            return None
         except Exception as error:
-            # State that is shared with other queries may be in the middle of a change: it is built again.
-            for name in self.cursor.stream_names():
-                around.contents.drop_stream(name)
-            self._fail(out_of_memory(OUTSIDE) if isinstance(error, MemoryError) else _broken(error))
+            self._end(error, around)
             return None
         self.run.signature = signature
         self.cursor.next_index = index + 1
@@ -136,8 +146,13 @@ class ContinuousQuery:
         self.outbox.instants_passed += self.cursor.next_index - index
         return answer
 
-    def _fail(self, error: QueryError) -> None:
+    def _end(self, error: Exception, around: SharedState) -> None:
         """End the query with an error, and drop its operators."""
+        if not isinstance(error, QueryError):
+            # State that is shared with other queries may be in the middle of a change: it is built again.
+            for name in self.cursor.stream_names():
+                around.contents.drop_stream(name)
+            error = out_of_memory(OUTSIDE) if isinstance(error, MemoryError) else _broken(error)
         self.outbox.failure = _placed(error, self.options)
         self.cursor.done = True
         self.run.flow = None

@@ -102,6 +102,18 @@ class QueryRun:
         """Return which parts of the plan run on changes, and which are recomputed."""
         return self.plans.planned(around, self._options.parameters)
 
+    def is_planned(self, around: SharedState) -> bool:
+        """Return whether the operators belong to the present plan."""
+        return (
+            self._on_changes and self.flow is not None and self.flow.fits(self.planned(around), around.contents.encoded)
+        )
+
+    def settle(self, flow: QueryFlow, moved: bool) -> None:
+        """Take the rows from operators that have advanced by several instants. `moved`: the last changed something."""
+        self.kept.follow(flow.maintained, began=False)
+        if not moved:
+            self.kept.stay()
+
     def evaluate(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
         """Compute the rows of this instant: by operators on changes where the plan has some, else from scratch."""
         self._keys = []

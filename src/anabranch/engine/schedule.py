@@ -85,6 +85,10 @@ class Schedule:
             if self.around.check is not None:
                 self.around.check()
             _, order, last, query = heapq.heappop(waiting)
+            if query.run_ahead(self.around, last):
+                if not query.cursor.done and query.cursor.next_index <= last:
+                    heapq.heappush(waiting, (query.cursor.next_instant, order, last, query))
+                continue
             answer = query.step(self.around, last)
             if query.is_volatile:
                 self._renew_ids(computed=True)

@@ -32,7 +32,7 @@ from anabranch.errors import Diagnostic, EngineError, EvaluationError, Malformed
 from anabranch.formats.events import EventLike, GraphLike, any_graph_from, events_from, micros_of, value_from_json
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
-from anabranch.model.graph_block import EventBlock
+from anabranch.model.graph_block import EventBlock, PropertyKeys
 from anabranch.model.instants import parse_instant
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.temporal import Duration, parse_duration
@@ -320,7 +320,7 @@ class Session:
 
         A malformed event raises MalformedEventError before any event of the call is taken in.
         """
-        return self._engine.push(stream, _events_of(events), split)
+        return self._engine.push(stream, _events_of(events, self._engine.asked_keys(stream)), split)
 
     def push_table(
         self,
@@ -480,7 +480,7 @@ def as_lateness(duration: DurationLike | None) -> Duration | None:
     return duration
 
 
-def _events_of(events: EventLike | Iterable[EventLike]) -> Sequence[Event]:
+def _events_of(events: EventLike | Iterable[EventLike], keys: PropertyKeys) -> Sequence[Event]:
     """Return events from user input; many plain JSON objects become a block, without an object for each event."""
     if isinstance(events, Event | Mapping | str):
         return events_from(events)
@@ -491,7 +491,7 @@ def _events_of(events: EventLike | Iterable[EventLike]) -> Sequence[Event]:
         # Few events need no kernels.
         from anabranch.formats.graph_lines import GraphLines
 
-        block = GraphLines.of_dicts(cast(list[dict[str, Any]], listed))
+        block = GraphLines.of_dicts(cast(list[dict[str, Any]], listed), keys)
         if block is not None:
             return block
     return events_from(listed)

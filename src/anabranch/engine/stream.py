@@ -32,7 +32,7 @@ from anabranch.engine.timing import AheadBound, IdlePolicy
 from anabranch.errors import EngineError
 from anabranch.model.block import Times, TripleBlock
 from anabranch.model.event import Event
-from anabranch.model.graph_block import EventBlock, GraphBlock, joined, times_of, with_ids
+from anabranch.model.graph_block import EventBlock, GraphBlock, Places, joined, times_of, with_ids
 from anabranch.model.instants import subtract_duration
 from anabranch.model.temporal import Duration
 from anabranch.model.windows import Bounds
@@ -288,15 +288,26 @@ class StreamBuffer:
         return bool((np.diff(reached, prepend=first) > self.ahead.jump).any())
 
     def _all_in_time(self, block: EventBlock, source: SplitProgress) -> bool:
-        times = block.times
-        floor = max(source.watermark, self._progress.answered_early)
         if block.is_ordered:
-            return int(times[0]) >= floor
+            return int(block.times[0]) >= max(source.watermark, self._progress.answered_early)
+        late = self._late_places(block.times, source)
+        return late is not None and not len(late)
+
+    def late_places(self, block: EventBlock, split: str = ONLY_SPLIT) -> Places | None:
+        """Return which events of a block would be late or corrections if they were pushed one by one, and leave those
+        between them to `push_block`; None where each event must be looked at.
+        """
+        if not _is_run(block) or self.may_doubt(block.times, split):
+            return None
+        return self._late_places(block.times, self._progress.split(split))
+
+    def _late_places(self, times: Times, source: SplitProgress) -> Places | None:
         lateness = self._progress.lateness
-        if lateness is None or lateness.months:
-            return False  # one event is late, or the lateness in months must be computed for each
-        watermarks = np.maximum.accumulate(times) + subtract_duration(0, lateness)
-        return not (times < np.maximum(watermarks, floor)).any()
+        if lateness is not None and lateness.months:
+            return None  # it must be computed for each event
+        watermarks = np.maximum.accumulate(times) + (0 if lateness is None else subtract_duration(0, lateness))
+        floor = max(source.watermark, self._progress.answered_early)
+        return np.flatnonzero(times < np.maximum(watermarks, floor))
 
     def insert(self, event: Event, split: str) -> None:
         """Insert an event at its place, at the latest on the next read. An event before `complete_from` is dropped."""
@@ -453,6 +464,13 @@ class StreamBuffer:
         first = bisect_left(self._times, bounds.first, self._start)
         stop = bisect_left(self._times, bounds.stop, first)
         return self._base + first, self._base + stop
+
+    def positions_of(self, firsts: Times, stops: Times) -> tuple[Times, Times]:
+        """Return the ranges of positions of several windows, given by the smallest event times inside and behind."""
+        self._settle()
+        times = np.frombuffer(self._times, np.int64)[self._start :] if self._times else np.empty(0, np.int64)
+        shift = self._base + self._start
+        return np.searchsorted(times, firsts) + shift, np.searchsorted(times, stops) + shift
 
     @property
     def first_position(self) -> int:

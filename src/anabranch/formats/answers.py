@@ -9,11 +9,11 @@ Invariant: `from_typed(to_typed(parts))` are the parts again; the lines are to t
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import Json, cypher_text, from_typed_json, to_json, to_typed_json
 from anabranch.model.instants import format_instant
 from anabranch.model.values import Value
@@ -40,7 +40,7 @@ class AnswerParts(NamedTuple):
     win_start: int
     win_end: int
     columns: tuple[str, ...]
-    rows: list[tuple[Value, ...]]
+    rows: list[AnswerRow]
 
 
 def head(query: str, at: int, op: str, correction: str, win_start: int, win_end: int) -> dict[str, Json]:
@@ -60,14 +60,76 @@ def json_text(plain: Json) -> bytes:
     return _encode(plain).encode("utf-8", "backslashreplace")
 
 
+class AnswerTexts:
+    """The bytes of one query's answers, answer by answer. A row that the snapshot before had is not rendered again."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[str, ...] = ()
+        self._places: list[int | None] = []
+        self._json: RenderedRows[bytes] = RenderedRows(self._json_rows)
+        self._csv: RenderedRows[bytes] = RenderedRows(self._csv_rows)
+        self._typed: RenderedRows[bytes] = RenderedRows(_typed_rows)
+
+    def json_lines(self, answer: AnswerParts) -> bytes:
+        """Return one line of JSON a row: the head of the answer and its `row`."""
+        if answer.columns != self._columns:
+            self._columns = answer.columns
+            self._json = RenderedRows(self._json_rows)
+        start = json_text(head(*answer[:6]))[:-1] + b', "row": '
+        return start.join([b"", *self._json.of(answer.rows, _may_stay(answer))])
+
+    def _json_rows(self, rows: Iterable[AnswerRow]) -> list[bytes]:
+        names = self._columns
+        return [
+            json_text({name: to_json(value) for name, value in zip(names, row, strict=True)}) + b"}\n" for row in rows
+        ]
+
+    def csv_lines(
+        self,
+        answer: AnswerParts,
+        columns_of_all: Sequence[str] | None = None,
+        several: bool = False,
+        corrections: bool = False,
+    ) -> bytes:
+        """One line a row under `csv_header` of the same settings; a column that the query does not have stays empty."""
+        start = [answer.query] if several else []
+        start += [format_instant(answer.at), answer.op, *([answer.correction] if corrections else [])]
+        start += [format_instant(answer.win_start), format_instant(answer.win_end)]
+        place = {name: index for index, name in enumerate(answer.columns)}
+        places = [place.get(name) for name in (answer.columns if columns_of_all is None else columns_of_all)]
+        if places != self._places:
+            self._places = places
+            self._csv = RenderedRows(self._csv_rows)
+        return _csv([start])[:-1].join([b"", *self._csv.of(answer.rows, _may_stay(answer))])
+
+    def _csv_rows(self, rows: Iterable[AnswerRow]) -> list[bytes]:
+        # Behind empty cells, of which the comma of the last stays: a cell that is empty and alone would be quoted.
+        places = self._places
+        cells = (["", "", *("" if index is None else csv_cell(row[index]) for index in places)] for row in rows)
+        return [line[1:].encode("utf-8", "backslashreplace") for line in _csv_texts(cells)]
+
+    def typed(self, answer: AnswerParts) -> bytes:
+        """Return the whole answer without loss: a line of JSON for its head, and one for each row."""
+        first = {
+            "query": answer.query,
+            "at": int(answer.at),
+            "op": answer.op,
+            "correction": answer.correction,
+            "win_start": int(answer.win_start),
+            "win_end": int(answer.win_end),
+            "columns": list(answer.columns),
+        }
+        return b"\n".join([_encode_typed(first).encode(), *self._typed.of(answer.rows, _may_stay(answer))])
+
+
+def _may_stay(answer: AnswerParts) -> bool:
+    """Return whether the next answer may have the same rows. A correction is no part of this order."""
+    return answer.op == "snapshot" and not answer.correction
+
+
 def json_lines(answer: AnswerParts) -> bytes:
-    """Return one line of JSON a row: the head of the answer and its `row`."""
-    start = json_text(head(*answer[:6]))[:-1] + b', "row": '
-    lines = []
-    for row in answer.rows:
-        plain = {name: to_json(value) for name, value in zip(answer.columns, row, strict=True)}
-        lines.append(start + json_text(plain) + b"}\n")
-    return b"".join(lines)
+    """Return the JSON lines of one answer."""
+    return AnswerTexts().json_lines(answer)
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
@@ -99,52 +161,77 @@ def csv_lines(
     several: bool = False,
     corrections: bool = False,
 ) -> bytes:
-    """One line a row under `csv_header` of the same settings; a column that the query does not have stays empty."""
-    start = [answer.query] if several else []
-    start += [format_instant(answer.at), answer.op, *([answer.correction] if corrections else [])]
-    start += [format_instant(answer.win_start), format_instant(answer.win_end)]
-    place = {name: index for index, name in enumerate(answer.columns)}
-    places = [place.get(name) for name in (answer.columns if columns_of_all is None else columns_of_all)]
-    return _csv([*start, *("" if index is None else csv_cell(row[index]) for index in places)] for row in answer.rows)
+    """Return the CSV lines of one answer."""
+    return AnswerTexts().csv_lines(answer, columns_of_all, several, corrections)
 
 
 def _csv(rows: Iterable[Sequence[str]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    return "".join(_csv_texts(rows)).encode("utf-8", "backslashreplace")
+
+
+def _csv_texts(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the text of each row, with the end of its line."""
+    texts = _Texts()
+    csv.writer(texts, lineterminator="\n").writerows(rows)
+    return texts
+
+
+class _Texts(list[str]):
+    """A list to which a writer of the csv module writes, once for each row."""
+
+    write = list.append
 
 
 # --- typed ------------------------------------------------------------------------------------------------------------
 
+_encode_typed = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+def _typed_rows(rows: Iterable[AnswerRow]) -> list[bytes]:
+    return [_encode_typed([to_typed_json(value) for value in row]).encode() for row in rows]
+
 
 def to_typed(answer: AnswerParts) -> bytes:
-    """Return the whole answer as one line of JSON, without loss."""
-    whole = {
-        "query": answer.query,
-        "at": int(answer.at),
-        "op": answer.op,
-        "correction": answer.correction,
-        "win_start": int(answer.win_start),
-        "win_end": int(answer.win_end),
-        "columns": list(answer.columns),
-        "rows": [[to_typed_json(value) for value in row] for row in answer.rows],
-    }
-    return json.dumps(whole, allow_nan=False, separators=(",", ":")).encode()
+    """Return one answer without loss."""
+    return AnswerTexts().typed(answer)
 
 
 def from_typed(data: bytes) -> AnswerParts:
     """Return the answer that `to_typed` wrote."""
-    whole = json.loads(data)
-    return AnswerParts(
-        whole["query"],
-        whole["at"],
-        whole["op"],
-        whole["correction"],
-        whole["win_start"],
-        whole["win_end"],
-        tuple(whole["columns"]),
-        [tuple(from_typed_json(value) for value in row) for row in whole["rows"]],
-    )
+    return TypedAnswers().read(data)
+
+
+class TypedAnswers:
+    """Reads one query's typed answers, one after the other. A row that the answer before had is the same tuple again.
+
+    State: the rows of the last answer, by their text.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, AnswerRow] = {}
+
+    def read(self, data: bytes, most_rows: int | None = None) -> AnswerParts:
+        """Return the answer, with all of its rows or the first ones."""
+        first, *lines = data.split(b"\n")
+        lines = lines[:most_rows]
+        known = self._rows
+        rows = {line: known.get(line) or _typed_row(line) for line in lines}
+        whole = json.loads(first)
+        self._rows = rows
+        return AnswerParts(
+            whole["query"],
+            whole["at"],
+            whole["op"],
+            whole["correction"],
+            whole["win_start"],
+            whole["win_end"],
+            tuple(whole["columns"]),
+            [rows[line] for line in lines],
+        )
+
+
+def _typed_row(line: bytes) -> AnswerRow:
+    return tuple([from_typed_json(value) for value in json.loads(line)])
 
 
 def beside(columns: Sequence[str], reserved: Sequence[str] = RESERVED) -> list[str]:

@@ -38,7 +38,7 @@ _FEWEST_LINES = 16  # of a block beside lines for the exact reader
 _NEWLINE = b"\n"
 # Keys that are no texts in Python become texts in JSON; these may have been some.
 _MAYBE_NO_TEXT = re.compile(rb'"(?:[-0-9IN][^"]*|true|false|null)":')
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
 
 
 class GraphLines(GraphSource):
@@ -63,7 +63,7 @@ class GraphLines(GraphSource):
             return None
         if _MAYBE_NO_TEXT.search(text) is not None:
             return None
-        found = LineScan(padded(text), 0, len(text), keys)
+        found = LineScan(padded(text), 0, len(text), _distinct(keys))
         if (found.statuses != REGULAR).any():
             return None
         return GraphBlock.of(_lines(found, 0, len(found.statuses)))
@@ -78,14 +78,16 @@ class GraphLines(GraphSource):
 
     def columns(self, keys: PropertyKeys) -> GraphColumns:
         if self._columns is None or not set(keys) <= set(self._columns.keys):
-            self._columns = self._scanned(keys)
+            self._columns = self._scanned(_distinct(keys))
         return _with_keys(self._columns, keys)
 
     def _scanned(self, keys: PropertyKeys) -> GraphColumns:
         start, end = (int(self._starts[0]), int(self._stops[-1])) if len(self) else (0, 0)
         found = LineScan(self._data, start, end, keys)
         count = len(found.statuses)
-        if (found.statuses == EXACT).any() or not np.array_equal(found.times[found.regular(0, count)], self.times):
+        regular = found.regular(0, count)
+        alike = np.array_equal(found.times[regular], self.times) and np.array_equal(found.starts[regular], self._starts)
+        if not alike or (found.statuses == EXACT).any():
             raise StreamError("the chunk is damaged: its lines are not those that were packed")
         return found.columns(0, count)
 
@@ -144,11 +146,11 @@ def read_runs(data: bytes, first_line: int, keys: PropertyKeys = ()) -> Iterator
     `first_line` is the number of the first line. Blank lines and comments are passed over, and are counted. `keys` are
     the properties that will be asked for.
     """
-    at, number = 0, first_line
+    at, number, keys = 0, first_line, _distinct(keys)
     while at < len(data):
         end = lines_end(data, at, EVENTS_PER_CHUNK)
         piece = data[at:end]
-        found = LineScan(padded(piece), 0, len(piece), keys, _broken_lines(piece))
+        found = LineScan(padded(piece), 0, len(piece), keys, broken_lines(piece))
         yield from _runs(found, number)
         at, number = end, number + len(found.statuses)
 
@@ -203,7 +205,11 @@ def _with_keys(columns: GraphColumns, keys: PropertyKeys) -> GraphColumns:
     )
 
 
-def _broken_lines(piece: bytes) -> list[int]:
+def _distinct(keys: PropertyKeys) -> PropertyKeys:
+    return tuple(dict.fromkeys(keys))
+
+
+def broken_lines(piece: bytes) -> list[int]:
     """Return the numbers of the lines that are no UTF-8, from 0 on."""
     if piece.isascii():
         return []

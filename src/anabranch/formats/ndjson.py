@@ -38,7 +38,7 @@ def read_ndjson_as(
             line = line[len(_BOM) :]
         if line.isspace() or not line:
             continue
-        record = read_line_as(line, number, decode)
+        record = read_line_as(line.removesuffix(b"\n"), number, decode)
         if record is not None:
             yield number, record
 

@@ -110,13 +110,17 @@ class GraphSource(ABC):
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """A source in a block. Row r of the source has the sequence number `shift` + r in its split."""
+    """A source in a block. Row r of the source has the sequence number `shift` + r in its split, once a stream has
+    accepted it; before that, relationships without an id have none."""
 
     source: GraphSource
     split: str = ""
     shift: int = 0
+    is_accepted: bool = False
 
     def events(self, rows: Sequence[int]) -> list[Event]:
+        if not self.is_accepted:
+            return self.source.events(rows)
         return [
             with_ids(event, self.split, self.shift + row)
             for row, event in zip(rows, self.source.events(rows), strict=True)
@@ -160,7 +164,7 @@ class GraphBlock(Sequence[Event]):
             return self
         if not self.is_run:
             raise ValueError("only a run of one source is accepted as it is")
-        part = replace(self.parts[0], split=split, shift=first_sequence - int(self.rows[0]))
+        part = GraphPart(self.parts[0].source, split, first_sequence - int(self.rows[0]), is_accepted=True)
         return replace(self, parts=(part,))
 
     def __len__(self) -> int:

@@ -32,10 +32,10 @@ from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.works import OperatorWork
 from anabranch.errors import EngineError, QueryError
-from anabranch.formats import answers as answer_formats
 from anabranch.formats import chunks, deadletter
+from anabranch.formats.answers import AnswerTexts
 from anabranch.model.event import Event
-from anabranch.model.graph_block import EventBlock, joined, times_of, without
+from anabranch.model.graph_block import EventBlock, PropertyKeys, joined, times_of, without
 from anabranch.model.instants import subtract_duration
 from anabranch.planner.link_streams import LinkStream
 from anabranch.runner.job import Job, has_wall_clock, is_live
@@ -124,6 +124,7 @@ class _Living:
     totals: dict[str, int] = field(default_factory=dict)
     operators: dict[str, list[OperatorWork]] = field(default_factory=dict)  # as last reported
     operators_told: float = -math.inf
+    texts: dict[str, AnswerTexts] = field(default_factory=dict)  # of each query's answers
 
 
 Cache: TypeAlias = dict[str, _Living]
@@ -162,6 +163,7 @@ class Cell:
         self._dropped: list[int] = []  # chunks of streams that begin again in this batch
         self._is_new_beginning = False  # older caches cannot catch up
         self.rebuilt = False  # whether the engine was built again from the state
+        self.keys: dict[str, PropertyKeys] = {}  # by stream, the properties that queries have asked for
 
     def process(self, rows: Sequence[PackedRow]) -> Iterator[CellRow]:
         """Process a batch; the state is written before the first row is yielded."""
@@ -170,6 +172,7 @@ class Cell:
         stored = living.next_chunk
         told = [*self._reconcile(living), *self._take_in(living, rows)]
         self._save(living, stored)
+        self.keys = {name: living.engine.asked_keys(name) for name in living.engine.streams}
         yield from told
         yield self._report(living, _control(rows))
 
@@ -275,6 +278,7 @@ class Cell:
         began = living.queries
         found = living.engine.reconcile(self._job.queries)
         living.queries = self._job.fingerprint
+        living.texts = {}
         if began:
             yield _status({"new": found.new, "dropped": found.dropped, "kept": found.kept})
 
@@ -439,15 +443,16 @@ class Cell:
         _count(living, rows=len(answer.rows))
         forms = self._job.forms
         said = answer.parts()
+        texts = living.texts.setdefault(answer.query, AnswerTexts())
         return CellRow(
             "answer",
             answer.query,
             number,
             int(answer.at),
             len(answer.rows),
-            answer_formats.json_lines(said) if "json" in forms else b"",
-            answer_formats.csv_lines(said, *self._job.csv_form()) if "csv" in forms else b"",
-            answer_formats.to_typed(said) if "typed" in forms else b"",
+            texts.json_lines(said) if "json" in forms else b"",
+            texts.csv_lines(said, *self._job.csv_form()) if "csv" in forms else b"",
+            texts.typed(said) if "typed" in forms else b"",
         )
 
     # --- the state ------------------------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ from anabranch.errors import EngineError
 from anabranch.runner.job import Job
 from anabranch.runner.local_state import local_offsets
 from anabranch.runner.options import EngineName
+from anabranch.sinks.base import Ledger
 from anabranch.sinks.durable import replacing
-from anabranch.sinks.ledger import FileLedger
+from anabranch.sinks.ledger import FileLedger, MemoryLedger
 from anabranch.sources.base import Offset
 from anabranch.sources.private import FILE, private_file, private_folder
 
@@ -75,8 +76,9 @@ class RunFolder:
         # A stream may be named by an IRI, and a name of a folder holds no slash.
         return self.path / "spool" / quote(stream, safe="")
 
-    def ledger(self) -> FileLedger:
-        return FileLedger(self.path / "ledger")
+    def ledger(self) -> Ledger:
+        """Return where sinks note their positions: a folder that is removed at the end need not last."""
+        return MemoryLedger() if self.temporary else FileLedger(self.path / "ledger")
 
     # --- opening --------------------------------------------------------------------------------------------------
 

@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
 from anabranch.errors import Cancelled
+from anabranch.model.graph_block import PropertyKeys
 from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cache, Cell
 from anabranch.runner.folder import RunFolder
+from anabranch.runner.garbage import quiet_collector, settle
 from anabranch.runner.job import Job
 from anabranch.runner.letters import LetterFiles
 from anabranch.runner.local_state import LocalState
@@ -58,12 +60,13 @@ class InProcessRun(Run):
         super().__init__(job, folder, sinks, letters, observers)
         self._pace = pace
         self._cache: Cache = {}
+        self._keys: dict[str, PropertyKeys] = {}
 
     def _carry(self, should_stop: Callable[[], bool]) -> None:
         """Process batches until told to stop: between two batches, or in a long one, which is then undone."""
         with closing(LocalState(self._folder.local, durable=not self._folder.temporary)) as state:
             settings = self._source_settings()
-            with closing(BatchPlanner.of(settings)) as planner, suppress(_Interrupted):
+            with closing(BatchPlanner.of(settings)) as planner, quiet_collector(), suppress(_Interrupted):
                 self._go_on(state, planner, settings, should_stop)
 
     def _go_on(
@@ -88,6 +91,7 @@ class InProcessRun(Run):
             self.progress.state_bytes = state.size
             self._outlet.observers.on_progress(self.progress)
             number, start, planned = number + 1, end, None
+            settle()
             if self._job.ordered:
                 planner.batch_size = self._next_size(planner.batch_size, self.progress.batch_seconds)
             else:
@@ -112,12 +116,13 @@ class InProcessRun(Run):
     ) -> None:
         rows = [PackedRow(CELL, "control", json.dumps(BatchPlanner.control(bounds[1])).encode())]
         for piece in planner.pieces(*bounds):
-            for row in read_piece(settings, piece):
+            for row in read_piece(settings, piece, self._keys.get(piece.stream, ())):
                 rows.append(row)
                 patience.check()
         with state.batch(number):
             cell = Cell(self._job, CELL, state, self._cache, patience.check)
             self._outlet.take(list(cell.process(rows)), number)
+        self._keys = cell.keys
 
 
 class _Interrupted(Cancelled):

@@ -15,11 +15,11 @@ from anabranch.formats import chunks, deadletter
 from anabranch.formats.rdf.tables import ReducedChunk
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
-from anabranch.model.graph_block import GraphBlock
+from anabranch.model.graph_block import GraphBlock, PropertyKeys
 from anabranch.runner.linked import LinkedRows
 from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.source_settings import SourceSettings
-from anabranch.sources.base import Piece
+from anabranch.sources.base import AsEvent, Piece
 
 _LETTERS_PER_ROW = 1000
 _FEW = 64  # events: shorter blocks between single events are not worth a row of their own
@@ -31,10 +31,15 @@ def pack_piece(settings: SourceSettings, piece: Piece) -> Iterator[PackedRow]:
         yield row if row.events is None else replace(row, data=chunks.pack(row.events), events=None)
 
 
-def read_piece(settings: SourceSettings, piece: Piece) -> Iterator[PackedRow]:
-    """Yield the same without packing events that the source gives as events or blocks."""
+def read_piece(settings: SourceSettings, piece: Piece, keys: PropertyKeys = ()) -> Iterator[PackedRow]:
+    """Yield the same without packing events that the source gives as events or blocks.
+
+    `keys` are the properties that queries have asked for so far.
+    """
     stream = next(one for one in settings.streams if one.name == piece.stream)
     decode = stream.decoding.decoder()
+    if isinstance(decode, AsEvent):
+        decode = replace(decode, keys=keys)
     single = _SingleEvents()
     letters: list[bytes] = []
     number = -1

@@ -6,15 +6,17 @@ Invariant: a receiver starts when everything else is ready, and stops before the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from anabranch.errors import StreamError
 from anabranch.runner.folder import RunFolder
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import Source
 from anabranch.sources.open import open_source
-from anabranch.sources.receivers.base import Receiver
-from anabranch.sources.receivers.open import open_receiver
 from anabranch.sources.spool import Spool, SpoolSource
+
+if TYPE_CHECKING:
+    from anabranch.sources.receivers.base import Receiver
 
 
 class Receivers:
@@ -30,6 +32,8 @@ class Receivers:
         if not parsed.is_pushed:
             follow = self._follow and parsed.is_files
             return open_source(stream, address, follow=follow, records_are_events=records_are_events)
+        from anabranch.sources.receivers.open import open_receiver
+
         directory = self._folder.spool(stream)
         receiver = open_receiver(parsed)
         spool = Spool(directory)

@@ -2,7 +2,8 @@
 
 The log is a sink of the session's run. A result is rendered to JSON bytes when it arrives, and all listeners share
 these bytes. The newest results stay in memory; the kept results are also in SQLite, beside the checkpoint, so that
-after a restart of the server a client can continue from the last number that it saw.
+after a restart of the server a client can continue from the last number that it saw. A result that has most of its rows
+from an earlier one is stored as its change (`result_changes`).
 
 State: per query at most `results_kept` results on disk, and per session `result_bytes_kept` bytes. The same bounds hold
 in memory, plus the results of the last seconds, so that a burst reaches the listeners.
@@ -29,20 +30,24 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.errors import EngineError
-from anabranch.formats.answers import head, json_text
-from anabranch.formats.values import from_typed_json, to_json
+from anabranch.formats.answers import TypedAnswers, head, json_text
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
+from anabranch.formats.values import to_json
 from anabranch.server.limits import Limits
 from anabranch.server.problems import NOT_FOUND, NOT_KEPT, ServerError
+from anabranch.server.result_changes import ResultGroup, ResultParts, may_begin, packed, restored, unpacked
 from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sources.private import private_file
 
-FORMAT = 1
+FORMAT = 2  # 1: every result is stored whole
 FRESH = 5.0  # seconds during which a result stays in memory, however many follow
 _MEMORY = 16 << 20  # bytes of results that are older than that
 _TABLES = """
     CREATE TABLE IF NOT EXISTS results (
         id INTEGER PRIMARY KEY, query TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL,
-        UNIQUE (query, seq));
+        whole INTEGER, UNIQUE (query, seq));
+    CREATE TABLE IF NOT EXISTS wholes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE INDEX IF NOT EXISTS changes ON results (whole) WHERE whole IS NOT NULL;
     CREATE TABLE IF NOT EXISTS bases (query TEXT PRIMARY KEY, base INTEGER NOT NULL);
     CREATE TABLE IF NOT EXISTS lasts (query TEXT PRIMARY KEY, seq INTEGER NOT NULL, gone INTEGER NOT NULL);
 """
@@ -70,22 +75,19 @@ class Rendering:
 
     def __init__(self, most_rows: int) -> None:
         self._most_rows = most_rows
-        self._rows: dict[str, bytes] = {}
+        self._answers = TypedAnswers()
+        self._rows: RenderedRows[bytes] = RenderedRows(_row_texts)
 
-    def render(self, seq: int, typed: bytes) -> bytes:
-        whole = json.loads(typed)
-        rows, known = whole["rows"], self._rows
-        self._rows = {}
-        shown: list[bytes] = []
-        for row in rows[: self._most_rows]:
-            key = json.dumps(row)
-            text = known.get(key) or json_text([to_json(from_typed_json(value)) for value in row])
-            self._rows[key] = text
-            shown.append(text)
-        parts = ("query", "at", "op", "correction", "win_start", "win_end")
-        begin = json_text({"seq": seq, **head(*(whole[name] for name in parts)), "columns": whole["columns"]})
-        end = json_text({"total": len(rows), "truncated": len(shown) < len(rows)})
-        return b'%s, "rows": [%s], %s' % (begin[:-1], b", ".join(shown), end[1:])
+    def render(self, seq: int, told: RenderedAnswer) -> ResultParts:
+        answer = self._answers.read(told.typed, self._most_rows)
+        shown = self._rows.of(answer.rows)
+        begin = json_text({"seq": seq, **head(*answer[:6]), "columns": list(answer.columns)})
+        end = json_text({"total": told.rows, "truncated": len(shown) < told.rows})
+        return ResultParts(begin[:-1] + b', "rows": [', shown, b"], " + end[1:])
+
+
+def _row_texts(rows: Iterable[AnswerRow]) -> list[bytes]:
+    return [json_text([to_json(value) for value in row]) for row in rows]
 
 
 class ResultLog(Sink):
@@ -109,6 +111,7 @@ class ResultLog(Sink):
         self._last: dict[str, int] = {}
         self._gone: dict[str, int] = {}  # the last numbers of deleted queries
         self._renderings: dict[str, Rendering] = {}
+        self._groups: dict[str, ResultGroup] = {}  # by query: the last one, if it has one
         self._bytes = 0
         self._orders = 0
         self._listeners: list[Callable[[], None]] = []
@@ -141,15 +144,16 @@ class ResultLog(Sink):
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         with self._writing:
             numbered = [(self._number(told), told) for told in answers]
-            came = [
-                (told.query, seq, told.at, self._rendering(told.query).render(seq, told.typed))
+            rendered = [
+                (told.query, seq, told.at, self._rendering(told.query).render(seq, told))
                 for seq, told in numbered
                 if seq > self._last.get(told.query, -1)
             ]
-            if not came:
+            if not rendered:
                 return
-            self._look_for_gaps([(query, seq) for query, seq, _, _ in came])
-            self._put(came)
+            self._look_for_gaps([(query, seq) for query, seq, _, _ in rendered])
+            self._put(rendered)
+            came = [(query, seq, at, parts.body) for query, seq, at, parts in rendered]
             now = self._clock()
             with self._lock:
                 for query, seq, at, body in came:
@@ -187,11 +191,16 @@ class ResultLog(Sink):
             return gone + 1
         return seq
 
-    def _put(self, rows: Sequence[tuple[str, int, int, bytes]]) -> None:
+    def _put(self, rows: Sequence[tuple[str, int, int, ResultParts]]) -> None:
         limits = self._limits
         with self._changing() as disk:
-            disk.executemany("INSERT OR REPLACE INTO results (query, seq, at, body) VALUES (?, ?, ?, ?)", rows)
-            self._disk_bytes += sum(len(row[3]) for row in rows)
+            for query, seq, at, parts in rows:
+                stored = self._stored(disk, query, parts)
+                disk.execute(
+                    "INSERT OR REPLACE INTO results (query, seq, at, body, whole) VALUES (?, ?, ?, ?, ?)",
+                    (query, seq, at, *stored),
+                )
+                self._disk_bytes += len(stored[0])
             newest = {row[0]: row[1] for row in rows}
             disk.executemany("INSERT OR REPLACE INTO lasts VALUES (?, ?, 0)", list(newest.items()))
             based = [one for one in self._bases.items() if one[0] in newest and one[0] not in self._last]
@@ -200,6 +209,24 @@ class ResultLog(Sink):
                 self._drop("query = ? AND seq <= ?", query, seq - limits.results_kept)
             if self._disk_bytes > limits.result_bytes_kept:
                 self._drop_oldest(self._disk_bytes - limits.result_bytes_kept)
+
+    def _stored(self, disk: sqlite3.Connection, query: str, parts: ResultParts) -> tuple[bytes, int | None]:
+        """Return a result's body, or its change with the number of the whole that it is a change of."""
+        group = self._groups.get(query)
+        change = None if group is None else group.change(parts)
+        if group is not None and change is not None:
+            return change, group.number
+        self._groups.pop(query, None)
+        if not may_begin(parts):
+            return parts.body, None
+        whole = packed(parts)
+        number = disk.execute("INSERT INTO wholes (body) VALUES (?)", (whole,)).lastrowid
+        assert number is not None
+        self._disk_bytes += len(whole)
+        begun = self._groups[query] = ResultGroup(number, parts)
+        change = begun.change(parts)
+        assert change is not None
+        return change, number
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -214,24 +241,38 @@ class ResultLog(Sink):
                     if self._disk.in_transaction:
                         self._disk.execute("ROLLBACK")
                     self._disk_bytes = self._counted_bytes()
+                    self._groups.clear()
                 if isinstance(error, sqlite3.Error):
                     raise EngineError(f"cannot keep results: {error}") from error
                 raise
 
     def _counted_bytes(self) -> int:
-        found: int = self._disk.execute("SELECT coalesce(sum(length(body)), 0) FROM results").fetchone()[0]
-        return found
+        counted = "SELECT coalesce(sum(length(body)), 0) FROM"
+        return sum(self._disk.execute(f"{counted} {table}").fetchone()[0] for table in ("results", "wholes"))
 
     def _drop(self, which: str, *values: Any) -> None:
-        gone = self._disk.execute(f"SELECT coalesce(sum(length(body)), 0) FROM results WHERE {which}", values)
-        self._disk_bytes -= gone.fetchone()[0]
+        found = self._disk.execute(f"SELECT length(body), whole FROM results WHERE {which}", values).fetchall()
+        self._disk_bytes -= sum(size for size, _ in found)
         self._disk.execute(f"DELETE FROM results WHERE {which}", values)
+        for number in {whole for _, whole in found if whole is not None}:
+            self._drop_unused(number)
+
+    def _drop_unused(self, number: int) -> None:
+        """Drop a whole if no result is a change of it any more."""
+        if self._disk.execute("SELECT 1 FROM results WHERE whole = ? LIMIT 1", (number,)).fetchone() is None:
+            (size,) = self._disk.execute("SELECT length(body) FROM wholes WHERE id = ?", (number,)).fetchone()
+            self._disk_bytes -= size
+            self._disk.execute("DELETE FROM wholes WHERE id = ?", (number,))
+            self._groups = {query: one for query, one in self._groups.items() if one.number != number}
 
     def _drop_oldest(self, surplus: int) -> None:
+        """Drop the oldest results; a whole goes with the last of its changes."""
         last = 0
-        for number, size in self._disk.execute("SELECT id, length(body) FROM results ORDER BY id"):
+        lasts = dict(self._disk.execute("SELECT whole, max(id) FROM results WHERE whole IS NOT NULL GROUP BY whole"))
+        sizes = dict(self._disk.execute("SELECT id, length(body) FROM wholes"))
+        for number, size, whole in self._disk.execute("SELECT id, length(body), whole FROM results ORDER BY id"):
             last = number
-            surplus -= size
+            surplus -= size + (sizes[whole] if lasts.get(whole) == number else 0)
             if surplus <= 0:
                 break
         self._drop("id <= ?", last)
@@ -252,6 +293,7 @@ class ResultLog(Sink):
         """Drop all results of a query. If it is registered again, its numbers continue."""
         with self._writing:
             self._renderings.pop(query, None)
+            self._groups.pop(query, None)
             last = max(self._last.get(query, -1), self._gone.get(query, -1))
             with self._changing() as disk:
                 self._drop("query = ?", query)
@@ -321,19 +363,40 @@ class ResultLog(Sink):
         found = self.fresh(query, after, limit)
         if found is not None:
             return found
-        question = "SELECT query, seq, at, body FROM results WHERE query = ? AND seq > ? ORDER BY seq LIMIT ?"
-        found = [Result(*row) for row in self._rows(question, query, after, limit)]
+        found = self._stored_results(query, after, limit)
         if not found:
             found = self._newest(query, after, limit)
         if after >= 0 and (not found or found[0].seq > after + 1):
             raise not_kept(query, after, self.oldest(query))
         return found
 
-    def _rows(self, question: str, *values: Any) -> list[Any]:
+    def _stored_results(self, query: str, after: int, limit: int) -> list[Result]:
+        question = "SELECT query, seq, at, body, whole FROM results WHERE query = ? AND seq > ? ORDER BY seq LIMIT ?"
+        with self._reader() as disk:
+            disk.execute("BEGIN")  # a change and its whole are read as of one moment
+            try:
+                rows = disk.execute(question, (query, after, limit)).fetchall()
+                found = []
+                known, whole = None, ResultParts(b"", (), b"")
+                for name, seq, at, body, number in rows:
+                    if number is not None and number != known:
+                        (stored,) = disk.execute("SELECT body FROM wholes WHERE id = ?", (number,)).fetchone()
+                        known, whole = number, unpacked(stored)
+                    found.append(Result(name, seq, at, body if number is None else restored(body, whole)))
+                return found
+            finally:
+                disk.execute("COMMIT")
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
         with self._read_lock:
             if self._is_shut:
                 raise ServerError(NOT_FOUND, "the session has ended")
-            return self._reading.execute(question, values).fetchall()
+            yield self._reading
+
+    def _rows(self, question: str, *values: Any) -> list[Any]:
+        with self._reader() as disk:
+            return disk.execute(question, values).fetchall()
 
     def _newest(self, query: str, after: int, limit: int) -> list[Result]:
         with self._lock:
@@ -359,8 +422,10 @@ def _opened(path: Path) -> sqlite3.Connection:
     opened.execute("PRAGMA journal_mode = WAL")
     opened.execute("PRAGMA synchronous = NORMAL")
     found = opened.execute("PRAGMA user_version").fetchone()[0]
-    if found not in (0, FORMAT):
+    if found not in (0, 1, FORMAT):
         raise EngineError(f"{path} has format {found}; this version of Anabranch reads {FORMAT}")
+    if found == 1:
+        opened.execute("ALTER TABLE results ADD COLUMN whole INTEGER")
     opened.executescript(_TABLES)
     opened.execute(f"PRAGMA user_version = {FORMAT}")
     return opened

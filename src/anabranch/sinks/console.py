@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from anabranch.errors import InternalError
 from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.durable import refusing, write_all
-from anabranch.sinks.forms import LineForm, lines_of, needed
+from anabranch.sinks.forms import LineForm, LineTexts, needed
 
 _HEADER = "console header"
 _BATCH = "console batch"
@@ -42,7 +42,7 @@ class Console(Sink):
 
     def __init__(self, form: LineForm = "json", header: bytes = b"", descriptor: int | None = None) -> None:
         self.forms = (needed(form),)
-        self._form: LineForm = form
+        self._texts = LineTexts(form)
         self._header = header
         self._given = descriptor
         self._ledger: Ledger | None = None
@@ -65,7 +65,7 @@ class Console(Sink):
             self._print(_HEADER, 0, [self._header])
 
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
-        chunks = lines_of(answers, self._form)
+        chunks = self._texts.of(answers)
         if not chunks:
             return
         last = self._last(_BATCH)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from anabranch.errors import EngineError, InternalError
 from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
 from anabranch.sinks.durable import refusing, sync_folder, write_all
-from anabranch.sinks.forms import LineForm, lines_of, needed, suffix_of
+from anabranch.sinks.forms import LineForm, LineTexts, needed, suffix_of
 from anabranch.sinks.parts import PartFiles
 
 _OPENING = -1
@@ -50,7 +50,7 @@ class LinesFile(Sink):
     ) -> None:
         self.path = Path(path)
         self.forms = (needed(form),)
-        self._form: LineForm = form
+        self._texts = LineTexts(form)
         self._header = header
         self._append = append
         self._overwrite = overwrite
@@ -89,7 +89,7 @@ class LinesFile(Sink):
             self._put(_OPENING, last.start, [] if last.start else [self._header])
 
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
-        chunks = lines_of(answers, self._form)
+        chunks = self._texts.of(answers)
         if not chunks:
             return
         if self._file < 0:
@@ -209,7 +209,7 @@ class LinesFolder(Sink):
         zipped: bool = False,
     ) -> None:
         self.forms = (needed(form),)
-        self._form: LineForm = form
+        self._texts = LineTexts(form)
         self._header = header
         self._zipped = zipped
         suffix = suffix_of(form) + (".gz" if zipped else "")
@@ -223,7 +223,7 @@ class LinesFolder(Sink):
         self._parts.open(ledger)
 
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
-        chunks = lines_of(answers, self._form)
+        chunks = self._texts.of(answers)
         if not chunks:
             return
         with self._parts.part(batch) as file:

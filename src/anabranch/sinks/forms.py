@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from anabranch.formats.answers import from_typed
+from anabranch.formats.answers import TypedAnswers
 from anabranch.sinks.base import AnswerForm, RenderedAnswer
+
+if TYPE_CHECKING:
+    from anabranch.formats.rdf.results import ResultTexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +52,27 @@ def suffix_of(form: LineForm) -> str:
     return ".csv" if form == "csv" else ".ndjson"
 
 
-def lines_of(answers: Iterable[RenderedAnswer], form: LineForm) -> list[bytes]:
-    """Return the texts of the answers that have any."""
-    return [text for told in answers if (text := _text(told, form))]
+class LineTexts:
+    """The texts of answers in one form. A row that its query's answer before had is not rendered again."""
 
+    def __init__(self, form: LineForm) -> None:
+        self._form: LineForm = form
+        self._rdf: dict[str, tuple[TypedAnswers, ResultTexts]] = {}  # by query
 
-def _text(told: RenderedAnswer, form: LineForm) -> bytes:
-    if not isinstance(form, RdfForm):
-        return told.csv if form == "csv" else told.json
-    from anabranch.formats.rdf.results import render
+    def of(self, answers: Iterable[RenderedAnswer]) -> list[bytes]:
+        """Return the texts of the answers that have any."""
+        return [text for told in answers if (text := self._text(told))]
 
-    return render(form.name, from_typed(told.typed), dict(form.prefixes))
+    def _text(self, told: RenderedAnswer) -> bytes:
+        form = self._form
+        if not isinstance(form, RdfForm):
+            return told.csv if form == "csv" else told.json
+        if told.query not in self._rdf:
+            from anabranch.formats.rdf.results import ResultTexts
+
+            self._rdf[told.query] = TypedAnswers(), ResultTexts(form.name, form.prefixes)
+        answers, texts = self._rdf[told.query]
+        return texts.render(answers.read(told.typed))
 
 
 def check_form(form: LineForm, columns: Iterable[Sequence[str]]) -> None:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from anabranch.errors import EngineError, closest
-from anabranch.formats.answers import AnswerParts, beside, from_typed
+from anabranch.formats.answers import AnswerParts, TypedAnswers, beside
 from anabranch.formats.tables import Table
 from anabranch.model.compare import content_key
 from anabranch.model.instants import Instant
@@ -43,11 +43,12 @@ class MemoryTable(Sink):
         self._limit = limit
         self._lock = Lock()
         self._columns = {name: tuple(columns) for name, columns in (queries or {}).items()}
+        self._readers: dict[str, TypedAnswers] = {}
         self._kept: dict[str, list[tuple[int, NumberedAnswer]]] = {name: [] for name in self._columns}
 
     def write(self, batch: int, answers: Sequence[RenderedAnswer]) -> None:
         # Read before anything is touched: readers never wait for it.
-        came = [(told.query, NumberedAnswer(told.number, from_typed(told.typed))) for told in answers]
+        came = [(told.query, NumberedAnswer(told.number, self._read_typed(told))) for told in answers]
         with self._lock:
             for kept in self._kept.values():
                 while kept and kept[-1][0] == batch:
@@ -58,6 +59,9 @@ class MemoryTable(Sink):
             if self._limit is not None:
                 for kept in self._kept.values():
                     del kept[: -self._limit]
+
+    def _read_typed(self, told: RenderedAnswer) -> AnswerParts:
+        return self._readers.setdefault(told.query, TypedAnswers()).read(told.typed)
 
     @property
     def queries(self) -> list[str]:

@@ -10,6 +10,7 @@ Invariant: the schema of a query's files depends on its columns and the types as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.errors import EngineError, EvaluationError, InternalError, closest
-from anabranch.formats.answers import AnswerParts, beside, from_typed, json_text
+from anabranch.formats.answers import AnswerParts, TypedAnswers, beside, json_text
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import INTEGER_MAX, INTEGER_MIN, cypher_text, to_json
 from anabranch.model.instants import parse_instant
 from anabranch.model.literals import value_of
@@ -126,6 +128,8 @@ class ParquetFolder(Sink):
         overwrite: bool = False,
     ) -> None:
         self._types = dict(types or {})
+        self._readers: dict[str, TypedAnswers] = {}  # by query
+        self._cells: dict[tuple[str, tuple[str, ...]], RenderedRows[list[Any]]] = {}  # by query and columns
         self._parts = PartFiles(path, ".parquet", append=append, overwrite=overwrite)
         _check_types(self._types, queries)
 
@@ -148,18 +152,31 @@ class ParquetFolder(Sink):
                 pq.write_table(table, file)
 
     def _table(self, query: str, answers: Iterable[RenderedAnswer]) -> Any:
-        parts = [(told.number, from_typed(told.typed)) for told in answers]
+        reader = self._readers.setdefault(query, TypedAnswers())
+        parts = [(told.number, reader.read(told.typed)) for told in answers]
         columns = parts[0][1].columns
         if any(answer.columns != columns for _, answer in parts):
             raise InternalError(f"the answers of `{query}` in one batch have different columns")
+        cells = self._cells.setdefault((query, columns), RenderedRows(partial(self._converted_rows, query, columns)))
+        rows = [row for _, answer in parts for row in cells.of(answer.rows)]
         arrays = _head_arrays(parts)
         fields = list(_HEAD)
         for index, (name, shown) in enumerate(zip(columns, beside(columns), strict=True)):
-            arrow_type, convert = _TYPES[self._types.get(name, "json")]
-            values = (row[index] for _, answer in parts for row in answer.rows)
-            arrays.append(pa.array([self._converted(query, name, one, convert) for one in values], arrow_type))
+            arrow_type, _ = self._type(name)
+            arrays.append(pa.array([row[index] for row in rows], arrow_type))
             fields.append(pa.field(shown, arrow_type))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _type(self, column: str) -> Any:
+        return _TYPES[self._types.get(column, "json")]
+
+    def _converted_rows(self, query: str, columns: Sequence[str], rows: Iterable[AnswerRow]) -> list[list[Any]]:
+        """Return the values of Arrow for each row. A row that its query's answer before had is not converted again."""
+        converts = [(name, self._type(name)[1]) for name in columns]
+        return [
+            [self._converted(query, name, value, convert) for (name, convert), value in zip(converts, row, strict=True)]
+            for row in rows
+        ]
 
     def _converted(self, query: str, column: str, value: Value, convert: Callable[[Value], Any]) -> Any:
         if convert is not _json and isinstance(value, Iri | Blank | Literal):

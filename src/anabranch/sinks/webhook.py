@@ -13,7 +13,7 @@ import http.client
 import os
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -22,7 +22,8 @@ from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 from anabranch.errors import EngineError, InternalError, StreamError
-from anabranch.formats.answers import from_typed, head, json_text
+from anabranch.formats.answers import TypedAnswers, head, json_text
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import to_json
 from anabranch.model.masking import REFERENCE
 from anabranch.sinks.base import Ledger, RenderedAnswer, Sink
@@ -34,12 +35,27 @@ _MOST_READ = 64 << 10  # of a response, before its connection is given up
 _SHOWN = 200
 
 
-def body_of(told: RenderedAnswer) -> bytes:
-    """The answer as one JSON object: its head, its number and its rows by column name."""
-    answer = from_typed(told.typed)
-    first = head(answer.query, answer.at, answer.op, answer.correction, answer.win_start, answer.win_end)
-    rows = [{name: to_json(value) for name, value in zip(answer.columns, row, strict=True)} for row in answer.rows]
-    return json_text({"query": first.pop("query"), "number": told.number, **first, "rows": rows})
+class AnswerBodies:
+    """The bodies of one query's answers: each is one JSON object with its head, its number and its rows by column
+    name. A row that the answer before had is not rendered again."""
+
+    def __init__(self) -> None:
+        self._answers = TypedAnswers()
+        self._columns: tuple[str, ...] = ()
+        self._rows: RenderedRows[bytes] = RenderedRows(self._row_texts)
+
+    def of(self, told: RenderedAnswer) -> bytes:
+        answer = self._answers.read(told.typed)
+        if answer.columns != self._columns:
+            self._columns = answer.columns
+            self._rows = RenderedRows(self._row_texts)
+        first = head(answer.query, answer.at, answer.op, answer.correction, answer.win_start, answer.win_end)
+        begin = json_text({"query": first.pop("query"), "number": told.number, **first})
+        return b'%s, "rows": [%s]}' % (begin[:-1], b", ".join(self._rows.of(answer.rows)))
+
+    def _row_texts(self, rows: Iterable[AnswerRow]) -> list[bytes]:
+        names = self._columns
+        return [json_text({name: to_json(value) for name, value in zip(names, row, strict=True)}) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,7 @@ class Webhook(Sink):
         self._query = ""
         self._connection: http.client.HTTPConnection | None = None
         self._ledger: Ledger | None = None
+        self._bodies: dict[str, AnswerBodies] = {}  # by query
 
     def open(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -108,7 +125,7 @@ class Webhook(Sink):
 
     def _send(self, told: RenderedAnswer) -> None:
         """Post until it is acknowledged, refused, or the time is over."""
-        body = body_of(told)
+        body = self._bodies.setdefault(told.query, AnswerBodies()).of(told)
         headers = {**self._headers, "Idempotency-Key": f"{quote(told.query, safe='')}/{told.number}"}
         deadline = self._now() + self._timeout
         pause = _FIRST_PAUSE

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
 from anabranch.model.event import Event
-from anabranch.model.graph_block import GraphBlock
+from anabranch.model.graph_block import GraphBlock, PropertyKeys
 
 if TYPE_CHECKING:
     from anabranch.algebra.ingestion import Ingestion
@@ -143,11 +143,13 @@ class Source(ABC):
 class AsEvent:
     """The decoder of a stream whose records are events already.
 
-    Its name keeps blank nodes of two streams apart, and `prefix` those of two inputs of one stream.
+    Its name keeps blank nodes of two streams apart, and `prefix` those of two inputs of one stream. `keys` are the
+    properties that will be asked for, as far as they are known: blocks have them ready.
     """
 
     stream: str = ""
     prefix: str = ""
+    keys: PropertyKeys = ()
 
     def __call__(self, data: Any, sequence: str) -> Event:
         return event_from_dict(data, self.prefix + sequence if self.prefix else sequence, self.stream)

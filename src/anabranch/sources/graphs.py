@@ -1,28 +1,22 @@
 """Static RDF graphs, loaded from a path, `file:`, `http:` or `https:`, plain or gzip.
 
-Invariant: a graph is read whole or refused; a download is limited to 20 seconds of silence and 256 MiB, and follows
-redirects only to http and https.
+Invariant: a graph is read whole or refused; a download is limited to 256 MiB.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import http.client
 import io
-import urllib.error
-import urllib.request
 import zlib
-from email.message import Message
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from anabranch.errors import StreamError, closest
-from anabranch.formats.rdf.graphs import ACCEPT, EXTENSIONS, extension_of, read_triples
+from anabranch.formats.rdf.graphs import EXTENSIONS, extension_of, read_triples
 from anabranch.model.triples import TripleGraph
 from anabranch.sources.reach import ANYWHERE, Reach, file_path
 
-TIMEOUT = 20.0  # seconds
 MOST_BYTES = 256 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _WEB = ("http://", "https://")
@@ -62,14 +56,29 @@ def fingerprint(name: str, base_folder: str | Path = ".", reach: Reach = ANYWHER
         found = _path(name, base_folder, reach).stat()
         return f"{found.st_mtime_ns}-{found.st_size}"
     reach.refuse_network(name)
+    from anabranch.sources.web import opened  # loads encryption, which files do not need
+
     try:
-        with _opened(name, "HEAD") as response:
+        with opened(name, "HEAD", _hint(name)) as response:
             said = response.headers["ETag"] or response.headers["Last-Modified"]
             if said:
                 return str(said)
     except StreamError:
         pass  # a server may know no HEAD
     return hashlib.sha256(_fetched(name).data).hexdigest()
+
+
+def _hint(url: str) -> str:
+    return f"hint: give a file of it: --graph '{url}=FILE'"
+
+
+def _fetched(name: str) -> _Document:
+    from anabranch.sources.web import fetched
+
+    found = fetched(name, MOST_BYTES, _hint(name))
+    if len(found.data) > MOST_BYTES:
+        raise _too_large(name)
+    return _Document(found.data, found.url, found.content_type)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -117,48 +126,3 @@ def _too_large(name: str) -> StreamError:
     return StreamError(
         f"{name} has more than {MOST_BYTES >> 20} MiB\nhint: static graphs are held in memory: cut it down"
     )
-
-
-# --- the web ----------------------------------------------------------------------------------------------------------
-
-
-class _WebOnly(urllib.request.HTTPRedirectHandler):
-    """Follows redirects only to the web: a server must not redirect us to our own files."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        if not newurl.lower().startswith(_WEB):
-            raise StreamError(f"{req.full_url} leads to {newurl}, which is not on the web")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-
-
-def _fetched(url: str) -> _Document:
-    with _opened(url, "GET") as response:
-        try:
-            data = response.read(MOST_BYTES + 1)
-        except (OSError, http.client.HTTPException) as error:
-            raise StreamError(f"{url}: the answer was cut short: {error}") from None
-        if len(data) > MOST_BYTES:
-            raise _too_large(url)
-        return _Document(data, response.url, response.headers["Content-Type"])
-
-
-def _hint(url: str) -> str:
-    return f"hint: give a file of it: --graph '{url}=FILE'"
-
-
-def _opened(url: str, method: str) -> http.client.HTTPResponse:
-    headers = {"Accept": ACCEPT, "User-Agent": "anabranch"}
-    try:
-        request = urllib.request.Request(url, headers=headers, method=method)
-        answer: http.client.HTTPResponse = urllib.request.build_opener(_WebOnly).open(request, timeout=TIMEOUT)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise StreamError(f"{url}: the server says {error.code} {error.reason}\n{_hint(url)}") from None
-    except urllib.error.URLError as error:
-        reason = error.reason if isinstance(error.reason, str) else getattr(error.reason, "strerror", None)
-        raise StreamError(f"{url} cannot be reached: {reason or error.reason}\n{_hint(url)}") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise StreamError(f"{url} cannot be reached: {error}\n{_hint(url)}") from None
-    return answer

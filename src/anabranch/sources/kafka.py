@@ -256,7 +256,7 @@ class KafkaSource(Source):
             # Few messages need no kernels.
             from anabranch.formats.graph_lines import read_runs
 
-            for found in read_runs(lines, 0):
+            for found in read_runs(lines, 0, decode.keys):
                 if isinstance(found, GraphBlock):
                     yield found
                 else:

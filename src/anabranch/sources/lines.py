@@ -167,7 +167,7 @@ def pack_lines(data: bytes, first_line: int, decode: AsEvent, sequence_of: Seque
     # A stream of few lines needs no kernels.
     from anabranch.formats.graph_lines import read_runs
 
-    for found in read_runs(data, first_line):
+    for found in read_runs(data, first_line, decode.keys):
         if isinstance(found, GraphBlock):
             yield found
         else:

@@ -4,19 +4,20 @@ Spark starts one for each kind of worker and names the kind as its argument; onl
 and the readers among them only few.
 
 Spark's daemon lets each worker collect garbage after every task. Modules loaded before are no garbage, and scanning
-them would take longer than many tasks: they are excluded first (`gc.freeze`).
+them would take longer than many tasks: they are excluded first (`settle`).
 
 Invariant: it adds imports and loaded kernels to Spark's own daemon, and nothing else.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from importlib import import_module
 
 import pyspark.daemon
+
+from anabranch.runner.garbage import settle
 
 _PLANS = {
     "pyspark.sql.worker.create_data_source": ("anabranch.spark.source",),
@@ -39,6 +40,5 @@ def load(kind: str, is_reader: bool) -> None:
 
 if __name__ == "__main__":
     load(sys.argv[-1], is_reader="SPARK_SIMPLIFIED_TRACEBACK" in os.environ)  # see `session.properties`
-    gc.collect()
-    gc.freeze()
+    settle()
     pyspark.daemon.manager()

@@ -8,7 +8,6 @@ refused by Spark.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -115,6 +114,7 @@ class CellProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         # Spark makes a processor on the driver too, to read its state variables: only a worker needs the engine.
         from anabranch.runner.cell import Cell
+        from anabranch.runner.garbage import settle
         from anabranch.runner.job import load_job
 
         packed = [PackedRow(*(row[name] for name in _PACKED)) for row in rows]
@@ -124,10 +124,7 @@ class CellProcessor(StatefulProcessor):
             yield _TOLD(*told_values(row, place))
         # Spark's daemon collects garbage after every task, which would look at the whole window each time. An engine
         # that was put aside for a new one must be found first.
-        if cell.rebuilt:
-            gc.unfreeze()
-            gc.collect()
-        gc.freeze()
+        settle(whole=cell.rebuilt)
 
     def close(self) -> None:
         pass

@@ -61,12 +61,12 @@ class PlainQuery(NamedTuple):
 
 def language_of(text: str, file_name: str = "<query>") -> Language:
     """By the file's extension; else, and where plain SPARQL turns out to be continuous, by what the text holds."""
-    from anabranch.syntax.sparql.detect import detect
-
     dot = file_name.rfind(".")
     said = EXTENSIONS.get(file_name[dot:].lower()) if dot >= 0 else None
     if said is not None and said != "sparql":
         return said
+    from anabranch.syntax.sparql.detect import detect
+
     found = detect(text)
     return "sparql" if said == "sparql" and found == "seraph" else found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.graph_events import graph_block
 
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import PushResult
@@ -272,6 +273,32 @@ def test_an_unchanged_snapshot_is_told_again_but_not_computed_again() -> None:
     session.push("s", event("10:00", "a"))
     session.finish(until=f"{DAY}10:50Z")
     assert (len(q.poll()), q.evaluations) == (51, 1)
+
+
+def test_a_row_that_stays_is_the_same_tuple_at_every_instant() -> None:
+    session = Session.local()
+    q = session.register(query("SNAPSHOT", within="PT30M", every="PT5M"))
+    session.push("s", [event("10:00", "b"), event("10:02", "d"), event("10:07", "a"), event("10:12", "b")])
+    session.push("s", {"at": f"{DAY}10:18:00Z", "nodes": [{"id": "other", "labels": ["M"], "properties": {}}]})
+    session.finish()
+    first, *_, last = answers = q.poll()
+    assert [name for _, name in told(answers)] == [["b"], ["b", "d"], ["a", "b", "d"], ["a", "b", "d"], ["a", "b", "d"]]
+    assert len({id(row) for answer in answers for row in answer.rows}) == 3
+    assert first.rows[0] is last.rows[1]
+    last.rows.clear()
+    assert told(answers[-2:-1]) == [("10:15", ["a", "b", "d"])]
+
+
+def test_rows_that_change_their_order_alone_are_listed_in_the_new_order() -> None:
+    def ranked(clock: str, **ranks: int) -> dict[str, Any]:
+        nodes = [{"id": key, "labels": ["N"], "properties": {"name": key, "rank": rank}} for key, rank in ranks.items()]
+        return {"at": f"{DAY}{clock}:00Z", "nodes": nodes}
+
+    session = Session.local()
+    q = session.register(registered("MATCH (n:N) WITHIN PT1H EMIT n.name AS name ORDER BY n.rank SNAPSHOT EVERY PT5M"))
+    session.push("s", [ranked("10:00", a=1, b=2, c=3), ranked("10:04", a=9), ranked("10:09", b=10)])
+    session.finish()
+    assert told(q.poll()) == [("10:00", ["a", "b", "c"]), ("10:05", ["b", "c", "a"]), ("10:10", ["c", "a", "b"])]
 
 
 def test_a_query_that_reads_the_clock_is_computed_at_every_instant_with_events() -> None:
@@ -573,3 +600,49 @@ def test_relationships_without_ids_are_told_apart() -> None:
     session.push("s", [Event(at("10:00"), (), (call, call)), Event(at("10:00"), (), (call,))])
     session.finish()
     assert told(q.poll()) == [("10:00", [3])]
+
+
+def plain_event(number: int) -> dict[str, Any]:
+    nodes = [{"id": number % 7, "labels": ["N"], "properties": {"x": number % 3}}]
+    return {"at": number, "nodes": nodes, "relationships": [{"type": "R", "from": 1, "to": 2}]}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"at": 50, "nodes": [{"id": 1}]},
+        {"at": "1970-01-01T00:00:00.050Z", "nodes": []},
+        {"at": 50, "edges": []},
+        {"at": 50, "nodes": ({"id": 1, "properties": {"when": datetime(2024, 5, 1, tzinfo=UTC).isoformat()}},)},
+        {"at": 50, "nodes": [{"id": 1, "properties": {"when": {"$date": "2024-05-01"}}}]},
+        {"at": datetime(1970, 1, 1, 0, 0, 0, 50_000, tzinfo=UTC)},
+    ],
+)
+def test_many_json_objects_have_the_effect_of_each_pushed_alone(odd: dict[str, Any]) -> None:
+    given = [plain_event(number) for number in range(100)]
+    given[50] = odd
+    one, many = Session.local(), Session.local()
+    for session in (one, many):
+        session.register("REGISTER QUERY q { MATCH (n) WITHIN PT1M EMIT count(n) SNAPSHOT EVERY PT1S }")
+    accepted = sum(one.push("stream", event).accepted for event in given)
+    assert many.push("stream", given).accepted == accepted
+    assert many.checkpoint() == one.checkpoint()
+
+
+@pytest.mark.parametrize("bad", [{"at": True}, {"at": 1, "nodes": [{}]}, {"at": 1, "nodes": [{"id": 1.5}]}, 7])
+def test_one_malformed_object_among_many_raises_before_any_is_taken_in(bad: Any) -> None:
+    given: list[Any] = [plain_event(number) for number in range(100)]
+    session = Session.local()
+    with pytest.raises(MalformedEventError) as alone:
+        session.push("stream", [bad])
+    given[60] = bad
+    with pytest.raises(MalformedEventError) as found:
+        session.push("stream", given)
+    assert found.value.reason == alone.value.reason
+    session.push("stream", given[:60])
+    assert session.push("stream", given[61:]).accepted == 39
+
+
+def test_a_block_of_events_is_pushed_as_it_is() -> None:
+    session = Session.local()
+    assert session.push("stream", graph_block(Event(number) for number in range(5))).accepted == 5

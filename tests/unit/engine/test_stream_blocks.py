@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from tests.support.graph_events import ListedEvents, graph_block, graph_event
 
+from anabranch.engine.engine import Engine
 from anabranch.engine.progress import LatePolicy
 from anabranch.engine.stream import StreamBuffer
 from anabranch.errors import EngineError
@@ -238,3 +239,25 @@ def test_a_closed_stream_takes_no_block() -> None:
     assert block is not None
     with pytest.raises(EngineError, match="closed"):
         stream.push_block(block)
+
+
+@pytest.mark.parametrize(("policy", "late"), [("drop", 2), ("correct", 0)])
+def test_a_late_event_among_many_is_the_only_one_that_is_read(policy: str, late: int) -> None:
+    times = [*range(100, 140), 3, *range(140, 180), 120, *range(180, 200)]
+    source = ListedEvents(graph_event(Random(place), time) for place, time in enumerate(times))
+    engine = Engine(late=LatePolicy(policy))  # type: ignore[arg-type]
+    pushed = engine.push("s", GraphBlock.of(source))
+    assert (pushed.accepted, len(pushed.late), pushed.corrected) == (102 - late, late, 2 - late)
+    assert pushed.late_places == ((40, 81) if late else ())
+    assert source.read == 2
+    singly = Engine(late=LatePolicy(policy))  # type: ignore[arg-type]
+    assert singly.push("s", source.listed) == pushed
+    assert engine.state() == singly.state()
+
+
+def test_a_block_with_many_late_events_is_pushed_one_by_one() -> None:
+    times = [100, 99, 101, 98, 102, 97] * 5
+    engine, singly = Engine(), Engine()
+    events = [graph_event(Random(place), time) for place, time in enumerate(times)]
+    assert engine.push("s", graph_block(events)) == singly.push("s", events)
+    assert engine.state() == singly.state()

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Callable
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -14,16 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch.delta.json_lines import REGULAR, LineScan, padded
 from anabranch.errors import StreamError
 from anabranch.formats import chunks
 from anabranch.formats.events import event_from_dict
-from anabranch.formats.graph_lines import GraphLines, read_runs
+from anabranch.formats.graph_lines import GraphLines, broken_lines, read_runs
 from anabranch.formats.ndjson import read_line
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock, GraphColumns, ValueColumn, ValueKind
 from anabranch.model.values import Node, Relationship
 
-KEYS = ("name", "age", "a long key of many bytes", "a long key of many others", "", "é", "x")
+KEYS = ("name", "age", "a long key of many bytes", "a long key of many others", "", "é", "x", 'a"b\n', "😀")
 
 
 # --- events from columns ----------------------------------------------------------------------------------------------
@@ -77,15 +79,15 @@ def events_of(source: GraphLines, keys: tuple[str, ...]) -> list[Event]:
         )
         for row in range(len(relationships.ids.kinds))
     ]
-    found = []
-    for time, node_count, relationship_count in zip(
-        source.times.tolist(), nodes.per_event.tolist(), relationships.per_event.tolist(), strict=True
-    ):
-        found.append(Event(time, tuple(all_nodes[:node_count]), tuple(all_relationships[:relationship_count])))
-        del all_nodes[:node_count], all_relationships[:relationship_count]
-    assert not all_nodes
-    assert not all_relationships
-    return found
+    assert int(nodes.per_event.sum()) == len(all_nodes)
+    assert int(relationships.per_event.sum()) == len(all_relationships)
+    next_nodes, next_relationships = iter(all_nodes), iter(all_relationships)
+    return [
+        Event(time, tuple(islice(next_nodes, node_count)), tuple(islice(next_relationships, relationship_count)))
+        for time, node_count, relationship_count in zip(
+            source.times.tolist(), nodes.per_event.tolist(), relationships.per_event.tolist(), strict=True
+        )
+    ]
 
 
 def narrowed(event: Event, keys: tuple[str, ...]) -> Event:
@@ -159,7 +161,8 @@ NUMBERS = [
 ]  # fmt: skip
 ODD = [
     "9223372036854775808", "-9223372036854775809", "1e400", "01", "1.", ".5", "+1", "1e", "NaN", "Infinity",
-    "-Infinity", "-", '{"$date": "2020-01-01"}', '{"$date": 1}', '"\\ud800"', '"\\ud83d\\ude00"', '"\\x"', '"\\u12g4"',
+    "-Infinity", "-", '{"$date": "2020-01-01"}', '{"$date": 1}', '"\\ud800"',
+    '"\\ud83d\\ud83d"', '"\\ude00\\ud83d"', '"\\ud83d"', '"\\ud83dx"', '"\\x"', '"\\u12g4"',
     "tru", "nul", "[1,]", "[1 2]", "{1: 2}", '{"a": 1,}', "[" * 30 + "]" * 30, "[" * 19 + "]" * 19, '"\x01"', '"',
     '{"a": {"\\u0024date": 1}}', "1" * 5000, "'a'", "",
 ]  # fmt: skip
@@ -192,7 +195,10 @@ def spaced(random: Random, opening: str, items: list[str], closing: str) -> str:
 
 def drawn_map(random: Random, items: list[tuple[str, str]]) -> str:
     colon = random.choice([":", ": ", " : "])
-    return spaced(random, "{", [f"{json.dumps(key, ensure_ascii=False)}{colon}{value}" for key, value in items], "}")
+    ascii_only = random.random() < 0.5
+    return spaced(
+        random, "{", [f"{json.dumps(key, ensure_ascii=ascii_only)}{colon}{value}" for key, value in items], "}"
+    )
 
 
 def drawn_id(random: Random) -> str:
@@ -257,7 +263,15 @@ def drawn_line(random: Random) -> str:
         relationships = [drawn_relationship(random) for _ in range(random.randrange(3))]
         items.append((random.choice(["relationships"] * 9 + ["edges"]), spaced(random, "[", relationships, "]")))
     if random.random() < 0.05:
-        extras = [("edges", "[]"), ("nodes", "null"), ("at", "1"), ("other", "1"), ("triples", "[]"), ("node", "[]")]
+        extras = [
+            ("edges", "[]"),
+            ("nodes", "null"),
+            ("at", "1"),
+            ("other", "1"),
+            ("more", "{}"),
+            ("triples", "[]"),
+            ("node", "[]"),
+        ]
         items.append(random.choice([*extras, ("relationships", "null"), ("$at", "1"), ("@id", '"x"')]))
     if random.random() < 0.2:
         random.shuffle(items)
@@ -289,26 +303,37 @@ def mutated(random: Random, line: bytes) -> bytes:
             return line[:other] + random.choice([b"id", b"at", b"$", b"\\u0061", b"nodes"]) + line[other:]
 
 
-@pytest.mark.parametrize("seed", range(4))
+def regular_of(lines: list[bytes]) -> list[bytes]:
+    """The lines that one scan of them all takes for regular."""
+    data = b"\n".join(lines)
+    found = LineScan(padded(data), 0, len(data), KEYS, broken_lines(data))
+    assert len(found.statuses) == len(lines)
+    return [lines[number] for number in np.flatnonzero(found.statuses == REGULAR)]
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_drawn_lines_have_the_events_of_the_exact_reader(seed: int) -> None:
     random = Random(seed)
-    lines = [drawn_line(random).encode() for _ in range(3000)]
-    regular = [line for line in lines if checked(line)]
-    assert 1500 < len(regular) < 2900
+    lines = [drawn_line(random).encode() for _ in range(2000)]
+    regular = regular_of(lines)
+    assert 1000 < len(regular) < 1900
     others = sorted(set(lines) - set(regular))
     mixed = [
         random.choice(others) if random.random() < 0.01 else b" \r" if random.random() < 0.02 else line
-        for line in (*regular, b"# a comment", *regular, b"", *regular)
+        for line in (*regular, b"# a comment", b"", *lines[:50], *regular[:500])
     ]
-    assert checked(b"\n".join(mixed)) > 2 * len(regular)
+    assert checked(b"\n".join(mixed)) > len(regular) // 2
+    assert checked(b"\n".join(regular)) == len(regular)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(5))
 def test_lines_with_changed_bytes_are_regular_only_if_the_exact_reader_agrees(seed: int) -> None:
     random = Random(100 + seed)
     lines = [drawn_line(random).encode() for _ in range(400)]
-    changed = [mutated(random, random.choice(lines)).replace(b"\n", b" ") for _ in range(3000)]
-    assert sum(checked(line) for line in changed) > 150
+    changed = [mutated(random, random.choice(lines)).replace(b"\n", b" ") or b" " for _ in range(6000)]
+    regular = regular_of(changed)
+    assert 300 < len(regular) < 4000
+    assert checked(b"\n".join(regular)) == len(regular)
 
 
 # --- single lines -----------------------------------------------------------------------------------------------------
@@ -324,7 +349,7 @@ def line_with(value: str) -> bytes:
     "value", [*NUMBERS, *map(json.dumps, TEXTS), "[]", "[1, [2.5]]", '{"a": null}', "null", "true"]
 )
 def test_plain_values_are_regular(value: str) -> None:
-    assert checked(line_with(value)) == (0 if "\\ud83d" in value else 1)
+    assert checked(line_with(value)) == 1
 
 
 @pytest.mark.parametrize("value", ODD)
@@ -359,6 +384,71 @@ def test_the_example_of_the_format_has_the_kinds_that_a_reader_expects() -> None
 @pytest.mark.parametrize("text", [*TIMES, *ODD_TIMES])
 def test_times_are_those_of_the_exact_reader(text: str) -> None:
     assert checked(f'{{"at": {text}}}'.encode()) == (text in TIMES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('"a"', '"b"'),
+        ('"\\u00e9"', '"é"'),
+        ('"\\u00e9"', '"\\u00E9"'),
+        ('"\\u00e9"', '"\\u00e8"'),
+        ('"a\\/b"', '"a/b"'),
+        ('"\\n"', '"\\u000a"'),
+        ('"\\t\\r\\b\\f\\"\\\\"', '"\\u0009\\u000d\\u0008\\u000c\\u0022\\u005c"'),
+        ('"\\u20ac"', '"€"'),
+        ('"\\u20ac"', '"😀"'),
+        ('"\\n"', '""'),
+        ('"\\ud83d\\ude00"', '"😀"'),
+        ('"\\ud83d\\ude00"', '"😁"'),
+        ("1", '"\\u0031"'),
+        ("1", "1"),
+        ("0", "-0"),
+        ("1", "2"),
+    ],
+)
+def test_an_event_that_names_an_element_twice_is_for_the_exact_reader(one: str, other: str) -> None:
+    same = json.loads(one) == json.loads(other)
+    nodes = f'{{"at": 1, "nodes": [{{"id": {one}}}, {{"id": {other}}}]}}'
+    assert checked(nodes.encode()) == (not same)
+    ends = '"type": "T", "from": 1, "to": 2'
+    relationships = f'{{"at": 1, "edges": [{{"id": {other}, {ends}}}, {{{ends}}}, {{"id": {one}, {ends}}}]}}'
+    assert checked(relationships.encode()) == (not same)
+
+
+@pytest.mark.parametrize(
+    ("name", "regular"),
+    [
+        ("source", True),
+        ("Nodes", True),
+        ("", True),
+        ("vertice", True),
+        ("node", False),
+        ("NODE", False),
+        ("Vertices", False),
+        ("relationship", False),
+        ("Relations", False),
+        ("lin\u212as", False),
+        ("triples", False),
+        ("@context", False),
+        ("$x", False),
+        ("Edge", False),
+    ],
+)
+def test_fields_of_the_users_own_are_passed_over_unless_they_look_like_ours(name: str, regular: bool) -> None:
+    for value in ("1", '[{"a": {}}]'):
+        line = f'{{"{name}": {value}, "at": 1}}'.encode()
+        assert checked(line) == regular
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_is_found_however_it_is_written(key: str) -> None:
+    for text in (json.dumps(key), json.dumps(key, ensure_ascii=False), "".join(f"\\u{ord(one):04x}" for one in "x")):
+        written = text if text.startswith('"') else f'"{text}"'
+        line = f'{{"at": 1, "nodes": [{{"id": 1, "properties": {{{written}: 5, "other\\n": 6}}}}]}}'.encode()
+        assert checked(line) == 1
+        twice = line.replace(b'"other\\n"', json.dumps(json.loads(written)).encode())
+        assert checked(twice) == 0
 
 
 @settings(max_examples=300)
@@ -413,7 +503,7 @@ def test_a_source_answers_for_any_keys() -> None:
     (block,) = read_runs(b"\n \n".join(lines), 1, ("name",))
     assert isinstance(block, GraphBlock)
     source, expected = source_of(block), [read_line(line) for line in lines]
-    for keys in (("name",), (), KEYS, ("x", "name"), ("unheard",)):
+    for keys in (("name",), (), KEYS, ("x", "name"), ("x", "unheard", "x")):
         assert repr(events_of(source, keys)) == repr([narrowed(event, keys) for event in expected])  # type: ignore[arg-type]
 
 
@@ -493,6 +583,16 @@ def test_a_chunk_with_other_lines_than_were_scanned_is_damaged(line: bytes) -> N
         source_of(block).columns(())
 
 
+def test_lines_of_other_lengths_than_were_packed_are_damage() -> None:
+    lines = b'{"at": 1}\n{"at": 1}\n'
+    block = chunks.opened(chunks.pack_lines(np.array([1000, 1000]), (0, 0), np.array([8, 10]), lines))
+    assert isinstance(block, GraphBlock)
+    with pytest.raises(StreamError, match="damaged"):
+        source_of(block).columns(())
+    with pytest.raises(StreamError, match="damaged"):
+        chunks.opened(chunks.pack_lines(np.array([1000]), (0, 0), np.array([8]), lines))
+
+
 # --- dicts ------------------------------------------------------------------------------------------------------------
 
 
@@ -526,6 +626,12 @@ NOT_PLAIN: list[Callable[[], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("make", NOT_PLAIN)
+def a_loop() -> dict[str, Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return {"at": 5, "nodes": [{"id": 1, "properties": {"x": loop}}]}
+
+
+@pytest.mark.parametrize("make", [*NOT_PLAIN, a_loop])
 def test_dicts_that_are_not_plain_are_for_the_exact_way(make: Callable[[], Any]) -> None:
     assert GraphLines.of_dicts([{"at": 5}, make()]) is None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.cells import DictState, Worker, answers_of, control, job_of, packed
+from tests.support.graph_events import graph_block
 from tests.support.jobs import changed, queries_of
 
 from anabranch.engine.engine import LatePolicy
@@ -17,6 +19,7 @@ from anabranch.engine.timing import AheadBound, IdlePolicy, StreamTiming
 from anabranch.errors import EngineError, StreamError
 from anabranch.formats import chunks
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
@@ -622,3 +625,41 @@ def test_the_status_tells_what_the_operators_of_each_query_have_done() -> None:
     assert ids == list(range(len(ids)))
     assert (window[1], window[3]) == (3, 1), "three events came, and one is left"
     assert works["two"][0][3] == 3
+
+
+def test_a_state_that_is_not_read_again_holds_only_its_head_and_the_answers_are_the_same() -> None:
+    kept, fleeting = Worker(job(), name="kept"), Worker(job(), name="fleeting")
+    fleeting.state.durable = False
+    for minute in range(9):
+        rows = [*packed("s", [event(minute + 0.5, minute)]), control()]
+        assert told(kept.batch(rows)) == told(fleeting.batch(rows))
+    assert kept.state.the_chunks
+    assert kept.state.the_parts
+    assert not fleeting.state.the_chunks
+    assert not fleeting.state.the_parts
+    assert status(fleeting.rows)["events"] == status(kept.rows)["events"] == 9
+    cells.forget_everything()
+    with pytest.raises(EngineError, match="without a checkpoint"):
+        fleeting.batch([control()])
+
+
+def test_blocks_of_a_batch_that_no_window_needs_any_more_are_never_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_SMALL_EVENTS", 1)
+    worker = Worker(job())
+    blocks = [graph_block(event(minute + part / 4, part) for part in range(4)) for minute in range(30)]
+    pack = chunks.pack
+    made: list[object] = []
+
+    def counted(events: Iterable[Event]) -> bytes:
+        made.append(events)
+        return pack(events)
+
+    monkeypatch.setattr(chunks, "pack", counted)
+    rows = [PackedRow("0", "chunk", b"", "s", place=place, events=block) for place, block in enumerate(blocks)]
+    worker.batch([*rows, control()])
+    assert 0 < sum(isinstance(one, GraphBlock) for one in made) == len(worker.state.the_chunks) < 5
+    assert status(worker.rows)["bytes"] == sum(chunks_size(data) for data in worker.state.the_chunks.values())
+
+
+def chunks_size(stored: bytes) -> int:
+    return len(stored) - 4 - int.from_bytes(stored[:4], "little")

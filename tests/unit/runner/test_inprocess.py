@@ -33,6 +33,7 @@ from anabranch.runner.outlet import Observers
 from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.files import LinesFile
 from anabranch.sinks.memory import MemoryTable
+from anabranch.sources import files
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.files import FileSource
 from anabranch.sources.spool import Spool, SpoolSource
@@ -367,3 +368,16 @@ def test_a_query_without_a_stream_is_answered_once_and_the_run_ends(tmp_path: Pa
     run([QueryText(text, "q.csparql")], {}, graphs={"default": str(tmp_path / "g.ttl")}, sinks=[table], engine="local")
     (kept,) = table.answers("q")
     assert [[str(getattr(one, "lexical", one)) for one in row][1:] for row in kept.answer.rows] == [["2"]]
+
+
+@pytest.mark.parametrize(("short", "long", "fewest", "most"), [(1e9, 1e9, 3, 12), (-1, -1, 20, 200)])
+def test_batches_of_files_grow_while_they_are_short(
+    house: House, monkeypatch: pytest.MonkeyPatch, short: float, long: float, fewest: int, most: int
+) -> None:
+    monkeypatch.setattr(inprocess, "_SHORT", short)
+    monkeypatch.setattr(inprocess, "_LONG", long)
+    monkeypatch.setattr(InProcessRun, "batch_size", 2000)
+    monkeypatch.setattr(files, "FIRST_BATCH", 2000)
+    lines, run = house.run(job_for(QUERY, {"s": house.source("s", events())}))
+    assert lines.text == expected()
+    assert fewest < run.progress.batch < most

@@ -18,7 +18,7 @@ from anabranch.model.terms import XSD_INTEGER, Iri, Literal
 from anabranch.sinks.base import RenderedAnswer, Sink
 from anabranch.sinks.console import Console
 from anabranch.sinks.files import LinesFile, LinesFolder
-from anabranch.sinks.forms import SUFFIXES, RdfForm, check_form, lines_of, needed, suffix_of
+from anabranch.sinks.forms import SUFFIXES, LineTexts, RdfForm, check_form, needed, suffix_of
 from anabranch.sinks.ledger import MemoryLedger
 from anabranch.sinks.open import open_sink
 
@@ -160,13 +160,13 @@ def test_a_zipped_file_holds_the_same(tmp_path: Path) -> None:
 
 
 def test_values_of_property_graphs_are_written_as_the_literals_that_stand_for_them() -> None:
-    [text] = lines_of([told(0, [(1234, "ä")], columns=("user", "hops"))], RdfForm("tsv"))
+    [text] = LineTexts(RdfForm("tsv")).of([told(0, [(1234, "ä")], columns=("user", "hops"))])
     assert text.decode().splitlines() == ["?user\t?hops", '1234\t"ä"']
 
 
 def test_an_answer_without_rows_says_so_in_tables_and_nothing_in_triples() -> None:
     nothing = told(0, [], "cars", GRAPH)
-    assert lines_of([nothing], RdfForm("ntriples")) == []
-    [table] = lines_of([nothing], RdfForm("sparql-csv"))
+    assert LineTexts(RdfForm("ntriples")).of([nothing]) == []
+    [table] = LineTexts(RdfForm("sparql-csv")).of([nothing])
     assert table == b"subject,predicate,object\r\n"
-    assert lines_of([nothing], "json") == []
+    assert LineTexts("json").of([nothing]) == []

@@ -17,6 +17,7 @@ from tests.support.kafka_mock import KafkaMock, kafka_mock
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 from anabranch.model.terms import Blank
 from anabranch.sources import kafka, kafka_client
 from anabranch.sources.address import parse_address
@@ -140,6 +141,27 @@ def test_what_cannot_be_read_comes_out_in_its_place_with_topic_partition_and_off
         "7: not JSON: Expecting value",
     ]
     assert (malformed[0].raw, malformed[1].raw) == ("{", "\N{REPLACEMENT CHARACTER}")
+
+
+def test_many_plain_records_come_as_blocks_and_the_others_in_their_places(brokers: KafkaMock, topic: str) -> None:
+    values: list[Any] = [{"at": number, "nodes": [{"id": number}]} for number in range(200)]
+    values[40], values[90], values[130] = b"{", None, {"at": 1, "triples": [["a:a", "a:p", "_:b"]]}
+    fill(brokers, topic, 1, values)
+    one = source(brokers, topic)
+    pieces = one.pieces(one.begin(), one.ahead(one.begin(), ALL))
+    packed = [record for piece in pieces for record in one.read_packed(piece, as_event)]
+    assert any(isinstance(record, GraphBlock) for record in packed)
+    singly = [event for record in packed for event in (record if isinstance(record, GraphBlock) else [record])]
+    assert list(map(repr, singly)) == list(map(repr, read(one, one.begin(), one.ahead(one.begin(), ALL), as_event)))
+    assert len(singly) == 199
+
+
+@pytest.mark.parametrize("odd", [b"", b'{"at": 1,\n"nodes": []}'])
+def test_records_that_are_no_lines_are_read_one_by_one(brokers: KafkaMock, topic: str, odd: bytes) -> None:
+    fill(brokers, topic, 1, [b'{"at": 1, "nodes": []}'] * 100 + [odd])
+    one = source(brokers, topic)
+    (piece,) = one.pieces(one.begin(), one.ahead(one.begin(), ALL))
+    assert list(map(repr, one.read_packed(piece, as_event))) == list(map(repr, one.read(piece, as_event)))
 
 
 def test_a_record_that_the_decoder_skips_or_refuses_does_not_end_the_reading(brokers: KafkaMock, topic: str) -> None:

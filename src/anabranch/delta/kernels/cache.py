@@ -21,6 +21,8 @@ from typing import Any, TypeVar, cast
 
 from numba import config as _numba_config
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -78,6 +80,24 @@ def cached(function: Kernel, **options: Any) -> Kernel:
     try:
         if _FOLDER:
             config.CACHE_DIR = _FOLDER
-        return cast(Kernel, njit(cache=True, **options)(function))
+        dispatcher: Any = njit(**options)(function)
+        if not config.DISABLE_JIT:
+            dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+        return cast(Kernel, dispatcher)
     finally:
         config.CACHE_DIR = before
+
+
+class _KernelCache(FunctionCache):
+    """numba's cache of one kernel, which loads code without numba's library.
+
+    numba prepares itself to compile before it loads anything: it imports its implementations of Python, numpy and
+    scipy, which takes longer than most runs. Loaded code needs only the memory that kernels allocate from. A kernel
+    that is not in the cache is compiled, and the compiler prepares itself.
+    """
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        rtsys.initialize(context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, context)  # type: ignore[no-untyped-call]
+        return None  # the block swallowed an error

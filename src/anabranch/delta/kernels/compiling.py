@@ -27,7 +27,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Int: TypeAlias = Any  # an integer of any type
 Small: TypeAlias = npt.NDArray[np.int32]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Places: TypeAlias = npt.NDArray[np.uint64]
+UnsignedPlaces: TypeAlias = npt.NDArray[np.uint64]
 Records: TypeAlias = Any  # an array of a structured dtype
 Record: TypeAlias = Any  # one of them: its fields are attributes in kernels
 

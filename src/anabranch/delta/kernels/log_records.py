@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.delta.batch import Ids
-from anabranch.delta.kernels.compiling import Floats, Places, Record, Records, fields
+from anabranch.delta.kernels.compiling import Floats, Record, Records, UnsignedPlaces, fields
 
 MOST_PATTERNS = 64
 MOST_COLUMNS = 5
@@ -165,7 +165,7 @@ class IntakePlan(NamedTuple):
 
     dispatch: Records
     """FITTING by slot, and behind the last slot the one for all other kinds."""
-    patterns: Places
+    patterns: UnsignedPlaces
     tests: Records
     bounds: Floats
 
@@ -176,7 +176,7 @@ class JoinPlan(NamedTuple):
     steps: Records
     orders: Ids
     """By pattern as a seed, per depth the step; -1: inside a group."""
-    pairs: Places
+    pairs: UnsignedPlaces
     """Variables that must differ, two by two."""
     incidences: Records
     shown: Records

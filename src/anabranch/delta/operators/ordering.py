@@ -44,6 +44,8 @@ class OrderedSlice(DeltaOperator):
         self._bag: SortedBag[Entry] = SortedBag()
         self._known: dict[OrderedIdRow, Entry] = {}
         self._copies: dict[OrderedIdRow, int] = {}  # of rows that are there more than once: beyond the first
+        self.revision = 0
+        """How many batches changed the bag: as long as it stays, `ordered` gives the same rows."""
 
     def apply(self, *inputs: Batch) -> Batch:
         return self.take(inputs[0].consolidated())
@@ -52,6 +54,7 @@ class OrderedSlice(DeltaOperator):
         """Take a consolidated batch; return the resulting change."""
         if not len(batch):
             return Batch.empty(self.width)
+        self.revision += 1
         leaving: list[Entry] = []
         entering: list[Entry] = []
         known = self._known

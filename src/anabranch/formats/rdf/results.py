@@ -19,7 +19,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
@@ -28,6 +28,7 @@ from anabranch.errors import EngineError, closest
 from anabranch.formats.answers import AnswerParts
 from anabranch.formats.rdf.graph_results import GRAPH_FORMS, render_graph
 from anabranch.formats.rdf.terms import legal_label, term_text
+from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
 from anabranch.formats.values import to_json
 from anabranch.model.instants import format_instant
 from anabranch.model.literals import literals_of
@@ -50,26 +51,60 @@ GRAPH_COLUMNS = ("subject", "predicate", "object")
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _EDGES = re.compile(r"^[ \t\n]+|[ \t\n]+$")
+_XML_BEGIN = ('<?xml version="1.0"?>', '<sparql xmlns="http://www.w3.org/2005/sparql-results#">')
+_XML_END = "</sparql>"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def render(form: str, parts: AnswerParts, prefixes: Mapping[str, str] | None = None) -> bytes:
     """The answer in a form of `FORMS`. `prefixes` shorten IRIs where the form has prefixes."""
-    check_form(form, parts.columns)
-    name = answer_name(parts)
-    if form in GRAPH_FORMS:
-        triples = [[term for value in row if (term := term_of(value)) is not None] for row in parts.rows]
-        return render_graph(form, name, parts.at, triples, prefixes or {})
-    said = _boolean(parts)
-    rows = [] if said is not None else [[term_of(value) for value in row] for row in parts.rows]
-    match form:
-        case "sparql-json":
-            return _json(name, parts.columns, rows, said)
-        case "sparql-xml":
-            return _xml(name, parts.columns, rows, said)
-        case "tsv":
-            return _tsv(parts.columns, rows, said)
-    return _csv(parts.columns, rows, said)
+    return ResultTexts(form, prefixes).render(parts)
+
+
+class ResultTexts:
+    """The answers of one query in a form of `FORMS`, one after the other. A row that the answer before had is not
+    rendered again, where the form writes rows one by one."""
+
+    def __init__(self, form: str, prefixes: Mapping[str, str] | None = None) -> None:
+        self._form = form
+        self._prefixes = prefixes or {}
+        self._columns: tuple[str, ...] = ()
+        self._terms: RenderedRows[_TermRow] = RenderedRows(_term_rows)
+        self._rows: RenderedRows[bytes] = RenderedRows(self._row_texts)
+
+    def render(self, parts: AnswerParts) -> bytes:
+        check_form(self._form, parts.columns)
+        name = answer_name(parts)
+        if self._form in GRAPH_FORMS:
+            triples = [[term for term in row if term is not None] for row in self._terms.of(parts.rows)]
+            return render_graph(self._form, name, parts.at, triples, self._prefixes)
+        said = _boolean(parts)
+        if said is not None:
+            return _said(self._form, name, said)
+        if parts.columns != self._columns:
+            self._columns = parts.columns
+            self._rows = RenderedRows(self._row_texts)
+        rows = self._rows.of(parts.rows)
+        match self._form:
+            case "sparql-json":
+                return _json(name, parts.columns, rows)
+            case "sparql-xml":
+                return _xml(name, parts.columns, rows)
+            case "tsv":
+                return _encoded("\t".join(f"?{column}" for column in parts.columns) + "\n") + b"".join(rows)
+        return _csv_row(parts.columns) + b"".join(rows)
+
+    def _row_texts(self, rows: Iterable[AnswerRow]) -> list[bytes]:
+        names = self._columns
+        found = _term_rows(rows)
+        match self._form:
+            case "sparql-json":
+                return [_json_row(names, row) for row in found]
+            case "sparql-xml":
+                return [_xml_row(names, row) for row in found]
+            case "tsv":
+                return [_tsv_row(row) for row in found]
+        return [_csv_row(map(_csv_term, row)) for row in found]
 
 
 def check_form(form: str, columns: Sequence[str]) -> None:
@@ -118,22 +153,39 @@ def _boolean(parts: AnswerParts) -> bool | None:
     return None
 
 
-_Rows = Sequence[Sequence[Term | None]]
+_TermRow = list[Term | None]
+
+
+def _term_rows(rows: Iterable[AnswerRow]) -> list[_TermRow]:
+    return [[term_of(value) for value in row] for row in rows]
+
+
+def _said(form: str, name: str, said: bool) -> bytes:
+    """The answer of an ASK."""
+    word = "true" if said else "false"
+    match form:
+        case "sparql-json":
+            return _encoded(_encode({"head": {"link": [name]} if name else {}, "boolean": said}) + "\n")
+        case "sparql-xml":
+            return _document([*_xml_head(name, ()), f"  <boolean>{word}</boolean>"])
+        case "tsv":
+            return f"{word}\n".encode()
+    return f"{word}\r\n".encode()
 
 
 # --- JSON and XML -----------------------------------------------------------------------------------------------------
 
 
-def _json(name: str, columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
-    link = {"link": [name]} if name else {}
-    if said is not None:
-        return _encoded(_encode({"head": link, "boolean": said}) + "\n")
-    bindings = [
-        {column: _json_term(term) for column, term in zip(columns, row, strict=True) if term is not None}
-        for row in rows
-    ]
-    whole = {"head": {"vars": list(columns), **link}, "results": {"bindings": bindings}}
-    return _encoded(_encode(whole) + "\n")
+def _json(name: str, columns: Sequence[str], rows: Sequence[bytes]) -> bytes:
+    first = _encode(
+        {"head": {"vars": list(columns), **({"link": [name]} if name else {})}, "results": {"bindings": []}}
+    )
+    return b"%s%s]}}\n" % (_encoded(first.removesuffix("]}}")), b",".join(rows))
+
+
+def _json_row(columns: Sequence[str], row: _TermRow) -> bytes:
+    bound = {column: _json_term(term) for column, term in zip(columns, row, strict=True) if term is not None}
+    return _encoded(_encode(bound))
 
 
 def _json_term(term: Term) -> dict[str, str]:
@@ -150,24 +202,30 @@ def _json_term(term: Term) -> dict[str, str]:
     return found
 
 
-def _xml(name: str, columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
-    lines = ['<?xml version="1.0"?>', '<sparql xmlns="http://www.w3.org/2005/sparql-results#">', "  <head>"]
-    if said is None:
-        lines += [f"    <variable name={_attribute(column)}/>" for column in columns]
-    lines += [f"    <link href={_attribute(name)}/>"] if name else []
-    lines.append("  </head>")
-    if said is not None:
-        lines.append(f"  <boolean>{'true' if said else 'false'}</boolean>")
-    else:
-        lines.append("  <results>")
-        for row in rows:
-            lines.append("    <result>")
-            for column, term in zip(columns, row, strict=True):
-                if term is not None:
-                    lines.append(f"      <binding name={_attribute(column)}>{_xml_term(term)}</binding>")
-            lines.append("    </result>")
-        lines.append("  </results>")
-    lines.append("</sparql>")
+def _xml(name: str, columns: Sequence[str], rows: Sequence[bytes]) -> bytes:
+    first = _lines([*_XML_BEGIN, *_xml_head(name, columns), "  <results>"])
+    return first + b"".join(rows) + _lines(["  </results>", _XML_END])
+
+
+def _document(lines: Sequence[str]) -> bytes:
+    return _lines([*_XML_BEGIN, *lines, _XML_END])
+
+
+def _xml_head(name: str, columns: Sequence[str]) -> list[str]:
+    variables = [f"    <variable name={_attribute(column)}/>" for column in columns]
+    return ["  <head>", *variables, *([f"    <link href={_attribute(name)}/>"] if name else []), "  </head>"]
+
+
+def _xml_row(columns: Sequence[str], row: _TermRow) -> bytes:
+    bound = [
+        f"      <binding name={_attribute(column)}>{_xml_term(term)}</binding>"
+        for column, term in zip(columns, row, strict=True)
+        if term is not None
+    ]
+    return _lines(["    <result>", *bound, "    </result>"])
+
+
+def _lines(lines: Sequence[str]) -> bytes:
     return _encoded("".join(f"{line}\n" for line in lines))
 
 
@@ -199,12 +257,8 @@ def _attribute(text: str) -> str:
 # --- TSV and CSV ------------------------------------------------------------------------------------------------------
 
 
-def _tsv(columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
-    if said is not None:
-        return b"true\n" if said else b"false\n"
-    lines = ["\t".join(f"?{column}" for column in columns)]
-    lines += ["\t".join("" if term is None else _tsv_term(term) for term in row) for row in rows]
-    return _encoded("".join(f"{line}\n" for line in lines))
+def _tsv_row(row: _TermRow) -> bytes:
+    return _encoded("\t".join("" if term is None else _tsv_term(term) for term in row) + "\n")
 
 
 def _tsv_term(term: Term) -> str:
@@ -215,27 +269,21 @@ def _tsv_term(term: Term) -> str:
     return term_text(term)
 
 
-def _csv(columns: Sequence[str], rows: _Rows, said: bool | None) -> bytes:
-    if said is not None:
-        return b"true\r\n" if said else b"false\r\n"
+def _csv_row(cells: Iterable[str]) -> bytes:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows(_csv_row(row) for row in rows)
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
     return _encoded(text.getvalue())
 
 
-def _csv_row(row: Sequence[Term | None]) -> Iterator[str]:
-    for term in row:
-        match term:
-            case None:
-                yield ""
-            case Iri():
-                yield term.value
-            case Blank():
-                yield f"_:{legal_label(term)}"
-            case Literal():
-                yield term.lexical
+def _csv_term(term: Term | None) -> str:
+    match term:
+        case None:
+            return ""
+        case Iri():
+            return term.value
+        case Blank():
+            return f"_:{legal_label(term)}"
+    return term.lexical
 
 
 def _encoded(text: str) -> bytes:

@@ -21,8 +21,6 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from anabranch.errors import InternalError, MalformedEventError, StreamError
 from anabranch.formats.arrow_arrays import numbers
@@ -31,7 +29,6 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import FARTHEST_MILLIS, instant_from_json
 from anabranch.formats.rdf.lines import time_of_text
 from anabranch.formats.rdf.records import triple_of
-from anabranch.formats.rdf.term_arrays import terms_of_cells
 from anabranch.formats.rdf.terms import parse_cell, term_text
 from anabranch.formats.term_columns import TermColumns, TermKind
 from anabranch.model.block import Codes, Times, TripleBlock
@@ -316,6 +313,8 @@ def blocks_of_table(table: Any, header: TableHeader, document: str) -> list[Trip
 
 def write_parquet_triples(events: Iterable[Event], file: BinaryIO | str) -> int:
     """Write events, one row a triple; gives the number of events."""
+    import pyarrow.parquet as pq
+
     times: list[int] = []
     texts: tuple[list[str], list[str], list[str]] = ([], [], [])
     count = 0
@@ -396,6 +395,10 @@ def _columns(batch: Any, header: TableHeader, document: str, shaping: Shaping | 
 
 def _coded(columns: Sequence[Any], document: str) -> tuple[TermColumns, list[Any]]:
     """Columns of texts by one dictionary."""
+    import pyarrow.compute as pc
+
+    from anabranch.formats.rdf.term_arrays import terms_of_cells
+
     kind = columns[0].type if len({column.type for column in columns}) == 1 else pa.large_string()
     same = [column.cast(kind) for column in columns]
     chunks = [chunk for column in same for chunk in (column.chunks if _is_chunked(column) else [column])]
@@ -425,6 +428,8 @@ def _decoded(column: Any) -> Any:
 
 def _encoded(column: Any) -> tuple[Any, list[Any]]:
     """The codes of values, and the distinct values."""
+    import pyarrow.compute as pc
+
     encoded = pc.dictionary_encode(column)
     if not _is_chunked(encoded):
         return numbers(encoded.indices), encoded.dictionary.to_pylist()
@@ -481,6 +486,8 @@ def _of_millis(column: Any) -> Any:
 
 def _of_texts(distinct: Any) -> Any:
     """The instants of texts that are all written in the common way; None when they are not."""
+    import pyarrow.compute as pc
+
     try:
         if pc.all(pc.match_substring_regex(distinct, _ISO)).as_py():
             return numbers(distinct.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))

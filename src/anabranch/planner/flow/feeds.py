@@ -24,6 +24,15 @@ class TripleSlide(NamedTuple):
     left: int
 
 
+class TripleSlides(NamedTuple):
+    """Triples that arrived in several slides. Of all triples that ever arrived, `ends` is how many had arrived at each
+    slide, and `lefts` how many had left."""
+
+    arrived: Ids
+    ends: Ids
+    lefts: Ids
+
+
 class RelationshipSlide(NamedTuple):
     """Relationships of the arrived events as (source, type, target), once per arrival; how many of all arrivals so far
     have left by now; and whether a relationship arrived twice in this slide with different ends."""

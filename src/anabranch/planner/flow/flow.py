@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
-from anabranch.delta.batch import Batch
+import numpy as np
+
+from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import LimitExceeded
-from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.feeds import Tick, TripleSlides
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import FlowPart, Leaf, Spec
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
@@ -87,6 +89,49 @@ class Flow:
             raise self._out_of_memory() from None
         except BudgetExceeded as error:
             raise self._out_of_memory(f"{error}") from None
+
+    @property
+    def takes_slides(self) -> bool:
+        """Whether it can advance by several slides at once: one leaf that can, and above it operators on single
+        rows."""
+        leaf, *others = self._steps
+        if not isinstance(leaf.part, Leaf) or not leaf.part.takes_slides or self.watch is not None or not self._began:
+            return False
+        return all(
+            isinstance(step.part, DeltaOperator) and step.part.linear and step.inputs == (place,)
+            for place, step in enumerate(others)
+        )
+
+    def advance_slides(self, slides: TripleSlides) -> tuple[Batch, Ids]:
+        """Advance by several slides; return the changes of all of them, and the slide of each change. Those of one
+        slide stand side by side, each row at most once."""
+        leaf, *others = self._steps
+        assert isinstance(leaf.part, Leaf)
+        self._at = None
+        try:
+            with self._at_work(leaf):
+                changes = leaf.part.slides(slides)
+            assert changes is not None
+            leaf.work.calls += 1
+            leaf.work.rows_out += len(changes.batch)
+            # Operators on single rows keep the weight of each row: here it is the row's number.
+            whole = changes.batch
+            batch = Batch(whole.rows, np.arange(len(whole), dtype=np.int64))
+            for step in others:
+                assert isinstance(step.part, DeltaOperator)
+                with self._at_work(step):
+                    made = step.part.apply(batch)
+                step.work.calls += 1
+                step.work.rows_in += len(batch)
+                step.work.rows_out += len(made)
+                batch = made
+        except MemoryError:
+            raise self._out_of_memory() from None
+        numbers = batch.weights
+        slide = np.searchsorted(changes.ends, numbers, "right")
+        rows = np.column_stack((slide, batch.rows))
+        found = Batch(rows, whole.weights[numbers]).consolidated()
+        return Batch(np.ascontiguousarray(found.rows[:, 1:]), found.weights), found.rows[:, 0]
 
     def _out_of_memory(self, needs: str = "") -> LimitExceeded:
         at = self._at

@@ -8,14 +8,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from anabranch.algebra.expressions import Expression
 from anabranch.algebra.operators import Operator, Source
 from anabranch.algebra.walk import read_by, sources
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import NOTHING_KEPT, DeltaOperator, Size
-from anabranch.planner.flow.feeds import Tick
+from anabranch.delta.patterns import Changes
+from anabranch.planner.flow.feeds import Tick, TripleSlides
 from anabranch.planner.flow.runtime import Runtime
 
 
@@ -29,6 +30,12 @@ class Leaf(ABC):
     def pieces(self, tick: Tick) -> Iterator[Batch]:
         """Yield the changes of `advance`, in pieces where they may be large; leaving rows come before entering ones."""
         yield self.advance(tick)
+
+    def slides(self, slides: TripleSlides) -> Changes | None:
+        """Return the changes of several slides of its window; None for a leaf that takes one at a time."""
+        return None
+
+    takes_slides: ClassVar[bool] = False
 
     def size(self) -> Size:
         return NOTHING_KEPT

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from anabranch.algebra import expressions as ex
 from anabranch.delta.batch import NULL, Ids, Mask
 from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.number_sums import FLOAT
 
 _EXACT = float(1 << 53)
 _COMPARISONS: dict[str, Callable[..., Mask]] = {
@@ -38,7 +39,6 @@ class VectorTest(NamedTuple):
 
     def __call__(self, rows: Ids, dictionary: Dictionary) -> tuple[Mask, Mask]:
         """Return for which rows the comparison is true, and for which this is decided."""
-        numbers = dictionary.numbers()
         decided = np.ones(len(rows), np.bool_)
         null = np.zeros(len(rows), np.bool_)
         sides: list[_Numbers | float] = []
@@ -47,9 +47,10 @@ class VectorTest(NamedTuple):
                 sides.append(side)
                 continue
             ids = rows[:, int(side)]
-            found = numbers[ids]
+            kinds, words = dictionary.number_words(ids)
+            found = np.where(kinds == FLOAT, words.view(np.float64), words)
             null |= ids == NULL
-            decided &= np.abs(found) <= _EXACT  # not where it is no number
+            decided &= (kinds != 0) & (np.abs(found) <= _EXACT)
             sides.append(found)
         true = self.compare(*sides) & decided & ~null
         return true, decided | null

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Source, Static, Window
 from anabranch.algebra.walk import parts_of
 from anabranch.delta.batch import NULL, Batch, Ids, Mask
-from anabranch.delta.connectivity.bic import BicIndex
-from anabranch.delta.connectivity.recency import RecencyTree
-from anabranch.delta.connectivity.vertices import Vertices, WindowedIndex
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import Size
 from anabranch.model.mapping import STATEMENT_ROLES
@@ -40,6 +37,9 @@ from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Leaf, Spec
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.snapshot.rdf.values import integer
+
+if TYPE_CHECKING:
+    from anabranch.delta.connectivity.vertices import WindowedIndex
 
 ConnectivityQuestion: TypeAlias = Literal["connected", "name", "size"]
 
@@ -72,6 +72,10 @@ class LinksLeaf(Leaf):
         self._relationships: dict[Source, dict[ElementId | None, tuple[int, int, int]]] = {}
 
     def _new_index(self) -> WindowedIndex:
+        from anabranch.delta.connectivity.bic import BicIndex  # few queries need these kernels
+        from anabranch.delta.connectivity.recency import RecencyTree
+        from anabranch.delta.connectivity.vertices import Vertices, WindowedIndex
+
         slides = None if self._counted else self._slides
         index = RecencyTree() if slides is None else BicIndex(slides.number)
         # The name of a component depends on a priority per node; the costly priority is needed for names only.

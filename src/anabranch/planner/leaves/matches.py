@@ -17,9 +17,9 @@ from anabranch.delta.batch import Batch, Ids, concatenated
 from anabranch.delta.evaluation import evaluate_in_pieces
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
-from anabranch.delta.patterns import BudgetExceeded, Conjunction, Fixed
+from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, Fixed
 from anabranch.delta.trace import Trace
-from anabranch.planner.flow.feeds import Tick
+from anabranch.planner.flow.feeds import Tick, TripleSlides
 from anabranch.planner.flow.held import WindowArrivals
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Leaf
@@ -59,6 +59,15 @@ class SlidingMatch(MatchLeaf):
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         try:
             yield from self.matcher.slide_once(arrived, left, numbers)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    takes_slides = True
+
+    def slides(self, slides: TripleSlides) -> Changes:
+        numbers = self._runtime.dictionary.numbers() if self._ranged else None
+        try:
+            return self.matcher.slide(slides.arrived, slides.ends, slides.lefts, numbers)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
 

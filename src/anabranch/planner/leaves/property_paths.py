@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from anabranch.delta.batch import Batch, Ids, concatenated
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import Size
 from anabranch.delta.paths import automaton as au
-from anabranch.delta.paths.matcher import PathMatcher
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.terms import Iri, Triple
 from anabranch.model.triples import Triples
@@ -37,6 +37,9 @@ from anabranch.planner.flow.spec import Leaf, NotIncremental, Spec
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.walks import TooManyTrails
 from anabranch.snapshot.rdf.paths import turned
+
+if TYPE_CHECKING:
+    from anabranch.delta.paths.matcher import PathMatcher
 
 _NEVER: Hashable = object()
 
@@ -95,6 +98,8 @@ class PathTrees(Leaf):
         self.matcher = self._new_matcher()
 
     def _new_matcher(self) -> PathMatcher:
+        from anabranch.delta.paths.matcher import PathMatcher  # few queries need its kernels
+
         most = MOST_NODES if self._budgets.max_matches is None else self._budgets.max_matches
         return PathMatcher(self._automaton, self._source, self._target, self._is_loop, most, self._budgets.max_bytes)
 

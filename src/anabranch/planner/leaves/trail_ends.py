@@ -16,6 +16,7 @@ what leaves (a strict union, a relationship that changed its ends or type), the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import Size
 from anabranch.delta.paths import automaton as au
 from anabranch.delta.paths.components import ComponentPairs
-from anabranch.delta.paths.matcher import PathMatcher
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.model.union import ElementChanges, was_moved
 from anabranch.model.values import ElementId, Relationship
@@ -32,6 +32,9 @@ from anabranch.planner.flow.feeds import RelationshipSlide
 from anabranch.planner.flow.held import WindowArrivals
 from anabranch.planner.leaves.walks import IsOf, NumberOf, TooManyTrails
 from anabranch.planner.patterns.kinds import WIDTH, TrailKind
+
+if TYPE_CHECKING:
+    from anabranch.delta.paths.matcher import PathMatcher
 
 MOST_PAIRS = 1 << 22
 """Default limit of pairs of ends, or of tree nodes; past it trails are recomputed by search."""
@@ -145,6 +148,8 @@ class ReachedEnds:
         return au.automaton(walk if self._roots is None else au.Chain((au.PathStep(frozenset({_ROOT})), walk)))
 
     def _new_matcher(self) -> PathMatcher:
+        from anabranch.delta.paths.matcher import PathMatcher  # few queries need its kernels
+
         return PathMatcher(self._automaton, loops=self._kind.circle, max_nodes=self._most)
 
     # --- changes ---
