@@ -14,7 +14,7 @@ from typing import Literal
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import conjuncts, is_volatile, only_picks, walk
+from anabranch.algebra.walk import conjuncts, is_volatile, keeps_lists, keeps_order, only_picks, walk
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
@@ -43,7 +43,9 @@ from anabranch.planner.specs.building import (
     extended,
     filled,
     filtered,
+    keyed,
     netted,
+    numbered,
     projected,
     unwound,
     with_path,
@@ -53,11 +55,11 @@ from anabranch.planner.specs.conditions import (
     number_bounds,
     require_pure,
 )
-from anabranch.planner.specs.groups import aggregate_spec, annotate_spec
+from anabranch.planner.specs.groups import aggregate_spec, annotate_spec, needs_order
 from anabranch.planner.specs.joins import combined, hash_join, minus, union, with_keys
 from anabranch.planner.specs.matching import elements_spec, triples_spec
 from anabranch.planner.specs.results import ask_spec, construct_spec
-from anabranch.planner.specs.sorting import slice_spec
+from anabranch.planner.specs.sorting import OrderColumn, OrderedRows, slice_in_order, slice_spec
 from anabranch.planner.subqueries import Subqueries, SubqueryScope
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.static import MOST_ROWS
@@ -90,6 +92,7 @@ class Planner:
     streaming: dict[int, bool] = field(default_factory=dict)
     parts: list[PatternHalves] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
     apart: int = 0  # nesting depth inside static parts that are built by their other plan
+    places: int = 0  # hidden columns that tell the order of rows
     asking: Spec | None = None  # the rows that limit the shortest paths of the next pattern
     subqueries: Subqueries = field(init=False)
 
@@ -165,7 +168,10 @@ class Planner:
             case op.Aggregate(input_):
                 if scope.over(operator):
                     raise NotIncremental("it groups the rows of a subquery for each row outside")
-                return aggregate_spec(operator, *self._grouped(operator, scope), self.terms)
+                if needs_order(operator):
+                    rows = self._in_order(input_, scope)
+                    return aggregate_spec(operator, *self._grouped(operator, rows.spec), self.terms, rows.order)
+                return aggregate_spec(operator, *self._grouped(operator, self.build(input_, scope)), self.terms)
             case op.Annotate(input_):
                 if scope.over(operator):
                     raise NotIncremental("it groups the rows of a subquery for each row outside")
@@ -201,11 +207,11 @@ class Planner:
         raise NotIncremental(f"{type(operator).__name__} has no operator on changes")
 
     def _grouped(
-        self, operator: op.Aggregate, scope: SubqueryScope
+        self, operator: op.Aggregate, rows: Spec
     ) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
         """Build the rows to be grouped; also return the keys and aggregates as expressions over these rows."""
         keys, calls = [one for _, one in operator.keys], [one for _, one in operator.aggregates]
-        source, shown = self.subqueries.marked(self.build(operator.input, scope), [*keys, *calls])
+        source, shown = self.subqueries.marked(rows, [*keys, *calls])
         return source, shown[: len(keys)], [one for one in shown[len(keys) :] if isinstance(one, ex.AggregateCall)]
 
     # --- conditions ---
@@ -393,7 +399,10 @@ class Planner:
         while isinstance(below, op.Project) and only_picks(below):
             picks.append(below)
             below = below.input
-        if not isinstance(below, op.Order):  # without ORDER BY, rows stand in the order of their values
+        if not isinstance(below, op.Order):
+            if keeps_order(operator.input):
+                return arranged(self._in_order(operator, scope).spec, operator.columns, operator)
+            # Without ORDER BY, rows stand in the order of their values.
             return slice_spec(operator, None, self.build(operator.input, scope))
         spec = self.ordered(operator, below, self.build(below.input, scope))
         self.modes[id(below)] = incremental(below, spec.name)
@@ -401,3 +410,62 @@ class Planner:
             spec = self.project(project, spec, project.items, scope)
             self.modes[id(project)] = Mode("incremental", spec.name)
         return spec
+
+    # --- rows that carry their order ---
+
+    def _in_order(self, plan: op.Operator, scope: SubqueryScope) -> OrderedRows:
+        """Build the rows of a part whose order the query defines, with hidden columns that tell the order."""
+        match plan:
+            case op.Unit():
+                return OrderedRows(self.build(plan, scope), ())
+            case op.Join(op.Unit(), right, None):
+                rows = self._in_order(right, scope)
+            case op.Order(below, keys):
+                rows = self._in_order(below, scope) if keeps_order(below) else self._by_values(below, scope)
+                source, shown = self.subqueries.marked(rows.spec, [key.expression for key in keys])
+                for one in shown:
+                    require_pure(one)
+                order = tuple(OrderColumn(self._hidden(), key) for key in keys)
+                spec = keyed(source, [(column.name, one) for column, one in zip(order, shown, strict=True)], plan)
+                rows = OrderedRows(spec, (*order, *rows.order))
+            case op.Slice(below, skip, limit):
+                for part in (skip, limit):
+                    if part is not None:
+                        require_pure(part)
+                rows = slice_in_order(plan, self._in_order(below, scope))
+            case op.Unwind(below, column, expression):
+                rows = self._in_order(below, scope) if keeps_lists(below) else self._by_values(below, scope)
+                copy, place = OrderColumn(self._hidden()), OrderColumn(self._hidden())
+                # The items of one copy of a row stand together.
+                spec = numbered(rows.spec, copy.name, plan)
+                source, (item,) = self.subqueries.marked(spec, (expression,))
+                rows = OrderedRows(unwound(source, column, item, plan, place.name), (*rows.order, copy, place))
+            case op.Project(below, items):
+                rows = self._in_order(below, scope)
+                source, shown = self.subqueries.marked(rows.spec, [one for _, one in items])
+                named = [*zip((name for name, _ in items), shown, strict=True)]
+                hidden = [(name, ex.Variable(name)) for name in rows.hidden]
+                rows = OrderedRows(projected(source, [*named, *hidden], plan), rows.order)
+            case op.Extend(below, column, expression):
+                rows = self._in_order(below, scope)
+                source, (value,) = self.subqueries.marked(rows.spec, (expression,))
+                rows = OrderedRows(extended(source, ((column, value),), plan), rows.order)
+            case op.Filter(below, condition):
+                rows = self._in_order(below, scope)
+                rows = OrderedRows(self._tested(rows.spec, conjuncts(condition), plan), rows.order)
+            case _:
+                raise NotIncremental(f"{type(plan).__name__} has no operator on changes that keeps an order")
+        self.modes[id(plan)] = incremental(plan, rows.spec.name)
+        spec = arranged(rows.spec, (*plan.columns, *rows.hidden), plan)
+        return OrderedRows(netted(spec, plan) if is_volatile_itself(plan) else spec, rows.order)
+
+    def _by_values(self, plan: op.Operator, scope: SubqueryScope) -> OrderedRows:
+        """Build the rows of a bag, with hidden columns that tell their canonical order."""
+        copies = [(self._hidden(), ex.Variable(name)) for name in sorted(plan.columns)]
+        spec = extended(self.build(plan, scope), copies, plan)
+        return OrderedRows(spec, tuple(OrderColumn(name) for name, _ in copies))
+
+    def _hidden(self) -> str:
+        """Return the name of a new column that tells the order of rows."""
+        self.places += 1
+        return f" place {self.places}"
