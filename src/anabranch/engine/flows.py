@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from anabranch.algebra.operators import Source, Static, Window
+from anabranch.delta.batch import Ids
 from anabranch.engine.contents import SlidingGraph
 from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
 from anabranch.engine.maintained import IncrementalAnswer
@@ -111,6 +112,10 @@ class QueryFlow:
                 found = slides[key] = self._feeds.setdefault(key, WindowFeed()).slide(view, stream)
             return found
 
+        def times(window: Window) -> Ids:
+            triples(window)
+            return self._feeds[whole(window)].times(views.views[whole(window)])
+
         def elements(window: Window) -> ElementChanges:
             key = whole(window)
             found = changes.get(key)
@@ -137,5 +142,7 @@ class QueryFlow:
         for window, view in views.views.items():
             self.passed.setdefault(window, ShownEvents()).follow(*view.positions)
         strict = self._conflicts == "strict"
-        self.maintained.advance(Tick(context, triples, elements, relationships, views.signature, strict, settled))
+        self.maintained.advance(
+            Tick(context, triples, elements, relationships, views.signature, strict, settled, times)
+        )
         return conflicts[0] if conflicts else None

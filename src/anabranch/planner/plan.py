@@ -14,11 +14,22 @@ from typing import Literal
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import conjuncts, is_volatile, keeps_lists, keeps_order, only_picks, walk
+from anabranch.algebra.walk import (
+    conjuncts,
+    is_volatile,
+    keeps_lists,
+    keeps_order,
+    only_picks,
+    reads_chance,
+    reads_order,
+    sources,
+    walk,
+)
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
 from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
+from anabranch.planner.leaves.over_rows import over_rows_spec
 from anabranch.planner.leaves.property_paths import path_spec
 from anabranch.planner.patterns.graph_patterns import plan_pattern
 from anabranch.planner.patterns.parted_patterns import PatternHalves, parted
@@ -51,13 +62,15 @@ from anabranch.planner.specs.building import (
     with_path,
 )
 from anabranch.planner.specs.conditions import (
+    can_be_pure,
     equalities,
+    looks_up_nodes,
     number_bounds,
     require_pure,
 )
 from anabranch.planner.specs.groups import aggregate_spec, annotate_spec, needs_order
 from anabranch.planner.specs.joins import combined, hash_join, minus, union, with_keys
-from anabranch.planner.specs.matching import elements_spec, triples_spec
+from anabranch.planner.specs.matching import elements_spec, triples_spec, with_times
 from anabranch.planner.specs.results import ask_spec, construct_spec
 from anabranch.planner.specs.sorting import OrderColumn, OrderedRows, slice_in_order, slice_spec
 from anabranch.planner.subqueries import Subqueries, SubqueryScope
@@ -66,6 +79,12 @@ from anabranch.snapshot.rdf.static import MOST_ROWS
 from anabranch.snapshot.variables import free_variables
 
 Execution = Literal["incremental", "recompute", "once"]
+
+_OVER_ROWS = (
+    *(op.Filter, op.Extend, op.Unwind, op.Project, op.Aggregate, op.Annotate, op.Distinct, op.Order, op.Slice),
+    tr.Describe,
+)
+"""Operators that the plain evaluator can compute over rows that are kept up to date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +111,7 @@ class Planner:
     streaming: dict[int, bool] = field(default_factory=dict)
     parts: list[PatternHalves] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
     apart: int = 0  # nesting depth inside static parts that are built by their other plan
+    built: dict[int, tuple[op.Operator, SubqueryScope, Spec]] = field(default_factory=dict)  # by the operator's id
     places: int = 0  # hidden columns that tell the order of rows
     asking: Spec | None = None  # the rows that limit the shortest paths of the next pattern
     subqueries: Subqueries = field(init=False)
@@ -106,9 +126,16 @@ class Planner:
         except NotIncremental as reason:
             if scope.over(operator) or (scope.argument is not None and has_argument(operator)):
                 raise
-            return self.recomputed(operator, Mode("recompute", str(reason)))
+            over_rows = self._over_rows(operator, scope, str(reason))
+            return over_rows or self.recomputed(operator, Mode("recompute", str(reason)))
         self.modes.setdefault(id(operator), incremental(operator, spec.name))
+        self.built[id(operator)] = (operator, scope, spec)
         return spec
+
+    def _known(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
+        """Return the operators of a part of the plan, which may have been built in vain for the operator above it."""
+        known = self.built.get(id(operator))
+        return known[2] if known is not None and known[1] == scope else self.build(operator, scope)
 
     def _streams(self, operator: op.Operator) -> bool:
         """Return whether a part of the plan reads a window."""
@@ -143,6 +170,49 @@ class Planner:
                 self.modes[id(node)] = Mode(mode.execution) if node is not operator else mode
         most = MOST_ROWS if mode.detail == "static" and self.terms else None
         return Spec("Recomputed", partial(RecomputedRows, operator, most), operator.columns, about=operator)
+
+    def _over_rows(self, operator: op.Operator, scope: SubqueryScope, reason: str) -> Spec | None:
+        """Build the input of an operator that has no form on changes, and the plain evaluator over the input's rows.
+
+        Where the operator reads its rows in an order, the operators that define the order are evaluated with it. None:
+        the input has no form on changes either, chance decides (which draws in the order of all rows), or nodes are
+        looked up in several graphs."""
+        if not isinstance(operator, _OVER_ROWS):
+            return None
+        parts: list[op.Operator] = []
+        tops: list[op.Operator] = []
+        below: op.Operator = operator
+        in_order = reads_order(operator)
+        while not parts or (in_order and keeps_lists(below)):
+            if not isinstance(below, _OVER_ROWS):
+                return None
+            one = self._with_pure_conditions_below(below) if isinstance(below, op.Filter) else below
+            parts.append(below)
+            tops.append(one)
+            below = one.input
+        part: op.Operator = op.RowBag(below.columns)
+        for one in reversed(tops):
+            part = replace(one, input=part)
+        used = sources(operator) if looks_up_nodes(part) else ()
+        if reads_chance(part) or (used and (self.several or len(used) > 1)):
+            return None
+        source = self._known(below, scope)
+        if source.name == "Recomputed":
+            return None
+        for one in parts:
+            self.modes[id(one)] = Mode("recompute", f"over the rows of its input: {reason}" if one is operator else "")
+        return over_rows_spec(part, used, source, operator)
+
+    def _with_pure_conditions_below(self, operator: op.Filter) -> op.Filter:
+        """Return a filter without its first conditions that have a form on changes; a filter below it tests these."""
+        conditions = conjuncts(operator.condition)
+        first = next(
+            (at for at, one in enumerate(conditions) if not can_be_pure(one, self.choices.parameters)), len(conditions)
+        )
+        if not 0 < first < len(conditions):
+            return operator
+        below = replace(operator, condition=ex.And(conditions[:first]))
+        return op.Filter(below, ex.And(conditions[first:]), span=operator.span)
 
     def _streaming(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
         match operator:
@@ -270,8 +340,12 @@ class Planner:
         test."""
         if isinstance(operator, tr.GraphPattern):
             parts = triples_spec(operator, number_bounds(conditions), self.choices, bool(self.apart))
-            self.modes[id(operator)] = Mode("incremental", parts[0].name)
-            return arranged(combined(parts, conditions, operator), operator.columns, operator), conditions
+            spec = combined(parts, conditions, operator)
+            timed = [pattern for pattern in operator.patterns if pattern.times]
+            for pattern in timed:
+                spec = with_times(spec, pattern, operator.source, operator)
+            self.modes[id(operator)] = Mode("incremental", f"{parts[0].name}{', TripleTimes' if timed else ''}")
+            return arranged(spec, operator.columns, operator), conditions
         wanted = self.needed.get(id(operator))
         asking, self.asking = self.asking, None
         asked = frozenset() if asking is None else frozenset(asking.columns)

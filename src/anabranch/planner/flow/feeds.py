@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from anabranch.algebra.operators import Source, Window
 from anabranch.delta.batch import Ids
+from anabranch.errors import InternalError
 from anabranch.model.union import ElementChanges
 from anabranch.snapshot.context import Context
 
@@ -32,12 +33,16 @@ class RelationshipSlide(NamedTuple):
     moved: bool
 
 
+def _no_times(window: Window) -> Ids:
+    raise InternalError("this instant was given no times of triples")
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """One instant of a flow. `triples`, `elements` and `relationships` return the changes of a window. `signature`
     returns a value that differs when the content of a source may differ. `strict`: events that disagree make the union
     empty. `context` is that of the plain evaluator. `settled`: the windows have the content of the instant; before
-    that, recomputed parts wait."""
+    that, recomputed parts wait. `times` returns the event times of the triples that `triples` returns as arrived."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]
@@ -46,3 +51,4 @@ class Tick:
     signature: Callable[[Sequence[Source]], Hashable]
     strict: bool = False
     settled: bool = True
+    times: Callable[[Window], Ids] = _no_times

@@ -42,6 +42,22 @@ def require_pure(expression: ex.Expression) -> None:
                 raise NotIncremental("a subquery stands where its answer cannot be marked on the row")
 
 
+def can_be_pure(expression: ex.Expression, parameters: Mapping[str, Value]) -> bool:
+    """Return whether an expression depends on the row only, once its subqueries and readings of the clock are columns
+    of the row."""
+    marks = {id(one): ex.Constant(None) for one in (*clock_readings(expression, parameters), *subqueries(expression))}
+    try:
+        require_pure(marked(expression, marks))
+    except NotIncremental:
+        return False
+    return True
+
+
+def looks_up_nodes(plan: Operator) -> bool:
+    """Return whether expressions of a plan ask the window for the node at the end of a relationship."""
+    return any(isinstance(node, ex.Call) and node.function.lower() in _READS_GRAPH for node in walk(plan))
+
+
 def number_bounds(conditions: Iterable[ex.Expression]) -> dict[str, NumberBounds]:
     """Return the ranges of variables' numbers outside of which the conditions cannot hold."""
     found: dict[str, NumberBounds] = {}
@@ -108,12 +124,12 @@ def _is_of(expression: ex.Expression, columns: frozenset[str]) -> bool:
     return all(isinstance(node, ex.Variable | ex.Property) for node in walk(expression))
 
 
-Subquery: TypeAlias = ex.Exists | ex.CollectRows | ex.Connected | ex.Component
+Subquery: TypeAlias = ex.Exists | ex.CollectRows | ex.Connected | ex.Component | ex.TripleTime
 
 
 def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
-    """Return the subqueries and connectivity questions of an expression, each once, that read only the row and no
-    variable that the expression binds."""
+    """Return the subqueries, connectivity questions and times of triples of an expression, each once, that read only the
+    row and no variable that the expression binds."""
     found: dict[int, Subquery] = {}
     bound = {
         name

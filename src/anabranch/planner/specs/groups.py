@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
-from anabranch.algebra.walk import depends_on_order, keeps_lists
+from anabranch.algebra.walk import depends_on_order, keeps_lists, reads_order
 from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
 from anabranch.planner.flow.runtime import RowValues, Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
@@ -59,7 +59,7 @@ def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
 
 def needs_order(operator: op.Aggregate) -> bool:
     """Return whether an aggregate reads its rows in an order that the query defines."""
-    return keeps_lists(operator.input) and any(depends_on_order(call) for _, call in operator.aggregates)
+    return keeps_lists(operator.input) and reads_order(operator)
 
 
 def _require_usable(
