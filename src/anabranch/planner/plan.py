@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
@@ -37,6 +37,7 @@ from anabranch.planner.patterns.questions import (
     asks_for_shortest,
     binds_shortest,
     has_argument,
+    has_one_row,
     is_volatile_itself,
     meets_others,
     path_meets_others,
@@ -67,9 +68,10 @@ from anabranch.planner.specs.conditions import (
     looks_up_nodes,
     number_bounds,
     require_pure,
+    threshold_test,
 )
 from anabranch.planner.specs.groups import aggregate_spec, annotate_spec, needs_order
-from anabranch.planner.specs.joins import combined, hash_join, minus, union, with_keys
+from anabranch.planner.specs.joins import combined, hash_join, minus, threshold_join, union, with_keys
 from anabranch.planner.specs.matching import elements_spec, triples_spec, with_times
 from anabranch.planner.specs.results import ask_spec, construct_spec
 from anabranch.planner.specs.sorting import OrderColumn, OrderedRows, slice_in_order, slice_spec
@@ -80,9 +82,17 @@ from anabranch.snapshot.variables import free_variables
 
 Execution = Literal["incremental", "recompute", "once"]
 
-_OVER_ROWS = (
-    *(op.Filter, op.Extend, op.Unwind, op.Project, op.Aggregate, op.Annotate, op.Distinct, op.Order, op.Slice),
-    tr.Describe,
+_OverRows: TypeAlias = (
+    op.Filter
+    | op.Extend
+    | op.Unwind
+    | op.Project
+    | op.Aggregate
+    | op.Annotate
+    | op.Distinct
+    | op.Order
+    | op.Slice
+    | tr.Describe
 )
 """Operators that the plain evaluator can compute over rows that are kept up to date."""
 
@@ -177,30 +187,32 @@ class Planner:
         Where the operator reads its rows in an order, the operators that define the order are evaluated with it. None:
         the input has no form on changes either, chance decides (which draws in the order of all rows), or nodes are
         looked up in several graphs."""
-        if not isinstance(operator, _OVER_ROWS):
+        if not isinstance(operator, _OverRows):
             return None
         parts: list[op.Operator] = []
-        tops: list[op.Operator] = []
+        tops: list[_OverRows] = []
         below: op.Operator = operator
         in_order = reads_order(operator)
         while not parts or (in_order and keeps_lists(below)):
-            if not isinstance(below, _OVER_ROWS):
+            if not isinstance(below, _OverRows):
                 return None
             one = self._with_pure_conditions_below(below) if isinstance(below, op.Filter) else below
             parts.append(below)
             tops.append(one)
             below = one.input
         part: op.Operator = op.RowBag(below.columns)
-        for one in reversed(tops):
-            part = replace(one, input=part)
+        for top in reversed(tops):
+            part = replace(top, input=part)
         used = sources(operator) if looks_up_nodes(part) else ()
         if reads_chance(part) or (used and (self.several or len(used) > 1)):
             return None
         source = self._known(below, scope)
         if source.name == "Recomputed":
             return None
-        for one in parts:
-            self.modes[id(one)] = Mode("recompute", f"over the rows of its input: {reason}" if one is operator else "")
+        for inner in (*walk(part), *parts):
+            if isinstance(inner, op.Operator):
+                self.modes[id(inner)] = Mode("recompute")
+        self.modes[id(operator)] = Mode("recompute", f"over the rows of its input: {reason}")
         return over_rows_spec(part, used, source, operator)
 
     def _with_pure_conditions_below(self, operator: op.Filter) -> op.Filter:
@@ -276,9 +288,7 @@ class Planner:
                 raise NotIncremental("DESCRIBE follows blank nodes through the graph")
         raise NotIncremental(f"{type(operator).__name__} has no operator on changes")
 
-    def _grouped(
-        self, operator: op.Aggregate, rows: Spec
-    ) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
+    def _grouped(self, operator: op.Aggregate, rows: Spec) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
         """Build the rows to be grouped; also return the keys and aggregates as expressions over these rows."""
         keys, calls = [one for _, one in operator.keys], [one for _, one in operator.aggregates]
         source, shown = self.subqueries.marked(rows, [*keys, *calls])
@@ -412,6 +422,12 @@ class Planner:
                 equalities((*tests, *(() if outer else above)), frozenset(left.columns), frozenset(right.columns))
             )
         names = (*left.columns, *(name for name in right.columns if name not in shared))
+        if not outer and not shared and not pairs:
+            spec = self._against_threshold(operator, left, right, (*tests, *above))
+            if spec is not None:
+                for test in tests:
+                    spec = filtered(spec, test, operator)
+                return self._tested(arranged(spec, names, operator), later, operator)
         left, right = with_keys(left, right, pairs, operator)
         sure = (
             (certain_columns(operator.left) | set(scope.hidden), certain_columns(operator.right) | set(scope.hidden))
@@ -420,6 +436,18 @@ class Planner:
         )
         joined = arranged(hash_join(left, right, operator.lenient, tests, sure, operator, outer), names, operator)
         return self._tested(joined, later, operator)
+
+    @staticmethod
+    def _against_threshold(
+        operator: op.Join | op.LeftJoin, left: Spec, right: Spec, conditions: Sequence[ex.Expression]
+    ) -> Spec | None:
+        """Join rows with the one row of an aggregate by the order of two numbers, where a condition compares them."""
+        for rows, threshold, plan in ((left, right, operator.right), (right, left, operator.left)):
+            if has_one_row(plan):
+                test = threshold_test(conditions, frozenset(rows.columns), frozenset(threshold.columns))
+                if test is not None:
+                    return threshold_join(rows, threshold, test, operator)
+        return None
 
     def _right(self, operator: op.Join | op.LeftJoin, scope: SubqueryScope) -> tuple[Spec, tuple[ex.Expression, ...]]:
         """Build the right side; also return those of its conditions that read columns of the left: `(b {id: a.id})`. An

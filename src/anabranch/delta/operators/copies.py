@@ -32,8 +32,8 @@ class NumberedCopies(DeltaOperator):
         numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts) + low[owners]
         weights: Weights = np.where(touched.after > touched.before, 1, -1).astype(np.int64)[owners]
         most = int(numbers.max()) + 1 if len(numbers) else 0
-        ids = self._dictionary.encode_all(list(range(most)))
-        return Batch(np.column_stack((touched.rows[owners], ids[numbers])), weights)
+        ids = self._dictionary.encode_all(range(most))
+        return Batch(np.column_stack((touched.rows[owners], ids.take(numbers))), weights)
 
     def size(self) -> Size:
         return self._rows.size()

@@ -145,4 +145,5 @@ class Unwound(DeltaOperator):
         first = np.searchsorted(owners, owners)
         places = np.arange(len(owners)) - first
         most = int(places.max()) + 1 if len(places) else 0
-        return self._places.encode_all(list(range(most)))[places]
+        numbers: Ids = self._places.encode_all(range(most))
+        return numbers.take(places)

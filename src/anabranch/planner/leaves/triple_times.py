@@ -132,7 +132,7 @@ class TripleTimes(Leaf):
     def _rows(self, facts: Ids, times: Ids) -> Batch:
         different, places = np.unique(times, return_inverse=True)
         ids = self._runtime.dictionary.encode_all(different.tolist())
-        return Batch.entering(np.column_stack((facts[:, self._picks], ids[places])))
+        return Batch.entering(np.ascontiguousarray(np.column_stack((facts[:, self._picks], ids[places]))))
 
     def size(self) -> Size:
         sizes = [arrivals.size() for arrivals in self._windows.values()]

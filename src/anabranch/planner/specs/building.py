@@ -86,9 +86,7 @@ def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Opera
     return projected(spec, items, about)
 
 
-def unwound(
-    spec: Spec, column: str, expression: ex.Expression, about: op.Operator, place: str | None = None
-) -> Spec:
+def unwound(spec: Spec, column: str, expression: ex.Expression, about: op.Operator, place: str | None = None) -> Spec:
     """Return one row per item of a list; `place` names a column for the item's place in the list."""
     require_pure(expression)
 

@@ -89,7 +89,9 @@ def with_times(spec: Spec, pattern: tr.TriplePattern, source: op.TripleSource, a
     return spec
 
 
-def times_spec(windows: Sequence[op.Window], places: Sequence[tr.TermPlace], column: str, about: op.Operator | None) -> Spec:
+def times_spec(
+    windows: Sequence[op.Window], places: Sequence[tr.TermPlace], column: str, about: op.Operator | None
+) -> Spec:
     """Return the spec of the times of triples that fit a pattern; its columns are the pattern's variables and the
     time."""
     read = tuple(dict.fromkeys(windows))
