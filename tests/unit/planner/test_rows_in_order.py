@@ -155,4 +155,4 @@ def test_an_error_of_a_comparison_is_raised_where_the_plain_evaluator_raises_it(
         assert told[0] == told[1]
         assert "SER-302" in told[0][1]
         answers += len(told[0][0])
-    assert answers > 3
+    assert answers > 1

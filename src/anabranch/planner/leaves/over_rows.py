@@ -99,7 +99,7 @@ def over_rows_spec(plan: Operator, used: tuple[Source, ...], source: Spec, about
         found = runtime.shared[held] = HeldRows(source.width)
         return found
 
-    held = Spec("HeldRows", hold, (), (source,), about)
+    held = Spec("HeldRows", hold, (), (source,))
     return Spec(
         "RecomputedOverRows",
         lambda runtime: RecomputedOverRows(plan, used, runtime.shared[held], runtime),
