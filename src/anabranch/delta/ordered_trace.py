@@ -20,11 +20,11 @@ import numpy.typing as npt
 from anabranch.delta.batch import Batch, concatenated
 from anabranch.delta.operators.base import Size
 
-Numbers = npt.NDArray[np.float64]
+RowFloats = npt.NDArray[np.float64]
 
 
 class _Run(NamedTuple):
-    numbers: Numbers
+    numbers: RowFloats
     batch: Batch
 
 
@@ -36,7 +36,7 @@ class OrderedTrace:
         self._runs: list[_Run] = []
         self._count = 0
 
-    def add(self, numbers: Numbers, batch: Batch) -> None:
+    def add(self, numbers: RowFloats, batch: Batch) -> None:
         """Add the weights of a batch, whose rows have these numbers."""
         if not len(batch):
             return
@@ -70,7 +70,7 @@ class OrderedTrace:
         return Size(self._count, places * 8 * (self._width + 2))
 
 
-def _sorted(numbers: Numbers, batch: Batch) -> _Run:
+def _sorted(numbers: RowFloats, batch: Batch) -> _Run:
     order = np.argsort(numbers, kind="stable")
     return _Run(numbers[order], Batch(np.ascontiguousarray(batch.rows[order]), batch.weights[order]))
 

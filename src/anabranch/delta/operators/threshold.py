@@ -19,18 +19,18 @@ import numpy as np
 
 from anabranch.delta.batch import Batch, Ids, Mask, concatenated
 from anabranch.delta.operators.base import DeltaOperator, Size
-from anabranch.delta.ordered_trace import Numbers, OrderedTrace
+from anabranch.delta.ordered_trace import OrderedTrace, RowFloats
 from anabranch.delta.trace import Trace, halves, net
 
 
 class NumberedRows(NamedTuple):
     """The numbers of rows, NaN where a row has none, and which rows have null instead."""
 
-    numbers: Numbers
+    numbers: RowFloats
     nulls: Mask
 
 
-NumberOf = Callable[[Ids], NumberedRows]
+RowNumbering = Callable[[Ids], NumberedRows]
 
 
 class ThresholdJoin(DeltaOperator):
@@ -38,7 +38,7 @@ class ThresholdJoin(DeltaOperator):
     numbers, else at most."""
 
     def __init__(
-        self, width: int, threshold_width: int, number: NumberOf, threshold_number: NumberOf, above: bool
+        self, width: int, threshold_width: int, number: RowNumbering, threshold_number: RowNumbering, above: bool
     ) -> None:
         self.width = width + threshold_width
         self._row_width = width
