@@ -237,9 +237,11 @@ class _Sizes:
 class WindowFeed:
     """One query's view of one window of triples: the triples that entered and left since the last slide."""
 
-    __slots__ = ("_delivered", "_first", "_kept", "_sizes", "_skip", "_stop")
+    __slots__ = ("_arrived", "_delivered", "_first", "_kept", "_sizes", "_skip", "_stop")
 
     def __init__(self) -> None:
+        self._arrived: tuple[int, int, Ids] = (0, 0, np.empty(0, np.int64))
+        """Of the last slide: the positions of the arrived events, and how many triples of each arrived."""
         self._first = 0
         self._skip = 0  # how many triples of the first event are outside
         self._stop = 0
@@ -254,10 +256,12 @@ class WindowFeed:
             arrived = arrived[skip:]
             self._sizes.clear()
             self._kept = len(arrived)
+            self._arrived = (first, stop, sizes)
         else:
             gone = self._sizes.drop(first - self._first)
             arrived, sizes = encoded.between(view.stream, self._stop, stop)
             self._kept += len(arrived) - (gone + skip - self._skip)
+            self._arrived = (self._stop, stop, sizes)
         self._sizes.add(sizes)
         self._first, self._skip, self._stop = first, skip, max(stop, first)
         self._delivered += len(arrived)
@@ -281,6 +285,12 @@ class WindowFeed:
         self._delivered += len(arrived)
         self._kept = self._delivered - int(lefts[-1])
         return TripleSlides(np.ascontiguousarray(arrived), np.maximum.accumulate(ends), lefts)
+
+    def times(self, view: WindowEvents) -> Ids:
+        """Return the event times of the triples that arrived in the last slide."""
+        first, stop, sizes = self._arrived
+        times = np.repeat(view.stream.arrivals(first, stop)[0], sizes)
+        return times[view.skip :] if first == view.positions[0] else times
 
 
 class RelationshipFeed:

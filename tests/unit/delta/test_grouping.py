@@ -16,7 +16,7 @@ from anabranch.algebra import triples as tr
 from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, RowFunction
-from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
+from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates, GroupOrder
 from anabranch.errors import EvaluationError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration
@@ -260,3 +260,32 @@ def test_only_what_is_counted_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Dictionary, "decode", lambda self, one: pytest.fail("a value was looked at"))
     rows: Ids = np.array([everything.draw(Random(seed)) for seed in range(50)], np.int64)
     assert len(operator.apply(Batch.entering(rows))) == len(np.unique(rows[:, 0]))
+
+
+@pytest.mark.parametrize("most", [2, 40], ids=["small steps", "big steps"])
+@pytest.mark.parametrize("seed", range(6))
+def test_lists_are_in_the_order_that_the_groups_are_given(seed: int, most: int) -> None:
+    calls = (ex.AggregateCall("count", ()), ex.AggregateCall("collect", (ex.Variable("x"),)))
+    everything = Everything((KEYS[:4], (0, 1, 2, None), (5, 6, 7)), calls)
+    decode, encode = everything.dictionary.decode, everything.dictionary.encode
+
+    def key(ids: Sequence[int]) -> tuple[int, bool, int]:
+        y, x = (decode(one) for one in ids[:2])
+        return -y, x is None, x or 0
+
+    columns = [everything.function(ex.Variable(name)) for name in "yx"]
+    keys = [everything.function(ex.Variable("k"))]
+    operator = GroupedAggregates(keys, everything.calls, everything.dictionary, order=GroupOrder(columns, key))
+
+    def plain(bag: Bag) -> Bag:
+        groups: dict[int, list[Row]] = {}
+        for row in bag.elements():
+            groups.setdefault(row[0], []).append(row)
+        found: Bag = Counter()
+        for group, rows in groups.items():
+            rows.sort(key=lambda row: key((row[2], row[1])))
+            listed = [value for row in rows if (value := decode(row[1])) is not None]
+            found[group, encode(len(rows)), encode(listed)] += 1
+        return found
+
+    follows(operator, [ChangingBag(seed, 3, everything.draw)], plain, steps=12, most=most)

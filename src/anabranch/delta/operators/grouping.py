@@ -6,8 +6,8 @@ the first, in the canonical order of values, of those that are present. Without 
 Law (`AnnotatedRows`): {row + results over the row's group : row in A}.
 
 State: per group the number of rows, a number per count, an accumulator per other aggregate; for aggregates that depend
-on the order of rows, their arguments in canonical order; for smallest and largest numbers, an index of all groups. A
-group is dropped with its last row.
+on the order of rows, their arguments in the given order, else in canonical order; for smallest and largest numbers, an
+index of all groups. A group is dropped with its last row.
 Work per batch: counts, sums and extremes of numbers by arrays; O(1) in Python for each group that changes, and for each
 distinct change of arguments that accumulators see; results only of groups that changed. Ordered aggregates read their
 whole group again, and so does an annotation whose results change: all its rows leave and enter again.
@@ -85,6 +85,15 @@ class GroupCall:
     arguments: Sequence[RowFunction]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupOrder:
+    """The order in which aggregates see the rows of a group: `key` makes the sort key of the ids in these columns. Rows
+    with equal keys are equal to the aggregates."""
+
+    columns: Sequence[RowFunction]
+    key: Callable[[IdRow], SortKey]
+
+
 class _Group:
     """The state of one group. `looks`: the exact keys that are present, each with its number of rows."""
 
@@ -128,8 +137,10 @@ class _Groups:
         same: SameAs | None,
         dictionary: Dictionary,
         refuse: Refuse,
+        order: GroupOrder | None,
     ) -> None:
         self.keys = keys
+        self._order = order
         self._refuse = refuse
         self._has_refused = False  # a value, at any time
         self.found: dict[IdRow, _Group] = {}
@@ -142,9 +153,12 @@ class _Groups:
         self._arguments: list[RowFunction] = []
         self._plain: list[_Fed] = []
         self._ordered: list[_Fed] = []
-        # Ordered calls come last, so that their arguments are the end of a row.
+        # Ordered calls come last, after the columns of the order: both are the end of a row.
         others = [(at, call) for at, call in enumerate(calls) if not call.function.counts]
         for place, call in sorted(others, key=lambda pair: pair[1].function.ordered):
+            if call.function.ordered and not self._ordered:
+                self._sorted_from = len(self._arguments)
+                self._arguments += order.columns if order is not None else ()
             start = len(self._arguments)
             self._arguments += call.arguments
             fed = _Fed(call.function, place, start, len(self._arguments))
@@ -154,7 +168,8 @@ class _Groups:
         self._feeds_all = bool(self._ordered) or not all(
             fed.function.sums or fed.function.extreme for fed in self._plain
         )
-        self._sorted_from = self._ordered[0].start if self._ordered else len(self._arguments)
+        if not self._ordered:
+            self._sorted_from = len(self._arguments)
 
     def open(self, key: IdRow) -> _Group:
         group = self.found.get(key)
@@ -287,7 +302,8 @@ class _Groups:
                     self._act(call.function, state, values[call.start : call.end], weight)
         if group.arguments is not None:
             ids = row[self._sorted_from :]
-            entry = (tuple([self._sort_key(one) for one in ids]), ids)
+            key = tuple([self._sort_key(one) for one in ids]) if self._order is None else self._order.key(ids)
+            entry = (key, ids)
             place = group.arguments.add if weight > 0 else group.arguments.remove
             for _ in range(abs(weight)):
                 place(entry)
@@ -383,7 +399,8 @@ class _Groups:
 
 class GroupedAggregates(DeltaOperator):
     """One row per group. `same` gives the classes by which keys are grouped; None, where no two ids are equivalent.
-    `always_one`: without keys there is one row even for no input."""
+    `always_one`: without keys there is one row even for no input. `order`: in which aggregates that depend on the order
+    of rows see them; None: in the canonical order of their arguments."""
 
     def __init__(
         self,
@@ -393,9 +410,10 @@ class GroupedAggregates(DeltaOperator):
         same: SameAs | None = None,
         always_one: bool = False,
         refuse: Refuse = _raise,
+        order: GroupOrder | None = None,
     ) -> None:
         self.width = len(keys) + len(calls)
-        self._groups = _Groups(keys, calls, same, dictionary, refuse)
+        self._groups = _Groups(keys, calls, same, dictionary, refuse, order)
         self._always_one = always_one and not keys
 
     def apply(self, *inputs: Batch) -> Batch:
@@ -442,7 +460,7 @@ class AnnotatedRows(DeltaOperator):
         refuse: Refuse = _raise,
     ) -> None:
         self.width = width + len(calls)
-        self._groups = _Groups(keys, calls, same, dictionary, refuse)
+        self._groups = _Groups(keys, calls, same, dictionary, refuse, None)
         self._members: dict[IdRow, dict[IdRow, int]] = {}
 
     def apply(self, *inputs: Batch) -> Batch:

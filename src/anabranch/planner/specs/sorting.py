@@ -1,4 +1,4 @@
-"""Specs of ORDER BY, SKIP and LIMIT.
+"""Specs of ORDER BY, SKIP and LIMIT, and rows that carry their order in hidden columns.
 
 Law: rows stand in the order of the keys; rows that tie stand in the order of their values. So the rows that a LIMIT
 leaves, and the listing of a snapshot, depend only on the content of the windows.
@@ -6,15 +6,17 @@ leaves, and the listing of a snapshot, depend only on the content of the windows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import keeps_order
+from anabranch.delta.operators.grouping import GroupOrder
 from anabranch.delta.operators.ordering import OrderedSlice
-from anabranch.model.compare import Descending, order_key
-from anabranch.planner.flow.runtime import Runtime
+from anabranch.model.compare import Descending, canonical_key, order_key
+from anabranch.planner.flow.runtime import RowValues, Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.planner.specs.values import (
     RowOrder,
@@ -78,6 +80,70 @@ def slice_spec(operator: op.Slice | None, order: op.Order | None, source: Spec) 
         return OrderedSlice(source.width, placing(keys, source.columns, runtime), skip, limit)
 
     return Spec("OrderedSlice", make, source.columns, (source,), operator or order)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderColumn:
+    """A hidden column by which rows are placed: by the key of an ORDER BY or, without one, by its values in the
+    canonical order."""
+
+    name: str
+    key: op.OrderKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedRows:
+    """Rows of a bag whose hidden columns, from the first on, tell in which order the query reads them. Rows that agree
+    in all of them are equal."""
+
+    spec: Spec
+    order: tuple[OrderColumn, ...]
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.order)
+
+
+def placed_by(order: Sequence[OrderColumn], runtime: Runtime) -> Callable[[Sequence[int]], Any]:
+    """Return the function from the ids in the columns of an order to a sort key. More ids may follow."""
+    decode = runtime.dictionary.decode
+    keys: list[tuple[Callable[[Any], Any], bool]] = []
+    for one in order:
+        key_of = canonical_key if one.key is None else term_order_key if one.key.of_terms else order_key
+        keys.append((key_of, one.key is not None and one.key.descending))
+
+    def place(ids: Sequence[int]) -> Any:
+        parts = []
+        for (key_of, descending), one in zip(keys, ids, strict=False):
+            key = key_of(decode(one))
+            parts.append(Descending(key) if descending else key)
+        return tuple(parts)
+
+    return place
+
+
+def slice_in_order(operator: op.Slice, rows: OrderedRows) -> OrderedRows:
+    """Return the rows that SKIP and LIMIT leave of rows that carry their order."""
+    source = rows.spec
+    picks = [source.index(name) for name in rows.hidden]
+
+    def make(runtime: Runtime) -> FlowPart:
+        skip = _count(operator.skip, "SKIP", runtime) or 0
+        limit = _count(operator.limit, "LIMIT", runtime)
+        place = placed_by(rows.order, runtime)
+
+        def places(ids: IdRows) -> list[SortParts]:
+            return [place([row[pick] for pick in picks]) for row in ids]
+
+        return OrderedSlice(source.width, places, skip, limit)
+
+    return OrderedRows(Spec("OrderedSlice", make, source.columns, (source,), operator), rows.order)
+
+
+def group_order(rows: OrderedRows, runtime: Runtime) -> GroupOrder:
+    """Return the order in which aggregates see rows that carry it."""
+    columns = [RowValues(ex.Variable(name), rows.spec.columns, runtime) for name in rows.hidden]
+    return GroupOrder(columns, placed_by(rows.order, runtime))
 
 
 def _count(expression: ex.Expression | None, what: str, runtime: Runtime) -> int | None:
