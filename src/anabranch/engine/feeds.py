@@ -17,6 +17,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.encoded_graphs import EncodedGraph
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
+from anabranch.formats.events import value_from_json
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.graph_block import PropertyKeys
@@ -142,7 +143,7 @@ class EncodedStreams:
 
     def __init__(self) -> None:
         self.generation = 0
-        self.dictionary = Dictionary(number_as_float)
+        self.dictionary = Dictionary(number_as_float, value_from_json)
         self._streams: dict[str, EncodedStream] = {}
         self._graphs: dict[str, EncodedGraph] = {}
         self.most = _MOST_IDS
@@ -187,7 +188,7 @@ class EncodedStreams:
         if not is_large or (not computed and held * 4 > accepted - self._counted_from):
             return False
         self.generation += 1
-        self.dictionary = Dictionary(number_as_float)
+        self.dictionary = Dictionary(number_as_float, value_from_json)
         self._streams.clear()
         self._graphs.clear()
         self._counted_from = None
