@@ -27,7 +27,7 @@ from anabranch.model.values import ElementId
 from anabranch.planner.flow.feeds import RelationshipSlide, TripleSlide, TripleSlides
 from anabranch.planner.specs.conditions import number_as_float
 
-_MOST_IDS = 1 << 20  # smaller dictionaries are not checked for unused ids
+_MOST_IDS = 1 << 18  # smaller dictionaries are not checked for unused ids
 _MOST_BYTES = 64 << 20
 
 
