@@ -329,11 +329,11 @@ class Dictionary:
             for one, value in self._texts.made(ids):
                 self._values[one] = value
 
-    def add_versions(self, shape: int, records: Ids) -> None:
+    def add_versions(self, shapes: Ids, records: Ids) -> None:
         """Give the next ids to versions of elements."""
         if len(records):
             first = len(self._values)
-            self.versions.add(first, shape, records)
+            self.versions.add(first, shapes, records)
             self._values += repeat(_LATER, len(records))
             if self._texts is not None and self._texts_known == first:  # there is nothing to tell it
                 self._texts.next_id = self._texts_known = len(self._values)

@@ -58,8 +58,8 @@ class ElementVersions:
         self._shapes.append(shape)
         return len(self._shapes) - 1
 
-    def add(self, first: int, shape: int, records: Ids) -> None:
-        """Add versions with consecutive ids."""
+    def add(self, first: int, shapes: Ids, records: Ids) -> None:
+        """Add versions with consecutive ids. Records may be longer than their shapes need."""
         count, width = records.shape
         size = width + _HEAD
         if first + count > len(self._places):
@@ -71,7 +71,7 @@ class ElementVersions:
             cells[: self._filled] = self._cells[: self._filled]
             self._cells = cells
         block = self._cells[self._filled : self._filled + count * size].reshape(count, size)
-        block[:, 0] = shape
+        block[:, 0] = shapes
         block[:, _HEAD:] = records
         self._places[first : first + count] = np.arange(self._filled, self._filled + count * size, size)
         self._filled += count * size

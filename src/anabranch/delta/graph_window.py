@@ -10,7 +10,7 @@ Work per slide: O(elements of arriving and leaving events).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,15 +20,34 @@ from anabranch.delta.element_versions import ElementShape
 from anabranch.delta.graph_rows import LinkRows, NodeRows
 from anabranch.delta.kernels import graph_window as kernels
 from anabranch.delta.kernels.compiling import Records
-from anabranch.delta.kernels.graph_window import Bits, Emission, KindTable, LinkTable, NodeTable, Present
+from anabranch.delta.kernels.graph_window import (
+    Bits,
+    Emission,
+    KindTable,
+    LinkTable,
+    NodeTable,
+    Present,
+    SlideRows,
+    TruthTable,
+)
 from anabranch.delta.operators.base import Size
 
 MOST_KINDS = 60
 """Kinds of nodes, kinds of relationships, and labels are bits of one number each."""
 _LEAST = 64
+_ONE = np.zeros(1, np.int64)
 
 ElementTests: TypeAlias = Callable[[Ids, Ids], Bits] | None
 """From the keys and the values of elements to the kinds whose conditions hold, as bits; None: all of them."""
+
+
+class FactSlides(NamedTuple):
+    """The facts that left and came in several slides, and where those of each slide end."""
+
+    removed: Ids
+    removed_ends: Ids
+    added: Ids
+    added_ends: Ids
 
 
 class GraphWindow:
@@ -44,7 +63,7 @@ class GraphWindow:
         self._state["node_free"] = self._state["link_free"] = kernels.NONE
         self._nodes = _node_table(_LEAST, labels, self._node_keys)
         self._links = _link_table(_LEAST, self._link_keys)
-        self._present = self._presence(_LEAST)
+        self._present = self._presence()
         self._out = _emission(_LEAST, max(self._node_keys, self._link_keys))
 
     def slide(
@@ -52,33 +71,44 @@ class GraphWindow:
     ) -> tuple[Ids, Ids]:
         """Add arrivals, and remove the events before a position; return the facts that left and those that came."""
         self._make_room(len(nodes.keys), len(links.keys))
-        kernels.take_in(self._nodes, self._links, self._states, kinds, nodes, links, first)
+        rows = SlideRows(nodes, links, np.array([first], np.int64), _ONE, _ONE, _ONE)
+        kernels.take_in(self._nodes, self._links, self._states, kinds, rows, self._present)
         touched_nodes, touched_links = int(self._state["touched_nodes"]), int(self._state["touched_links"])
         if not touched_nodes and not touched_links:
             return self._out.removed[:0], self._out.added[:0]
-        self._make_room_for(touched_nodes, touched_links, kinds)
-        kernels.show(self._nodes, self._links, self._states, first, self._present)
-        passes = self._passes(self._nodes, self._present.nodes, touched_nodes, tests[0])
-        link_passes = self._passes(self._links, self._present.links, touched_links, tests[1])
-        base = len(self._dictionary)
-        self._state["next_version"] = base
-        kernels.emit_nodes(self._nodes, self._states, kinds, self._present, passes, first, self._out)
-        of_nodes = int(self._state["versions"])
-        kernels.emit_links(self._links, self._nodes, self._states, kinds, self._present, link_passes, first, self._out)
-        versions = int(self._state["versions"])
-        if versions:
-            records = self._out.versions
-            self._dictionary.add_versions(self._node_shape, records[:of_nodes, : kernels.RECORD + self._node_keys])
-            self._dictionary.add_versions(
-                self._link_shape, records[of_nodes:versions, : kernels.RECORD + self._link_keys]
-            )
+        facts = touched_nodes * len(kinds.needs) + 2 * touched_links * len(kinds.link_numbers)
+        self._make_room_for(max(facts, touched_nodes + touched_links))
+        present = self._present
+        _pass(present.node_passes, self._nodes, present.nodes, touched_nodes, tests[0])
+        _pass(present.link_passes, self._links, present.links, touched_links, tests[1])
+        self._state["next_version"] = len(self._dictionary)
+        kernels.emit(self._nodes, self._links, self._states, kinds, present, first, self._out)
+        self._add_versions()
         removed, added = int(self._state["removed"]), int(self._state["added"])
         return self._out.removed[:removed], self._out.added[:added]
 
-    def _passes(self, table: NodeTable | LinkTable, values: Ids, count: int, test: ElementTests) -> Bits:
-        if test is None or not count:
-            return np.full(count, -1, np.int64)
-        return test(table.records["key"][table.touched[:count]], values[:count])
+    def slides(
+        self, nodes: NodeRows, links: LinkRows, firsts: Ids, stops: Ids, kinds: KindTable, tests: TruthTable
+    ) -> FactSlides:
+        """Do the same for several slides, given by the positions before which events arrive, and then leave."""
+        self._make_room(len(nodes.keys), len(links.keys))
+        count = len(firsts)
+        rows = SlideRows(nodes, links, firsts, stops, np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+        state = self._state
+        state["removed"] = state["added"] = state["versions"] = 0
+        state["next_version"] = len(self._dictionary)
+        tables = (self._nodes, self._links, self._states, kinds, rows, tests)
+        while kernels.slide_all(*tables, self._present, self._out) < count:
+            self._make_room_for(int(state["wanted"]))
+        self._add_versions()
+        removed, added = self._out.removed[: int(state["removed"])], self._out.added[: int(state["added"])]
+        return FactSlides(removed, rows.removed, added, rows.added)
+
+    def _add_versions(self) -> None:
+        versions = int(self._state["versions"])
+        if versions:
+            shapes = np.where(self._out.shapes[:versions] == 0, self._node_shape, self._link_shape)
+            self._dictionary.add_versions(shapes, self._out.versions[:versions])
 
     def __len__(self) -> int:
         """Return how many elements are kept."""
@@ -91,8 +121,10 @@ class GraphWindow:
 
     # --- room ---
 
-    def _presence(self, size: int) -> Present:
-        return Present(_rows(size, self._node_keys), np.zeros(size, np.int64), _rows(size, self._link_keys))
+    def _presence(self) -> Present:
+        size = max(len(self._nodes.records), len(self._links.records))
+        numbers = [np.zeros(size, np.int64) for _ in range(3)]
+        return Present(_rows(size, self._node_keys), numbers[0], _rows(size, self._link_keys), *numbers[1:])
 
     def _make_room(self, nodes: int, links: int) -> None:
         state, ids = self._state, len(self._dictionary)
@@ -102,6 +134,8 @@ class GraphWindow:
         slots = int(state["links"]) + links
         if slots > len(self._links.records) or ids > len(self._links.slots):
             self._links = _grown(self._links, slots, ids)
+        if max(len(self._nodes.records), len(self._links.records)) > len(self._present.labels):
+            self._present = self._presence()
         self._nodes = self._nodes._replace(log=self._log(self._nodes.log, "node", nodes))
         self._links = self._links._replace(log=self._log(self._links.log, "link", links))
 
@@ -116,12 +150,17 @@ class GraphWindow:
         self._state[f"{name}_head"], self._state[f"{name}_end"] = 0, living
         return kept
 
-    def _make_room_for(self, nodes: int, links: int, kinds: KindTable) -> None:
-        if max(nodes, links) > len(self._present.labels):
-            self._present = self._presence(2 * max(nodes, links))
-        facts = nodes * len(kinds.needs) + 2 * links * len(kinds.link_numbers)
-        if max(facts, nodes + links) > len(self._out.removed):
-            self._out = _emission(2 * max(facts, nodes + links), max(self._node_keys, self._link_keys))
+    def _make_room_for(self, facts: int) -> None:
+        if facts > len(self._out.removed):
+            size = 2 * facts
+            self._out = Emission(*(_longer(array, size) for array in self._out))
+
+
+def _pass(passes: Bits, table: NodeTable | LinkTable, values: Ids, count: int, test: ElementTests) -> None:
+    if test is None or not count:
+        passes[:count] = -1
+    else:
+        passes[:count] = test(table.records["key"][table.touched[:count]], values[:count])
 
 
 def _rows(count: int, width: int) -> Ids:
@@ -154,7 +193,8 @@ def _link_table(size: int, keys: int) -> LinkTable:
 
 
 def _emission(size: int, keys: int) -> Emission:
-    return Emission(_rows(size, kernels.FACT), _rows(size, kernels.FACT), _rows(size, kernels.RECORD + keys))
+    versions = _rows(size, kernels.RECORD + keys)
+    return Emission(_rows(size, kernels.FACT), _rows(size, kernels.FACT), versions, np.zeros(size, np.int64))
 
 
 def _grown(table, slots: int, ids: int):  # type: ignore[no-untyped-def]

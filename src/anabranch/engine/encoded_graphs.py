@@ -19,7 +19,7 @@ from anabranch.engine.views import WindowEvents
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock, GraphPart, GraphSource, PropertyKeys, ValueColumn, made_id
 from anabranch.model.mapping import Mapping
-from anabranch.planner.flow.feeds import GraphSlide
+from anabranch.planner.flow.feeds import GraphSlide, GraphSlides
 
 _MOST_SOURCES = 16  # encoded sources that are kept
 
@@ -236,3 +236,10 @@ class GraphFeed:
         nodes, links = encoded.between(view.stream, max(first, self._stop), max(first, self._stop, stop))
         self._stop = max(self._stop, stop)
         return GraphSlide(nodes, links, first, encoded.label_sets, encoded.types, encoded.keys)
+
+    def slides(self, stream: StreamBuffer, firsts: Ids, stops: Ids, encoded: EncodedGraph) -> GraphSlides:
+        """Return the same for several slides, given by the positions of the window's events."""
+        begin, stop = max(int(firsts[0]), self._stop), int(stops[-1])
+        nodes, links = encoded.between(stream, begin, max(begin, stop))
+        self._stop = max(self._stop, stop)
+        return GraphSlides(nodes, links, firsts, stops, encoded.label_sets, encoded.types, encoded.keys)

@@ -17,12 +17,12 @@ from anabranch.delta.batch import Ids
 from anabranch.engine.contents import SlidingGraph
 from anabranch.engine.encoded_graphs import GraphFeed
 from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
-from anabranch.engine.maintained import IncrementalAnswer, SlideDifferences
+from anabranch.engine.maintained import IncrementalAnswer
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
-from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide, TripleSlides
+from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide, WindowSlides
 from anabranch.planner.flow.flow import ClockReader
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan
@@ -85,6 +85,7 @@ class QueryFlow:
         planned: QueryPlan,
         options: QueryOptions,
         encoded: EncodedStreams,
+        mapping: ModelMapping,
         listed: bool,
         clock: ClockReader | None = None,
         skipped: SkippedRows | None = None,
@@ -93,6 +94,7 @@ class QueryFlow:
         self._planned = planned
         self._generation = encoded.generation
         self._conflicts = options.conflicts
+        self._mapping = mapping
         self._feeds: dict[Window, WindowFeed] = {}
         self._graphs: dict[Window, SlidingGraph] = {}
         self._relationships: dict[Window, RelationshipFeed] = {}
@@ -107,28 +109,23 @@ class QueryFlow:
         """Return whether these operators belong to a plan, and their ids still have the same meaning."""
         return self._planned is planned and self._generation == encoded.generation
 
-    @property
-    def takes_slides(self) -> bool:
-        """Whether it can advance by several instants at once."""
-        return self.maintained.flow.takes_slides
-
     def shown(self, window: Window) -> tuple[int, int]:
         """Return the positions of the events that a window has shown last."""
         passed = self.passed[window]
         return passed.first, passed.stop
 
-    def advance_slides(
-        self, window: Window, stream: StreamBuffer, firsts: Ids, stops: Ids, views: WindowViews
-    ) -> SlideDifferences:
-        """Advance the operators by several slides of their only window, given by the positions of its events."""
-        encoded = views.encoded.stream(stream.name, views.mapping)
-        if not len(firsts):
-            nothing = np.empty(0, np.int64)
-            return self.maintained.advance_slides(TripleSlides(np.empty((0, 3), np.int64), nothing, nothing))
+    def slides(
+        self, window: Window, stream: StreamBuffer, firsts: Ids, stops: Ids, encoded: EncodedStreams
+    ) -> WindowSlides:
+        """Return several slides of the operators' only window, given by the positions of its events, at least one. They
+        must be handed to `maintained`."""
         self.ticks += len(firsts)
         self.passed[window].follow_slides(firsts, stops)
-        slides = self._feeds[window].slides(stream, firsts, stops, encoded)
-        return self.maintained.advance_slides(slides)
+        if self.maintained.flow.slides_of == "triples":
+            return self._feeds[window].slides(stream, firsts, stops, encoded.stream(stream.name, self._mapping))
+        graph = encoded.graph(stream.name, self._mapping)
+        graph.ask(tuple(self._runtime.properties.get(window, ())))
+        return self._graph_feeds[window].slides(stream, firsts, stops, graph)
 
     def advance(self, context: Context, views: WindowViews, settled: bool = True) -> Conflict | None:
         """Advance the operators to an instant or, where windows are not `settled`, towards it.

@@ -19,7 +19,7 @@ from anabranch.delta.operators.base import Size
 from anabranch.delta.operators.ordering import OrderedIdRow, OrderedSlice
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
-from anabranch.planner.flow.feeds import Tick, TripleSlides
+from anabranch.planner.flow.feeds import Tick, WindowSlides
 from anabranch.planner.flow.flow import ClockReader, Flow
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Spec
@@ -81,23 +81,31 @@ class IncrementalAnswer:
         self._revision = 0
 
     def advance(self, tick: Tick) -> None:
-        batch = self.flow.advance(tick).consolidated()
+        self._add(self.flow.advance(tick).consolidated())
+
+    def advance_slides(self, slides: WindowSlides, count: int) -> SlideDifferences:
+        """Advance a linear chain by several slides; return the rows that entered and left at each."""
+        batch, slide_of = self.flow.advance_slides(slides)
+        self._add(batch.consolidated())
+        self._changed = batch.part(int(np.searchsorted(slide_of, count - 1)), len(batch))
+        return SlideDifferences(self, batch, slide_of)
+
+    def advance_each(self, slides: WindowSlides, count: int) -> Iterator[int]:
+        """Advance by several slides, one after the other; yield the slides at which rows may have changed. All must be
+        taken."""
+        last = -1
+        for last, batch in self.flow.advance_each(slides):
+            self._add(batch.consolidated())
+            yield last
+        if last != count - 1:
+            self._changed = Batch.empty(self._bag.width)
+
+    def _add(self, batch: Batch) -> None:
         self._bag.add(batch)
         self._count += int(batch.weights.sum())
         self._changed = batch
         if self._canonical is not None:
             self._canonical.take(batch)
-
-    def advance_slides(self, slides: TripleSlides) -> SlideDifferences:
-        """Advance by several slides; return the rows that entered and left at each."""
-        batch, slide_of = self.flow.advance_slides(slides)
-        self._bag.add(batch)
-        self._count += int(batch.weights.sum())
-        last = len(slides.ends) - 1
-        self._changed = batch.part(int(np.searchsorted(slide_of, last)), len(batch))
-        if self._canonical is not None:
-            self._canonical.apply(batch)
-        return SlideDifferences(self, batch, slide_of)
 
     # --- what the last advance changed ---
 

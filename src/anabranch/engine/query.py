@@ -20,15 +20,13 @@ from anabranch.engine.outbox import QueryOutbox
 from anabranch.engine.progress import END
 from anabranch.engine.query_options import QueryOptions
 from anabranch.engine.query_run import QueryRun
-from anabranch.engine.steady import FIRST_AT_ONCE, run_ahead, steady_window
+from anabranch.engine.steady import FIRST_AT_ONCE, MOST_ALIKE, run_ahead, steady_window
 from anabranch.engine.surroundings import SharedState, StaticGraphs, static_graph
 from anabranch.engine.views import WindowEvents, widest_bounds
 from anabranch.engine.works import OperatorWork, operator_works
 from anabranch.errors import Cancelled, EvaluationError, QueryError
 from anabranch.model.instants import format_instant
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
-
-MOST_ALIKE = 5_000_000  # instants in a row at which no event enters or leaves, and each of which emits an answer
 
 
 class ContinuousQuery:
@@ -42,11 +40,11 @@ class ContinuousQuery:
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
         self.is_volatile = is_volatile(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
-        is_difference = registration.output != "snapshot" and registration.into is None
-        is_steady = is_difference and not self.is_volatile and not self.run.static_names
+        is_steady = registration.into is None and not self.is_volatile and not self.run.static_names
         origin = registration.starting_at or 0
         self.steady = steady_window(self.cursor, options.windows, origin) if is_steady else None
         self.at_once = FIRST_AT_ONCE
+        self.columns = registration.columns
 
     @property
     def name(self) -> str:

@@ -108,6 +108,10 @@ class QueryRun:
             self._on_changes and self.flow is not None and self.flow.fits(self.planned(around), around.contents.encoded)
         )
 
+    def skips_failing_rows(self, around: SharedState) -> bool:
+        """Return whether a row on which an expression fails is skipped, and does not end the query."""
+        return self._skipped(around) is not None
+
     def settle(self, flow: QueryFlow, moved: bool) -> None:
         """Take the rows from operators that have advanced by several instants. `moved`: the last changed something."""
         self.kept.follow(flow.maintained, began=False)
@@ -136,7 +140,8 @@ class QueryRun:
         encoded = around.contents.encoded
         if self.flow is None or not self.flow.fits(planned, encoded):
             listed = self._registration.output == "snapshot"
-            self.flow = QueryFlow(planned, self._options, encoded, listed, around.clock, self._skipped(around))
+            skipped = self._skipped(around)
+            self.flow = QueryFlow(planned, self._options, encoded, around.mapping, listed, around.clock, skipped)
         flow = self.flow
         try:
             conflict = flow.advance(self.context(at, index, views, around), self._window_views(views, around))

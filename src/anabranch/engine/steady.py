@@ -1,26 +1,28 @@
 """Many instants of a query in one call: those of one window that moves by fixed steps over a matcher.
 
-A query qualifies whose answers are differences, whose plan is one pattern over one window of triples with operators on
-single rows above it, and whose instants and window are of fixed lengths. The matcher takes all slides at once, and an
-instant at which no event enters or leaves the window is not visited at all.
+A query qualifies whose plan is one pattern over one window with a chain of operators above it, and whose instants and
+window are of fixed lengths. The matcher and the operators on single rows take all slides at once, the others one slide
+after the other; an instant at which no event enters or leaves the window changes nothing.
 
 Law: the answers are those that `ContinuousQuery.step` gives instant by instant.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from anabranch.algebra.operators import Window
 from anabranch.delta.batch import Ids
-from anabranch.engine.answers import Answer
+from anabranch.engine.answers import Answer, AnswerRow
 from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.cursor import QueryCursor
-from anabranch.engine.flows import WindowViews
+from anabranch.engine.flows import QueryFlow
 from anabranch.engine.surroundings import SharedState
 from anabranch.model.windows import WindowPolicy
+from anabranch.planner.flow.feeds import WindowSlides
 
 if TYPE_CHECKING:
     from anabranch.engine.query import ContinuousQuery
@@ -30,6 +32,7 @@ FEWEST = 1
 FIRST_AT_ONCE = 1 << 10
 """Instants that a query takes at once at first."""
 _MOST_INSTANTS = 1 << 16
+MOST_ALIKE = 5_000_000  # instants in a row at which no event enters or leaves, and each of which emits an answer
 _MANY_ROWS = 1 << 14  # changes of one call, above which the next takes fewer instants
 
 
@@ -59,42 +62,104 @@ def steady_window(cursor: QueryCursor, policy: WindowPolicy, origin: int) -> Ste
 
 def run_ahead(query: ContinuousQuery, around: SharedState, last: int) -> int:
     """Evaluate instants up to the index `last`; return how many. 0: this query goes step by step for now."""
-    cursor, run = query.cursor, query.run
-    instants = cursor.started()
-    steady, flow = query.steady, run.flow
-    if steady is None or flow is None or isinstance(instants, ArrivalInstants) or instants.every is None:
+    run = query.run
+    left = last - query.cursor.next_index + 1
+    if left > MOST_ALIKE and query.registration.output == "snapshot":
+        return 0  # the same answer may be refused to be emitted so often
+    count = min(left, query.at_once)
+    steady, every = query.steady, _every(query.cursor)
+    if count < FEWEST or steady is None or every is None or not run.is_planned(around) or around.evaluation.verify:
         return 0
-    every = instants.every.fixed_micros
-    if every is None or not flow.takes_slides or not run.is_planned(around) or around.evaluation.verify:
-        return 0
-    index = cursor.next_index
-    count = min(last - index + 1, query.at_once)
-    if count < FEWEST:
-        return 0
-    ats = instants.instant(index) + every * np.arange(count, dtype=np.int64)
+    flow = run.flow
+    assert flow is not None, "it is planned"
+    model = flow.maintained.flow.slides_of
+    if model is None or (model == "elements" and not run.skips_failing_rows(around)):
+        return 0  # a row that ends the query must do so at its own instant
+    flow.maintained.flow.runtime.context.steps = 0
+    index = query.cursor.next_index
+    ats = query.cursor.started().instant(index) + every * np.arange(count, dtype=np.int64)
     ends = ats if not steady.step else steady.origin + (ats - steady.origin) // steady.step * steady.step
-    stream = around.streams[cursor.stream_name(steady.window) or ""]
+    stream = around.streams[query.cursor.stream_name(steady.window) or ""]
     shift = int(steady.is_trailing)
     firsts, stops = stream.positions_of(ends - steady.width + shift, ends + shift)
     moved = _moved(firsts, stops, flow.shown(steady.window))
-    views = WindowViews({}, around.contents.encoded, around.mapping, lambda name: 0)
-    found = flow.advance_slides(steady.window, stream, firsts[moved], stops[moved], views)
-    query.outbox.evaluations += len(moved)
-    output, columns = query.registration.output, query.registration.columns
-    for slide, rows in found.differences(1 if output == "entering" else -1):
-        end = int(ends[moved[slide]])
-        answer = Answer.told(query.name, int(ats[moved[slide]]), output, (end - steady.width, end), columns, rows)
-        query.outbox.rows_told += len(rows)
-        query.outbox.pending.append(answer)
-    run.settle(flow, bool(len(moved)) and int(moved[-1]) == count - 1)
+    outbox, output = query.outbox, query.registration.output
+    told = outbox.rows_told
+    if len(moved):
+        slides = flow.slides(steady.window, stream, firsts[moved], stops[moved], around.contents.encoded)
+        outbox.evaluations += len(moved)
+        telling = _Telling(query, ats, ends - steady.width, ends, around.check)
+        if output == "snapshot":
+            _tell_snapshots(telling, flow, slides, moved)
+        else:
+            _tell_differences(telling, flow, slides, moved)
+        run.settle(flow, bool(moved[-1] == count - 1))
+    elif output == "snapshot":
+        _Telling(query, ats, ends - steady.width, ends, around.check).repeat(run.kept.rows(), range(count))
+        run.kept.stay()
     is_empty = firsts[-1] >= stops[-1]
     run.signature = ((None if is_empty else (int(firsts[-1]), int(stops[-1]), 0),), ())
-    cursor.next_index = index + count
-    cursor.passed = int(ats[-1])
-    query.outbox.instants_passed += count
-    is_much = found.rows > _MANY_ROWS
+    query.cursor.next_index = index + count
+    query.cursor.passed = int(ats[-1])
+    outbox.instants_passed += count
+    is_much = outbox.rows_told - told > _MANY_ROWS
     query.at_once = max(FEWEST, query.at_once // 2) if is_much else min(_MOST_INSTANTS, query.at_once * 2)
     return count
+
+
+def _every(cursor: QueryCursor) -> int | None:
+    """Return the fixed time between two instants of a query; None where there is none."""
+    instants = cursor.started()
+    if isinstance(instants, ArrivalInstants) or instants.every is None:
+        return None
+    return instants.every.fixed_micros
+
+
+class _Telling(NamedTuple):
+    """The instants of a call, with the reported ends of their windows."""
+
+    query: ContinuousQuery
+    ats: Ids
+    opens: Ids
+    closes: Ids
+    check: Callable[[], None] | None
+
+    def tell(self, place: int, rows: list[AnswerRow]) -> None:
+        """Emit the rows of an instant, if there are some."""
+        if self.check is not None:
+            self.check()
+        if rows:
+            asked, outbox = self.query.registration, self.query.outbox
+            window = int(self.opens[place]), int(self.closes[place])
+            outbox.pending.append(
+                Answer.told(asked.name, int(self.ats[place]), asked.output, window, self.query.columns, rows)
+            )
+            outbox.rows_told += len(rows)
+
+    def repeat(self, rows: list[AnswerRow], places: Iterable[int]) -> None:
+        """Emit the same rows at several instants."""
+        for place in places:
+            self.tell(place, list(rows))
+
+
+def _tell_differences(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
+    answer, sign = flow.maintained, 1 if telling.query.registration.output == "entering" else -1
+    if answer.flow.is_linear:
+        for slide, rows in answer.advance_slides(slides, len(moved)).differences(sign):
+            telling.tell(int(moved[slide]), rows)
+        return
+    for slide in answer.advance_each(slides, len(moved)):
+        telling.tell(int(moved[slide]), answer.entered() if sign > 0 else answer.left())
+
+
+def _tell_snapshots(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
+    """Emit all rows at each instant: those between two slides that changed something have the same rows."""
+    rows, done = telling.query.run.kept.rows(), 0
+    for slide in flow.maintained.advance_each(slides, len(moved)):
+        place = int(moved[slide])
+        telling.repeat(rows, range(done, place))
+        rows, done = flow.maintained.rows(), place
+    telling.repeat(rows, range(done, len(telling.ats)))
 
 
 def _moved(firsts: Ids, stops: Ids, shown: tuple[int, int]) -> Ids:

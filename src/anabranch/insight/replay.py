@@ -233,10 +233,9 @@ class Replay:
 
     def flow(self) -> QueryFlow:
         """Create operators for the query, without any input yet."""
-        encoded = self.around.contents.encoded
-        return QueryFlow(
-            self.planned, self.query.options, encoded, listed=False, skipped=self._skipped, on_arrays=False
-        )
+        encoded, mapping = self.around.contents.encoded, self.around.mapping
+        options, skipped = self.query.options, self._skipped
+        return QueryFlow(self.planned, options, encoded, mapping, listed=False, skipped=skipped, on_arrays=False)
 
     def advance(self, flow: QueryFlow, moment: ReplayInstant, views: Views, settled: bool = True) -> None:
         """Feed operators up to the given views of the windows, at an instant or on the way to it."""

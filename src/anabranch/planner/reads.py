@@ -127,7 +127,9 @@ def over_fields(expression: ex.Expression, columns: Sequence[str]) -> FieldExpre
 
     def changed(item: object) -> object:
         read = property_read(item) if isinstance(item, ex.Expression) else None
-        return item if read is None else ex.Variable(names[read], span=item.span)  # type: ignore[attr-defined]
+        # A property of a property reads a column that was put in here.
+        name = None if read is None else names.get(read)
+        return item if name is None else ex.Variable(name, span=item.span)  # type: ignore[attr-defined]
 
     places = {name: at for at, name in enumerate(columns)}
     fields: list[tuple[int, str | None]] = [(places[read.name], read.key) for read in names]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from anabranch.delta.batch import ABSENT, NULL, Ids
 from anabranch.delta.graph_rows import LinkRows, NodeRows
-from anabranch.delta.kernels.compiling import Int, Record, Records, Small, fields, inlined, kernel
+from anabranch.delta.kernels.compiling import Int, Record, Records, Small, compiled, fields, inlined, kernel
 
 Bits = npt.NDArray[np.int64]
 """One bit for each kind, or for each label."""
@@ -32,7 +32,7 @@ LOGGED = np.dtype(fields("position slot"))
 STATE = np.dtype(
     fields(
         "node_free nodes link_free links node_head node_end link_head link_end "
-        "touched_nodes touched_links removed added next_version versions"
+        "touched_nodes touched_links removed added next_version versions wanted"
     )
 )
 NONE = -1
@@ -68,12 +68,14 @@ class LinkTable(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The touched elements as they are now: the values of nodes and relationships, null where there is none, and the
-    labels of nodes as bits."""
+    """The touched elements as they are now: the values of nodes and relationships, null where there is none, the labels
+    of nodes as bits, and the kinds whose conditions hold, as bits."""
 
     nodes: Ids
     labels: Bits
     links: Ids
+    node_passes: Bits
+    link_passes: Bits
 
 
 class KindTable(NamedTuple):
@@ -90,12 +92,37 @@ class KindTable(NamedTuple):
     link_numbers: Ids
 
 
+class TruthTable(NamedTuple):
+    """Conditions on one value each: the kind that each belongs to and the column that it reads (NONE: the key), of
+    nodes and of relationships. `truths` says, by condition and id, whether it holds; those of nodes come first."""
+
+    node_kinds: Ids
+    node_columns: Ids
+    link_kinds: Ids
+    link_columns: Ids
+    truths: npt.NDArray[np.uint8]
+
+
+class SlideRows(NamedTuple):
+    """The arrivals of several slides. Slide i takes in the rows before position `stops[i]`, and then the events before
+    `firsts[i]` leave. `removed` and `added` get the number of facts at the end of each slide."""
+
+    nodes: NodeRows
+    links: LinkRows
+    firsts: Ids
+    stops: Ids
+    removed: Ids
+    added: Ids
+
+
 class Emission(NamedTuple):
-    """The facts that left and that came, and the records of new versions."""
+    """The facts that left and that came, and the records of new versions with their shapes: 0 of a node, 1 of a
+    relationship."""
 
     removed: Ids
     added: Ids
     versions: Ids
+    shapes: Ids
 
 
 # --- taking in ---
@@ -169,19 +196,31 @@ def _touch_link(links: LinkTable, state: Record, slot: Int) -> None:
 
 @kernel
 def take_in(
+    nodes: NodeTable, links: LinkTable, states: Records, kinds: KindTable, rows: SlideRows, present: Present
+) -> None:
+    """Add arrivals and let events leave, for the first slide; write the elements that may have changed as they are
+    now."""
+    state = states[0]
+    _arrive(nodes, links, state, kinds, rows, (0, rows.nodes.keys.size, 0, rows.links.keys.size), rows.firsts[0])
+    _show(nodes, links, state, rows.firsts[0], present)
+
+
+@compiled
+def _arrive(
     nodes: NodeTable,
     links: LinkTable,
-    states: Records,
+    state: Record,
     kinds: KindTable,
-    new_nodes: NodeRows,
-    new_links: LinkRows,
+    rows: SlideRows,
+    parts: tuple[Int, Int, Int, Int],
     first: Int,
 ) -> None:
-    """Add arrivals and let the events before the position `first` leave; note the elements that may have changed."""
-    state = states[0]
+    """Add a part of the arrivals and let the events before the position `first` leave; note the elements that may have
+    changed."""
+    new_nodes, new_links = rows.nodes, rows.links
     state.touched_nodes = 0
     state.touched_links = 0
-    for row in range(new_nodes.keys.size):
+    for row in range(parts[0], parts[1]):
         position = new_nodes.positions[row]
         slot = _node_slot(nodes, state, new_nodes.keys[row])
         nodes.records[slot].seen = position
@@ -199,7 +238,7 @@ def take_in(
         entry.position = position
         entry.slot = slot
         state.node_end += 1
-    for row in range(new_links.keys.size):
+    for row in range(parts[2], parts[3]):
         position = new_links.positions[row]
         source = _node_slot(nodes, state, new_links.sources[row])
         target = _node_slot(nodes, state, new_links.targets[row])
@@ -245,10 +284,9 @@ def take_in(
             _touch_node(nodes, state, record.target)
 
 
-@kernel
-def show(nodes: NodeTable, links: LinkTable, states: Records, first: Int, present: Present) -> None:
+@compiled
+def _show(nodes: NodeTable, links: LinkTable, state: Record, first: Int, present: Present) -> None:
     """Write the touched elements as they are now."""
-    state = states[0]
     for at in range(state.touched_nodes):
         slot = nodes.touched[at]
         bits = 0
@@ -298,14 +336,26 @@ def _new_version(state: Record, out: Emission, told: Ids, slot: Int, now: Ids, a
 
 
 @kernel
-def emit_nodes(
-    nodes: NodeTable, states: Records, kinds: KindTable, present: Present, passes: Bits, first: Int, out: Emission
+def emit(
+    nodes: NodeTable,
+    links: LinkTable,
+    states: Records,
+    kinds: KindTable,
+    present: Present,
+    first: Int,
+    out: Emission,
 ) -> None:
-    """Write the facts of touched nodes that left and came. `passes` are the kinds whose conditions hold, as bits."""
+    """Write the facts of touched elements that left and came."""
     state = states[0]
     state.removed = 0
     state.added = 0
     state.versions = 0
+    _emit_nodes(nodes, state, kinds, present, first, out)
+    _emit_links(links, nodes, state, kinds, present, first, out)
+
+
+@compiled
+def _emit_nodes(nodes: NodeTable, state: Record, kinds: KindTable, present: Present, first: Int, out: Emission) -> None:
     shown = kinds.masks[0]
     for at in range(state.touched_nodes):
         slot = nodes.touched[at]
@@ -318,7 +368,7 @@ def emit_nodes(
             for kind in range(kinds.needs.size):
                 if labels & kinds.needs[kind] == kinds.needs[kind]:
                     bits |= 1 << kind
-            bits &= passes[at]
+            bits &= present.node_passes[at]
         old, before = record.bits, record.version
         version = before
         renewed = False
@@ -326,6 +376,7 @@ def emit_nodes(
             renewed = True
             place = state.versions
             version = _new_version(state, out, nodes.told, slot, present.nodes, at)
+            out.shapes[place] = 0
             out.versions[place, 0] = record.key
             out.versions[place, 1] = NONE
             out.versions[place, 2] = NONE
@@ -350,19 +401,10 @@ def emit_nodes(
             state.node_free = slot
 
 
-@kernel
-def emit_links(
-    links: LinkTable,
-    nodes: NodeTable,
-    states: Records,
-    kinds: KindTable,
-    present: Present,
-    passes: Bits,
-    first: Int,
-    out: Emission,
+@compiled
+def _emit_links(
+    links: LinkTable, nodes: NodeTable, state: Record, kinds: KindTable, present: Present, first: Int, out: Emission
 ) -> None:
-    """Write the facts of touched relationships that left and came, behind those of nodes."""
-    state = states[0]
     shown, both_ways = kinds.masks[1], kinds.masks[2]
     for at in range(state.touched_links):
         slot = links.touched[at]
@@ -371,7 +413,7 @@ def emit_links(
         lives = record.seen >= first
         bits = 0
         if lives:
-            bits = kinds.kinds_of_type[record.type] & passes[at]
+            bits = kinds.kinds_of_type[record.type] & present.link_passes[at]
         moved = record.source != record.old_source or record.target != record.old_target
         anew = moved or record.type != record.old_type
         old, before = record.bits, record.version
@@ -381,6 +423,7 @@ def emit_links(
             renewed = True
             place = state.versions
             version = _new_version(state, out, links.told, slot, present.links, at)
+            out.shapes[place] = 1
             out.versions[place, 0] = record.key
             out.versions[place, 1] = record.type
             out.versions[place, 2] = nodes.records[record.source].key
@@ -416,3 +459,87 @@ def emit_links(
             links.slots[record.key] = NONE
             record.type = state.link_free
             state.link_free = slot
+
+
+# --- several slides ---
+
+
+@compiled
+def _test(nodes: NodeTable, links: LinkTable, state: Record, tests: TruthTable, present: Present) -> None:
+    """Write the kinds whose conditions hold for the touched elements."""
+    of_nodes = tests.node_kinds.size
+    for at in range(state.touched_nodes):
+        bits = np.int64(-1)
+        for one in range(of_nodes):
+            column = tests.node_columns[one]
+            value = nodes.records[nodes.touched[at]].key if column == NONE else present.nodes[at, column]
+            if tests.truths[one, value] == 0:
+                bits &= ~(np.int64(1) << tests.node_kinds[one])
+        present.node_passes[at] = bits
+    for at in range(state.touched_links):
+        bits = np.int64(-1)
+        for one in range(tests.link_kinds.size):
+            column = tests.link_columns[one]
+            value = links.records[links.touched[at]].key if column == NONE else present.links[at, column]
+            if tests.truths[of_nodes + one, value] == 0:
+                bits &= ~(np.int64(1) << tests.link_kinds[one])
+        present.link_passes[at] = bits
+
+
+@kernel
+def slide_all(
+    nodes: NodeTable,
+    links: LinkTable,
+    states: Records,
+    kinds: KindTable,
+    rows: SlideRows,
+    tests: TruthTable,
+    present: Present,
+    out: Emission,
+) -> Int:
+    """Make the slides whose number of facts is still negative; return how many are made in all. Fewer than all: there
+    is room for fewer facts than `wanted`."""
+    state = states[0]
+    made = 0
+    node, link = np.int64(0), np.int64(0)
+    while made < rows.firsts.size and rows.removed[made] >= 0:
+        made += 1
+    if made > 0:
+        while node < rows.nodes.keys.size and rows.nodes.positions[node] < rows.stops[made - 1]:
+            node += 1
+        while link < rows.links.keys.size and rows.links.positions[link] < rows.stops[made - 1]:
+            link += 1
+    for slide in range(made, rows.firsts.size):
+        first, stop = rows.firsts[slide], rows.stops[slide]
+        next_node, next_link = node, link
+        while next_node < rows.nodes.keys.size and rows.nodes.positions[next_node] < stop:
+            next_node += 1
+        while next_link < rows.links.keys.size and rows.links.positions[next_link] < stop:
+            next_link += 1
+        leaving_nodes, leaving_links = np.int64(0), np.int64(0)
+        while (
+            state.node_head + leaving_nodes < state.node_end
+            and nodes.log[state.node_head + leaving_nodes].position < first
+        ):
+            leaving_nodes += 1
+        while (
+            state.link_head + leaving_links < state.link_end
+            and links.log[state.link_head + leaving_links].position < first
+        ):
+            leaving_links += 1
+        most_links = next_link - link + leaving_links
+        most_nodes = next_node - node + leaving_nodes + 4 * most_links
+        facts = most_nodes * kinds.needs.size + 2 * most_links * kinds.link_numbers.size
+        filled = max(max(state.removed, state.added), state.versions)
+        if filled + max(facts, most_nodes + most_links) > out.removed.shape[0]:
+            state.wanted = filled + max(facts, most_nodes + most_links)
+            return slide
+        _arrive(nodes, links, state, kinds, rows, (node, next_node, link, next_link), first)
+        _show(nodes, links, state, first, present)
+        _test(nodes, links, state, tests, present)
+        _emit_nodes(nodes, state, kinds, present, first, out)
+        _emit_links(links, nodes, state, kinds, present, first, out)
+        rows.removed[slide] = state.removed
+        rows.added[slide] = state.added
+        node, link = next_node, next_link
+    return rows.firsts.size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from anabranch.algebra.operators import Source, Window
 from anabranch.delta.batch import Ids
@@ -53,6 +53,22 @@ class GraphSlide(NamedTuple):
     label_sets: Sequence[tuple[str, ...]]
     types: Sequence[str]
     keys: tuple[str, ...]
+
+
+class GraphSlides(NamedTuple):
+    """Elements of the events that arrived in several slides: at slide i those before position `stops[i]` have arrived,
+    and those before `firsts[i]` have left. The rest is as in `GraphSlide`."""
+
+    nodes: NodeRows
+    links: LinkRows
+    firsts: Ids
+    stops: Ids
+    label_sets: Sequence[tuple[str, ...]]
+    types: Sequence[str]
+    keys: tuple[str, ...]
+
+
+WindowSlides: TypeAlias = TripleSlides | GraphSlides
 
 
 def _no_times(window: Window) -> Ids:

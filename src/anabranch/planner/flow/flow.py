@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -25,9 +25,9 @@ from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import DeltaOperator, Size
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import LimitExceeded
-from anabranch.planner.flow.feeds import Tick, TripleSlides
+from anabranch.planner.flow.feeds import Tick, WindowSlides
 from anabranch.planner.flow.runtime import Runtime
-from anabranch.planner.flow.spec import FlowPart, Leaf, Spec
+from anabranch.planner.flow.spec import FlowPart, Leaf, SlideModel, Spec
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
 ClockReader: TypeAlias = Callable[[], int]
@@ -91,47 +91,77 @@ class Flow:
             raise self._out_of_memory(f"{error}") from None
 
     @property
-    def takes_slides(self) -> bool:
-        """Whether it can advance by several slides at once: one leaf that can, and above it operators on single
-        rows."""
+    def slides_of(self) -> SlideModel | None:
+        """What it reads of its window when it advances by several slides at once: one leaf that can, and above it a
+        chain of operators. None: it cannot."""
         leaf, *others = self._steps
-        if not isinstance(leaf.part, Leaf) or not leaf.part.takes_slides or self.watch is not None or not self._began:
-            return False
-        return all(
-            isinstance(step.part, DeltaOperator) and step.part.linear and step.inputs == (place,)
-            for place, step in enumerate(others)
+        if not isinstance(leaf.part, Leaf) or self.watch is not None or not self._began:
+            return None
+        is_chain = all(
+            isinstance(step.part, DeltaOperator) and step.inputs == (place,) for place, step in enumerate(others)
         )
+        return leaf.part.slides_of if is_chain else None
 
-    def advance_slides(self, slides: TripleSlides) -> tuple[Batch, Ids]:
-        """Advance by several slides; return the changes of all of them, and the slide of each change. Those of one
-        slide stand side by side, each row at most once."""
-        leaf, *others = self._steps
-        assert isinstance(leaf.part, Leaf)
+    @property
+    def is_linear(self) -> bool:
+        """Whether all operators above the leaf of a chain work on single rows."""
+        return all(isinstance(step.part, DeltaOperator) and step.part.linear for step in self._steps[1:])
+
+    def advance_slides(self, slides: WindowSlides) -> tuple[Batch, Ids]:
+        """Advance a linear chain by several slides; return the changes of all of them, and the slide of each change.
+        Those of one slide stand side by side, each row at most once."""
         self._at = None
         try:
-            with self._at_work(leaf):
-                changes = leaf.part.slides(slides)
-            assert changes is not None
-            leaf.work.calls += 1
-            leaf.work.rows_out += len(changes.batch)
-            # Operators on single rows keep the weight of each row: here it is the row's number.
-            whole = changes.batch
-            batch = Batch(whole.rows, np.arange(len(whole), dtype=np.int64))
-            for step in others:
-                assert isinstance(step.part, DeltaOperator)
-                with self._at_work(step):
-                    made = step.part.apply(batch)
-                step.work.calls += 1
-                step.work.rows_in += len(batch)
-                step.work.rows_out += len(made)
-                batch = made
+            batch, slide_of = self._prefix(slides)
         except MemoryError:
             raise self._out_of_memory() from None
-        numbers = batch.weights
-        slide = np.searchsorted(changes.ends, numbers, "right")
-        rows = np.column_stack((slide, batch.rows))
-        found = Batch(rows, whole.weights[numbers]).consolidated()
+        found = Batch(np.column_stack((slide_of, batch.rows)), batch.weights).consolidated()
         return Batch(np.ascontiguousarray(found.rows[:, 1:]), found.weights), found.rows[:, 0]
+
+    def advance_each(self, slides: WindowSlides) -> Iterator[tuple[int, Batch]]:
+        """Advance a chain by several slides, one after the other above its operators on single rows; yield the slides
+        at which something may have changed, with the root's change. All must be taken."""
+        self._at = None
+        try:
+            batch, slide_of = self._prefix(slides)
+            rest = [step for step in self._steps[1:] if step not in self._linear_prefix()]
+            starts = np.flatnonzero(np.diff(slide_of, prepend=-1)).tolist()
+            for start, stop in zip(starts, [*starts[1:], len(batch)], strict=False):
+                part = batch.part(start, stop)
+                for step in rest:
+                    part = self._applied(step, part)
+                yield int(slide_of[start]), part
+        except MemoryError:
+            raise self._out_of_memory() from None
+
+    def _linear_prefix(self) -> list[_Step]:
+        return list(takewhile(lambda step: isinstance(step.part, DeltaOperator) and step.part.linear, self._steps[1:]))
+
+    def _prefix(self, slides: WindowSlides) -> tuple[Batch, Ids]:
+        """Advance the leaf and the operators on single rows directly above it; return all changes in the order of
+        slides, and the slide of each."""
+        leaf = self._steps[0]
+        assert isinstance(leaf.part, Leaf)
+        with self._at_work(leaf):
+            changes = leaf.part.slides(slides)
+        leaf.work.calls += 1
+        leaf.work.rows_out += len(changes.batch)
+        # Operators on single rows keep the weight of each row, and their order: here it is the row's number.
+        whole = changes.batch
+        batch = Batch(whole.rows, np.arange(len(whole), dtype=np.int64))
+        for step in self._linear_prefix():
+            batch = self._applied(step, batch)
+        numbers = batch.weights
+        return Batch(batch.rows, whole.weights[numbers]), np.searchsorted(changes.ends, numbers, "right")
+
+    def _applied(self, step: _Step, batch: Batch) -> Batch:
+        assert isinstance(step.part, DeltaOperator)
+        with self._at_work(step):
+            made = step.part.apply(batch) if len(batch) else Batch.empty(step.spec.width)
+        step.work.calls += 1
+        step.work.rows_in += len(batch)
+        step.work.rows_out += len(made)
+        return made
 
     def _out_of_memory(self, needs: str = "") -> LimitExceeded:
         at = self._at

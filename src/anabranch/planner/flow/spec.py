@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import Literal, TypeAlias
 
 from anabranch.algebra.expressions import Expression
 from anabranch.algebra.operators import Operator, Source
@@ -16,8 +16,11 @@ from anabranch.algebra.walk import read_by, sources
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import NOTHING_KEPT, DeltaOperator, Size
 from anabranch.delta.patterns import Changes
-from anabranch.planner.flow.feeds import Tick, TripleSlides
+from anabranch.errors import InternalError
+from anabranch.planner.flow.feeds import Tick, WindowSlides
 from anabranch.planner.flow.runtime import Runtime
+
+SlideModel: TypeAlias = Literal["triples", "elements"]
 
 
 class Leaf(ABC):
@@ -31,11 +34,12 @@ class Leaf(ABC):
         """Yield the changes of `advance`, in pieces where they may be large; leaving rows come before entering ones."""
         yield self.advance(tick)
 
-    def slides(self, slides: TripleSlides) -> Changes | None:
-        """Return the changes of several slides of its window; None for a leaf that takes one at a time."""
-        return None
+    slides_of: SlideModel | None = None
+    """What it reads of a window when it takes several slides at once; None: it takes one at a time."""
 
-    takes_slides: ClassVar[bool] = False
+    def slides(self, slides: WindowSlides) -> Changes:
+        """Return the changes of several slides of its window."""
+        raise InternalError("a leaf that takes one slide at a time was given several")
 
     def size(self) -> Size:
         return NOTHING_KEPT

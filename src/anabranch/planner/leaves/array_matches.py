@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Window
-from anabranch.delta.batch import Batch, Ids, Mask
+from anabranch.delta.batch import NULL, Batch, Ids, Mask, concatenated
 from anabranch.delta.element_versions import KEY, ElementShape
 from anabranch.delta.graph_rows import LinkRows, NodeRows
 from anabranch.delta.graph_window import MOST_KINDS, ElementTests, GraphWindow
-from anabranch.delta.kernels.graph_window import Bits, KindTable
+from anabranch.delta.kernels.graph_window import NONE, Bits, KindTable, TruthTable
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
-from anabranch.delta.patterns import BudgetExceeded
-from anabranch.planner.flow.feeds import GraphSlide, Tick
+from anabranch.delta.patterns import BudgetExceeded, Changes
+from anabranch.planner.flow.feeds import GraphSlide, GraphSlides, Tick, WindowSlides
 from anabranch.planner.flow.runtime import PlainPasses, Runtime
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.matches import MatchLeaf
@@ -29,6 +30,8 @@ from anabranch.planner.patterns.kinds import GraphMatch, NodeKind, PatternCompon
 from anabranch.planner.reads import FieldExpression, over_fields
 
 ElementKind = NodeKind | RelationshipKind
+_ALL = np.array([np.iinfo(np.int64).max])
+_UNKNOWN = 2
 
 
 def fits_arrays(match: GraphMatch, component: PatternComponent) -> bool:
@@ -75,7 +78,12 @@ class ArrayMatch(MatchLeaf):
         dictionary = runtime.dictionary
         shapes = ElementShape(node_keys), ElementShape(link_keys, self._types)
         self._elements = GraphWindow(len(self._kinds.labels), *shapes, dictionary)
-        self._tests = _tests(nodes, node_keys, runtime), _tests(links, link_keys, runtime)
+        self._truths = _truths(nodes, node_keys, links, link_keys, runtime)
+        self._tests: tuple[ElementTests, ElementTests] = (None, None)
+        if self._truths is None:
+            self._tests = _tests(nodes, node_keys, runtime), _tests(links, link_keys, runtime)
+        else:
+            self.slides_of = "elements"
         self._columns = _Columns(node_keys), _Columns(link_keys)
         limits = budgets.max_matches, budgets.max_bytes
         self.matcher = LogMatcher(component.conjunction, max_matches=limits[0], max_bytes=limits[1])
@@ -85,7 +93,12 @@ class ArrayMatch(MatchLeaf):
         self._types += slide.types[len(self._types) :]
         nodes, links = self._asked(slide)
         table = self._kinds.table(slide.label_sets, slide.types)
-        removed, added = self._elements.slide(nodes, links, slide.first, table, self._tests)
+        if self._truths is None:
+            removed, added = self._elements.slide(nodes, links, slide.first, table, self._tests)
+        else:
+            firsts, truths = np.array([slide.first], np.int64), self._truths.table(nodes, links)
+            found = self._elements.slides(nodes, links, firsts, _ALL, table, truths)
+            removed, added = found.removed, found.added
         try:
             for piece in self.matcher.change_in_pieces(removed, added):
                 yield piece.picked(self._picks)
@@ -93,7 +106,29 @@ class ArrayMatch(MatchLeaf):
             raise self._budgets.refusal(error) from None
         self._budgets.check(self.size())
 
-    def _asked(self, slide: GraphSlide) -> tuple[NodeRows, LinkRows]:
+    def slides(self, slides: WindowSlides) -> Changes:
+        assert isinstance(slides, GraphSlides)
+        assert self._truths is not None
+        self._types += slides.types[len(self._types) :]
+        nodes, links = self._asked(slides)
+        table, truths = self._kinds.table(slides.label_sets, slides.types), self._truths.table(nodes, links)
+        facts = self._elements.slides(nodes, links, slides.firsts, slides.stops, table, truths)
+        batches, ends, removed, added = [], [], 0, 0
+        size = 0
+        try:
+            for next_removed, next_added in zip(facts.removed_ends.tolist(), facts.added_ends.tolist(), strict=True):
+                if next_removed > removed or next_added > added:
+                    batch = self.matcher.change(facts.removed[removed:next_removed], facts.added[added:next_added])
+                    batches.append(batch.picked(self._picks))
+                    size += len(batch)
+                    removed, added = next_removed, next_added
+                ends.append(size)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+        self._budgets.check(self.size())
+        return Changes(concatenated(batches, self._width), np.array(ends, np.int64))
+
+    def _asked(self, slide: GraphSlide | GraphSlides) -> tuple[NodeRows, LinkRows]:
         """Return the arrivals with the properties that this pattern reads."""
         of_nodes, of_links = (columns.picked(slide.keys) for columns in self._columns)
         nodes = slide.nodes if of_nodes is None else slide.nodes._replace(values=_columns(slide.nodes.values, of_nodes))
@@ -163,6 +198,72 @@ class _KindBits:
 
 def _bits(flags: Iterable[bool]) -> int:
     return sum(1 << at for at, flag in enumerate(flags) if flag)
+
+
+class _Truths:
+    """Conditions on one value each, answered once for each value that comes."""
+
+    def __init__(self, of_nodes: Sequence[_ValueTest], of_links: Sequence[_ValueTest], runtime: Runtime) -> None:
+        self._dictionary = runtime.dictionary
+        self._of_nodes, self._of_links = of_nodes, of_links
+        self._truths = np.full((len(of_nodes) + len(of_links), 0), _UNKNOWN, np.uint8)
+        numbers = [[one.kind for one in of_nodes], [one.column for one in of_nodes]]
+        numbers += [[one.kind for one in of_links], [one.column for one in of_links]]
+        self._columns = [np.array(one, np.int64) for one in numbers]
+
+    def table(self, nodes: NodeRows, links: LinkRows) -> TruthTable:
+        """Return the answers, also for all values of these arrivals."""
+        size = len(self._dictionary)
+        if size > self._truths.shape[1]:
+            grown = np.full((len(self._truths), 2 * size), _UNKNOWN, np.uint8)
+            grown[:, : self._truths.shape[1]] = self._truths
+            self._truths = grown
+        for at, one in enumerate((*self._of_nodes, *self._of_links)):
+            rows: NodeRows | LinkRows = nodes if at < len(self._of_nodes) else links
+            if one.column != NONE:
+                values = rows.values[:, one.column]
+            elif at < len(self._of_nodes):
+                values = np.concatenate((nodes.keys, links.sources, links.targets))
+            else:
+                values = links.keys
+            known = self._truths[at]
+            new = np.unique(np.append(values[values >= 0], NULL))
+            new = new[known[new] == _UNKNOWN]
+            if len(new):
+                known[new] = one.passes(new.reshape(-1, 1))
+        node_kinds, node_columns, link_kinds, link_columns = self._columns
+        return TruthTable(node_kinds, node_columns, link_kinds, link_columns, self._truths)
+
+
+class _ValueTest(NamedTuple):
+    """A condition of a kind on one value: the column that it reads, or NONE for the key of the element."""
+
+    kind: int
+    column: int
+    passes: PlainPasses
+
+
+def _truths(
+    nodes: Sequence[NodeKind],
+    node_keys: tuple[str, ...],
+    links: Sequence[RelationshipKind],
+    link_keys: tuple[str, ...],
+    runtime: Runtime,
+) -> _Truths | None:
+    """Return the conditions of kinds by value; None where one reads several values."""
+    found: tuple[list[_ValueTest], list[_ValueTest]] = ([], [])
+    sides: list[tuple[Sequence[ElementKind], tuple[str, ...]]] = [(nodes, node_keys), (links, link_keys)]
+    for tests, (kinds, keys) in zip(found, sides, strict=True):
+        for at, kind in enumerate(kinds):
+            for condition in kind.conditions:
+                over = _over(condition, kind.variable)
+                if over is None or len(over.fields) != 1:
+                    return None
+                key = over.fields[0][1]
+                column = NONE if key == KEY else keys.index(str(key))
+                passes = PlainPasses(over.expression, over.columns, runtime.lenient(), failed=True)
+                tests.append(_ValueTest(at, column, passes))
+    return _Truths(*found, runtime)
 
 
 def _tests(kinds: Sequence[ElementKind], keys: tuple[str, ...], runtime: Runtime) -> ElementTests:

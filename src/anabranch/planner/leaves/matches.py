@@ -19,7 +19,7 @@ from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, Fixed
 from anabranch.delta.trace import Trace
-from anabranch.planner.flow.feeds import Tick, TripleSlides
+from anabranch.planner.flow.feeds import Tick, TripleSlides, WindowSlides
 from anabranch.planner.flow.held import WindowArrivals
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Leaf
@@ -62,9 +62,10 @@ class SlidingMatch(MatchLeaf):
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
 
-    takes_slides = True
+    slides_of = "triples"
 
-    def slides(self, slides: TripleSlides) -> Changes:
+    def slides(self, slides: WindowSlides) -> Changes:
+        assert isinstance(slides, TripleSlides)
         numbers = self._runtime.dictionary.numbers() if self._ranged else None
         try:
             return self.matcher.slide(slides.arrived, slides.ends, slides.lefts, numbers)
