@@ -1,18 +1,21 @@
-"""Connectivity in sliding windows: the recency tree and BIC, against other ways and against what the paper's code does.
+"""Connectivity in sliding windows, as in the BIC paper: the recency tree and BIC, against other ways and its own code.
 
     python bench/connectivity.py [EXPERIMENT ...] [--smoke] [--part N]
 
     recency tree            our default; vertices are dense numbers
     recency tree with ids   vertices are any 64-bit numbers, made dense by a hash table
     BIC                     the paper's index, in our words; vertices are dense numbers
-    recompute, scipy, link-cut, search      see `connectivity_baselines`
+    D-Tree, recompute, scipy, link-cut, search      see `connectivity_baselines`
+    the class, the command                          see `connectivity_product`
 
 A stream begins with a window that is not timed. A repetition is a window more: each contestant has its turn in it,
 slide by slide, before the next repetition begins. A slide is timed from its first edge to its last answer. Slow
 contestants take few slides per repetition, and search answers a few of the pairs: its time is told for all of them.
 Answers are compared before anything is timed, on a small stream, and again slide by slide beside the clock. Rates are
 the median of the repetitions, in million edges of the stream per second; percentiles are over all slides that were
-timed.
+timed. Latency is that of a whole slide, as in the paper: its edges come, the oldest leave, its queries are answered. It
+is told by the clock and of the processor, which other work on the machine disturbs less. D-Tree and link-cut begin with
+trees that were constructed over the first window.
 """
 
 from __future__ import annotations
@@ -21,21 +24,22 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import connectivity_baselines as baselines
+import connectivity_product as product
 import numpy as np
 from connectivity_baselines import Contestant
+from connectivity_dtree import DTree
+from connectivity_records import Entry, Record, Setting, Times, percentiles, shown, three
 from workloads import edges as workloads
 
-from anabranch.delta.batch import Ids, Mask
+from anabranch.delta.batch import Mask
 
-Record = dict[str, Any]
 RECENCY, WITH_IDS, BIC = "recency tree", "recency tree with ids", "BIC"
-RECOMPUTE, SCIPY, LINK_CUT, SEARCH = "recompute", "scipy", "link-cut", "search"
-OURS = (RECENCY, WITH_IDS, BIC)
+D_TREE, RECOMPUTE, SCIPY, LINK_CUT, SEARCH = "D-Tree", "recompute", "scipy", "link-cut", "search"
 
 # The code of the BIC paper (Java, github.com/chaozhang-cs/bic), run on a machine with two shared cores like ours, on
 # streams like these: a million vertices, 20 slides per window, vertices as ints that it hashes. In million edges per
@@ -61,19 +65,11 @@ PAPERS_TEXT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """How a contestant is made, and how many slides of a repetition and pairs of a slide it is timed on at most."""
-
-    make: Callable[[int, int, int], Contestant]
-    slides: int | None = None
-    pairs: int | None = None
-
-
 ENTRIES: dict[str, Entry] = {
     RECENCY: Entry(baselines.Recency),
     WITH_IDS: Entry(baselines.RecencyWithIds),
     BIC: Entry(baselines.Bic),
+    D_TREE: Entry(DTree, slides=2),
     RECOMPUTE: Entry(baselines.Recompute),
     SCIPY: Entry(baselines.Scipy, slides=3),
     LINK_CUT: Entry(baselines.LinkCut, slides=1),
@@ -89,7 +85,11 @@ class Sizes:
     slides: int = 20
     queries: tuple[int, ...] = (100, 1_000)
     repetitions: int = 3
-    growth: tuple[int, ...] = (1_000_000, 2_000_000, 4_000_000, 8_000_000)
+    fixed_slide: int = 50_000
+    fixed_slide_windows: tuple[int, ...] = (1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000)
+    queries_per_slide: tuple[int, ...] = (1, 10, 100, 1_000, 10_000)
+    product_windows: tuple[int, ...] = (200_000, 3_000_000)
+    command_edges: int = 4_000_000
     slides_per_window: tuple[int, ...] = (1, 10, 100, 1_000)
     chunks: tuple[int, ...] = (1, 2, 4)  # parts of a window
 
@@ -99,72 +99,23 @@ class Sizes:
             self,
             vertices=self.vertices // divisor,
             windows=tuple(window // divisor for window in self.windows),
-            growth=tuple(window // divisor for window in self.growth),
+            fixed_slide=self.fixed_slide // divisor,
+            fixed_slide_windows=tuple(window // divisor for window in self.fixed_slide_windows),
+            product_windows=tuple(window // divisor for window in self.product_windows),
+            command_edges=self.command_edges // divisor,
         )
 
 
 SMOKE = replace(
-    Sizes().part(500), windows=(2_000,), queries=(100,), repetitions=1, growth=(2_000, 4_000),
-    slides_per_window=(1, 10), chunks=(2,),
+    Sizes().part(500), windows=(2_000,), queries=(100,), repetitions=1,
+    slides_per_window=(1, 10), chunks=(2,), fixed_slide_windows=(2_000, 4_000), queries_per_slide=(1, 10),
+    product_windows=(6_000,),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A stream of windows, in slides of the same size."""
-
-    graph: str
-    vertices: int
-    window: int
-    slides: int
-    queries: int
-    edges: Ids
-    left: Ids
-    right: Ids
-
-    @classmethod
-    def of(cls, graph: str, vertices: int, window: int, slides: int, queries: int, windows: int) -> Setting:
-        edges = workloads.GRAPHS[graph](window * windows, vertices, 7)
-        return cls(graph, vertices, window, slides, queries, edges, *workloads.pairs(queries, vertices))
-
-    def slide(self, number: int) -> Ids:
-        size = self.window // self.slides
-        return self.edges[number * size : (number + 1) * size]
-
-    def begun(self, entry: Entry) -> Contestant:
-        """A contestant with the first window in it."""
-        contestant = entry.make(self.vertices, self.window, self.slides)
-        match contestant:
-            case baselines.LinkCut():
-                contestant.fill(self.edges[: self.window])
-            case _:
-                for number in range(self.slides):
-                    contestant.slide(self.slide(number))
-                    if number == self.slides // 2:
-                        contestant.ask(self.left[:1], self.right[:1])
-        return contestant
-
-    def told(self) -> Record:
-        return {
-            "graph": self.graph, "vertices": self.vertices, "window": self.window, "slides": self.slides,
-            "queries": self.queries,
-        }  # fmt: skip
-
-
-@dataclass(slots=True)
-class Times:
-    """Of each slide that was timed: seconds for all, by the clock and of the processor, and for the answers. Rates by
-    repetition."""
-
-    whole: list[float] = field(default_factory=list)
-    processor: list[float] = field(default_factory=list)
-    answers: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
 
 
 def measured(setting: Setting, entries: dict[str, Entry], repetitions: int) -> Record:
     """All contestants on the same slides."""
-    truth = _truth(setting, setting.slides * (1 + repetitions))
+    truth = true_answers(setting, setting.slides * (1 + repetitions))
     states = {name: setting.begun(entry) for name, entry in entries.items()}
     numbers = dict.fromkeys(entries, setting.slides)
     times = {name: Times() for name in entries}
@@ -176,18 +127,18 @@ def measured(setting: Setting, entries: dict[str, Entry], repetitions: int) -> R
                 _one_slide(setting, name, entry, states[name], numbers[name], truth, times[name])
                 numbers[name] += 1
             seconds = sum(times[name].whole[before:])
-            times[name].rates.append(count * (setting.window // setting.slides) / seconds / 1e6)
+            times[name].rates.append(count * setting.slide_size / seconds / 1e6)
     return {
         **setting.told(),
         "repetitions": repetitions,
-        "million_edges_per_second": {name: _three(statistics.median(one.rates)) for name, one in times.items()},
+        "million_edges_per_second": {name: three(statistics.median(one.rates)) for name, one in times.items()},
         "million_edges_per_processor_second": {
-            name: _three(len(one.whole) * (setting.window // setting.slides) / sum(one.processor) / 1e6)
-            for name, one in times.items()
+            name: one.rate_by_processor(setting.slide_size) for name, one in times.items()
         },
-        "lowest_and_highest": {name: [_three(min(o.rates)), _three(max(o.rates))] for name, o in times.items()},
-        "slide_ms": {name: _percentiles(one.whole) for name, one in times.items()},
-        "answers_ms": {name: _percentiles(one.answers) for name, one in times.items()},
+        "lowest_and_highest": {name: [three(min(o.rates)), three(max(o.rates))] for name, o in times.items()},
+        "slide_ms": {name: percentiles(one.whole) for name, one in times.items()},
+        "slide_processor_ms": {name: percentiles(one.processor) for name, one in times.items()},
+        "answers_ms": {name: percentiles(one.answers) for name, one in times.items()},
         "timed_slides": {name: len(one.whole) for name, one in times.items()},
         "bytes": {name: state.bytes() for name, state in states.items()},
     }
@@ -213,7 +164,7 @@ def _one_slide(
     _same(name, setting, number, answers, truth[number][:asked])
 
 
-def _truth(setting: Setting, slides: int) -> list[Mask]:
+def true_answers(setting: Setting, slides: int) -> list[Mask]:
     """The answers after each slide."""
     state = ENTRIES[RECENCY].make(setting.vertices, setting.window, setting.slides)
     found = []
@@ -259,14 +210,48 @@ def sliding(sizes: Sizes) -> list[Record]:
     return found
 
 
-def growth(sizes: Sizes) -> list[Record]:
-    """Larger and larger windows over the same vertices."""
+def fixed_slide(sizes: Sizes) -> list[Record]:
+    """The paper's first scenario: larger windows, and slides that stay as they are."""
     found = []
-    for window in sizes.growth:
-        setting = Setting.of("rmat", sizes.vertices, window, sizes.slides, sizes.queries[0], 2)
-        entries = {name: ENTRIES[name] for name in QUICK}
+    for window in sizes.fixed_slide_windows:
+        setting = Setting.of("rmat", sizes.vertices, window, window // sizes.fixed_slide, sizes.queries[0], 2)
+        entries = {name: ENTRIES[name] for name in (*QUICK, D_TREE)}
+        entries[RECOMPUTE] = replace(ENTRIES[RECOMPUTE], slides=3)
+        entries[D_TREE] = replace(ENTRIES[D_TREE], slides=20)
         found.append(measured(setting, entries, 1))
         print(shown(found[-1]))
+    return found
+
+
+def queries_per_slide(sizes: Sizes) -> list[Record]:
+    """More and more queries per slide."""
+    found = []
+    for graph in workloads.GRAPHS:
+        for queries in sizes.queries_per_slide:
+            setting = Setting.of(graph, sizes.vertices, sizes.windows[0], sizes.slides, queries, 2)
+            entries = {name: ENTRIES[name] for name in (*QUICK, D_TREE)}
+            found.append(measured(setting, entries, 1))
+            print(shown(found[-1]))
+    return found
+
+
+def through_the_class(sizes: Sizes) -> list[Record]:
+    """The public class, with numbers and with texts as ids."""
+    found = []
+    for window, windows in zip(sizes.product_windows, (1 + sizes.repetitions, 2), strict=False):
+        setting = Setting.of("rmat", sizes.vertices, window, sizes.slides, sizes.queries[0], windows)
+        found.append(product.through_the_class(setting, true_answers))
+        print(shown(found[-1]))
+    return found
+
+
+def through_the_command(sizes: Sizes) -> list[Record]:
+    """`anabranch connectivity` over files."""
+    window = sizes.product_windows[0]
+    windows = max(1, sizes.command_edges // window)
+    setting = Setting.of("rmat", sizes.vertices, window, sizes.slides, sizes.queries[0], windows)
+    found = [product.through_the_command(setting)]
+    print(product.shown_commands(found[0]))
     return found
 
 
@@ -296,7 +281,10 @@ def chunks(sizes: Sizes) -> list[Record]:
 
 EXPERIMENTS: dict[str, Callable[[Sizes], list[Record]]] = {
     "sliding": sliding,
-    "growth": growth,
+    "fixed_slide": fixed_slide,
+    "queries_per_slide": queries_per_slide,
+    "class": through_the_class,
+    "command": through_the_command,
     "slides_per_window": slides_per_window,
     "chunks": chunks,
 }
@@ -310,15 +298,13 @@ def beside_papers_code(record: Record) -> Record | None:
     default with ids hashed against its BIC."""
     for theirs in PAPERS_CODE:
         if all(theirs[key] == record[key] for key in ("graph", "window", "queries")):
-            rates = record["million_edges_per_second"]
+            rates = record["million_edges_per_processor_second"]
             same = {
-                f"our {SAME_AS_PAPERS[who]} / their {who}": _three(rates[SAME_AS_PAPERS[who]] / rate)
+                f"our {SAME_AS_PAPERS[who]} / their {who}": three(rates[SAME_AS_PAPERS[who]] / rate)
                 for who, rate in theirs["rates"].items()
                 if SAME_AS_PAPERS[who] in rates
             }
-            best = {
-                f"our {who} / their BIC": _three(rates[who] / theirs["rates"]["BIC"]) for who in (RECENCY, WITH_IDS)
-            }
+            best = {f"our {who} / their BIC": three(rates[who] / theirs["rates"]["BIC"]) for who in (RECENCY, WITH_IDS)}
             return {"theirs": theirs, "times_as_fast": {**same, **best}}
     return None
 
@@ -328,33 +314,12 @@ def losses(experiments: dict[str, list[Record]]) -> list[str]:
     found = []
     for name, records in experiments.items():
         for record in records:
-            rates = record["million_edges_per_second"]
+            rates = record["million_edges_per_processor_second"]
             mine = rates.get(RECENCY)
             better = {who: rate for who, rate in rates.items() if mine is not None and rate > mine}
             where = ", ".join(f"{key} {record[key]}" for key in ("graph", "window", "slides", "queries"))
             found += [f"{name}, {where}: {who} {rate:g}, recency tree {mine:g} M/s" for who, rate in better.items()]
     return found
-
-
-def shown(record: Record) -> str:
-    head = "{graph}, window {window:,} in {slides} slides, {queries:,} queries".format(**record)
-    lines = []
-    for name, rate in record["million_edges_per_second"].items():
-        slide, answers = record["slide_ms"][name], record["answers_ms"][name]
-        lines.append(
-            f"  {name:28} {rate:8g} M edges/s   slide {slide['p50']:g} / {slide['p99']:g} ms   "
-            f"answers {answers['p50']:g} / {answers['p99']:g} ms   {record['bytes'][name] / 1e6:.1f} MB"
-        )
-    return "\n".join([head, *lines])
-
-
-def _percentiles(seconds: Sequence[float]) -> Record:
-    p50, p99 = np.percentile(np.array(seconds) * 1e3, [50, 99])
-    return {"p50": _three(float(p50)), "p99": _three(float(p99))}
-
-
-def _three(value: float) -> float:
-    return float(f"{value:.3g}")
 
 
 def run(smoke: bool = False, names: tuple[str, ...] = (), part: int = 1) -> dict[str, Any]:
@@ -367,7 +332,7 @@ def run(smoke: bool = False, names: tuple[str, ...] = (), part: int = 1) -> dict
     for line in lost:
         print(f"lost: {line}")
     return {
-        "unit": "million edges of the stream per second",
+        "unit": "million edges of the stream per second of the processor; milliseconds of a whole slide; bytes",
         "experiments": found,
         "papers_text": PAPERS_TEXT,
         "losses": lost,

@@ -4,8 +4,9 @@
     scipy        connected_components over the window, whenever it is asked
     link-cut     a spanning forest with deletions. Of all spanning forests it keeps that of the youngest edges: a new
                  edge that closes a circle takes the place of the oldest edge on it. So no edge that leaves the window
-                 could be replaced by another, and none is searched for, which is what Euler tours (HDT, D-Tree) spend
+                 could be replaced by another, and none is searched for, which is what others (HDT, D-Tree) spend
                  most of their time on. Paths are splay trees (Sleator and Tarjan 1983); an edge is a node of its own
+    D-Tree       see `connectivity_dtree`
     search       adjacency lists and a depth-first search for every pair that is asked (DFS in the paper)
 
 All are given slides of the same number of edges, `slides` of which are a window.
@@ -32,12 +33,12 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _SCRAMBLE = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that no two ids become the same
 
 
-def _kernel(function: Kernel) -> Kernel:
+def kernel(function: Kernel) -> Kernel:
     """What Python calls."""
     return cast(Kernel, njit(cache=True, error_model="numpy")(function))
 
 
-def _inner(function: Kernel) -> Kernel:
+def inner(function: Kernel) -> Kernel:
     """What only kernels call: without code for calls from Python, which takes long to compile."""
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Kernel, njit(**options)(function))
@@ -127,7 +128,7 @@ class _Ring:
         return self.edges[: min(self.count, len(self.edges))]
 
 
-@_inner
+@inner
 def _find(parents: Small, vertex: int) -> int:
     while parents[vertex] >= 0:
         above = parents[parents[vertex]]
@@ -138,7 +139,7 @@ def _find(parents: Small, vertex: int) -> int:
     return vertex
 
 
-@_kernel
+@kernel
 def _unite_all(edges: Small, parents: Small) -> None:
     parents[:] = -1
     for edge in range(len(edges)):
@@ -150,7 +151,7 @@ def _unite_all(edges: Small, parents: Small) -> None:
             parents[right] = left
 
 
-@_kernel
+@kernel
 def _same(parents: Small, lefts: Ids, rights: Ids, answers: Mask) -> None:
     for number in range(len(lefts)):
         answers[number] = _find(parents, lefts[number]) == _find(parents, rights[number])
@@ -188,7 +189,7 @@ class Scipy(_Ring):
 # --- search ---
 
 
-@_kernel
+@kernel
 def _attach(edges: Ids, count: int, heads: Ids, after: Ids, ends: Small) -> None:
     """Ends of edges are numbered as they come. Each points to the one before it at the same vertex."""
     for edge in range(len(edges)):
@@ -200,7 +201,7 @@ def _attach(edges: Ids, count: int, heads: Ids, after: Ids, ends: Small) -> None
             count += 1
 
 
-@_kernel
+@kernel
 def _search(
     lefts: Ids, rights: Ids, oldest: int, heads: Ids, after: Ids, ends: Small, marks: Ids, mark: int, stack: Small,
     answers: Mask,
@@ -258,7 +259,7 @@ UP, LEFT, RIGHT, OLDEST, TURNED = range(5)
 _YOUNGEST = 1 << 62
 
 
-@_inner
+@inner
 def _renew(nodes: Small, ages: Ids, node: int) -> None:
     """OLDEST: the edge of the smallest age in the splay subtree."""
     oldest = node
@@ -269,14 +270,14 @@ def _renew(nodes: Small, ages: Ids, node: int) -> None:
     nodes[OLDEST, node] = oldest
 
 
-@_inner
+@inner
 def _is_top(nodes: Small, node: int) -> bool:
     """Of its splay tree: its parent does not know it."""
     up = nodes[UP, node]
     return up < 0 or (nodes[LEFT, up] != node and nodes[RIGHT, up] != node)
 
 
-@_inner
+@inner
 def _turn(nodes: Small, node: int) -> None:
     """Hand the reversal of a path down to the children."""
     if nodes[TURNED, node] == 1:
@@ -289,7 +290,7 @@ def _turn(nodes: Small, node: int) -> None:
         nodes[TURNED, node] = 0
 
 
-@_inner
+@inner
 def _rotate(nodes: Small, ages: Ids, node: int) -> None:
     up = nodes[UP, node]
     above = nodes[UP, up]
@@ -306,7 +307,7 @@ def _rotate(nodes: Small, ages: Ids, node: int) -> None:
     _renew(nodes, ages, node)
 
 
-@_inner
+@inner
 def _splay(nodes: Small, ages: Ids, node: int, stack: Small) -> None:
     depth, at = 0, node
     stack[0] = at
@@ -326,7 +327,7 @@ def _splay(nodes: Small, ages: Ids, node: int, stack: Small) -> None:
         _rotate(nodes, ages, node)
 
 
-@_inner
+@inner
 def _access(nodes: Small, ages: Ids, node: int, stack: Small) -> None:
     """Let the path from the root to the node be one splay tree, with the node on top."""
     last, at = -1, node
@@ -338,14 +339,14 @@ def _access(nodes: Small, ages: Ids, node: int, stack: Small) -> None:
     _splay(nodes, ages, node, stack)
 
 
-@_inner
+@inner
 def _make_root(nodes: Small, ages: Ids, node: int, stack: Small) -> None:
     _access(nodes, ages, node, stack)
     nodes[TURNED, node] ^= 1
     _turn(nodes, node)
 
 
-@_inner
+@inner
 def _root(nodes: Small, ages: Ids, node: int, stack: Small) -> int:
     _access(nodes, ages, node, stack)
     while True:
@@ -357,7 +358,7 @@ def _root(nodes: Small, ages: Ids, node: int, stack: Small) -> int:
     return node
 
 
-@_inner
+@inner
 def _cut(nodes: Small, ages: Ids, edge: int, ends: Small, vertices: int, stack: Small) -> None:
     """Take an edge out of the forest, which splits its tree."""
     for side in range(2):
@@ -370,7 +371,7 @@ def _cut(nodes: Small, ages: Ids, edge: int, ends: Small, vertices: int, stack: 
     ends[edge - vertices, 0] = -1
 
 
-@_kernel
+@kernel
 def _put(edges: Ids, chosen: Mask, count: int, nodes: Small, ages: Ids, ends: Small, stack: Small) -> None:
     """Edges in the places of the oldest ones, which leave. Only the chosen ones are looked at."""
     vertices = nodes.shape[1] - len(ends)
@@ -394,7 +395,7 @@ def _put(edges: Ids, chosen: Mask, count: int, nodes: Small, ages: Ids, ends: Sm
         ends[place, 0], ends[place, 1] = left, right
 
 
-@_kernel
+@kernel
 def _same_tree(nodes: Small, ages: Ids, lefts: Ids, rights: Ids, stack: Small, answers: Mask) -> None:
     for number in range(len(lefts)):
         left = _root(nodes, ages, lefts[number], stack)

@@ -20,7 +20,7 @@ from anabranch.syntax import languages
 from anabranch.syntax.seraph.parser import parse_script
 from anabranch.syntax.seraph.printer import print_script
 from anabranch.testing.cases import CaseFile, agreed, new_session
-from anabranch.testing.draws import draw_case, draw_trails, draw_unwound, permuted
+from anabranch.testing.draws import draw_case, draw_idioms, draw_trails, draw_unwound, permuted
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
 SHARDS = 20
@@ -77,7 +77,7 @@ def test_a_restart_anywhere_changes_nothing(random: Random, stop: int) -> None:
 def test_a_rule_alone_changes_no_answer(rule: str) -> None:
     fired = 0
     for number in range(250):
-        draw = draw_trails if number % 5 == 0 else draw_case
+        draw = (draw_trails, draw_idioms, draw_case, draw_case, draw_case)[number % 5]
         case = draw(Random(f"rules/{number}"), number)
         plans = [one.plan for one in languages.registrations(case.query)]
         if not any(optimize(plan, rules=(one,)).fired for plan in plans for one in GRAPH_RULES if one.__name__ == rule):
@@ -113,3 +113,17 @@ def test_lists_that_are_unwound_are_kept_up_to_date_as_the_law_says() -> None:
         session.finish()
         assert [query.differing for query in queries] == [0, 0, 0], case.query
         assert all(query.verified for query in queries), "what is computed anew is verified too"
+
+
+@pytest.mark.parametrize("shard", range(5))
+def test_idioms_that_need_more_than_the_changed_rows_are_kept_up_to_date_as_the_law_says(shard: int) -> None:
+    told = 0
+    for number in range(shard, 300, 5):
+        case = draw_idioms(Random(f"idioms/{number}"), number)
+        told += sum(len(answers) for answers in agreed(case).values())
+        session = new_session(case, evaluation=EvaluationOptions(verify=1, on_error="skip"))
+        queries = session.register_all(case.query)
+        session.push("s", case.streams["s"])
+        session.finish(drain=True)
+        assert not any(query.differing for query in queries), case.query
+    assert told > 100

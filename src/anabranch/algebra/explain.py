@@ -201,12 +201,13 @@ def _registration_facts(
 
 def _execution_facts(plan: o.Operator, when: str, ways: Ways | None) -> Iterator[tuple[str, str]]:
     """Return which parts are incremental, which are recomputed, and why."""
-    anew = {why for execution, why in _executions(plan, ways) if execution == RECOMPUTE}
+    found = list(_executions(plan, ways))
+    anew = {why for execution, why in found if execution == RECOMPUTE}
     if ways is None or ways(plan) is None or ways(plan) == (RECOMPUTE, RECOMPUTE):
         yield "execution", f"{RECOMPUTE}: snapshot evaluator, {when}"
         return
     whole = ways(plan) or (RECOMPUTE, "")
-    if whole[0] == RECOMPUTE:
+    if not any(execution == INCREMENTAL for execution, _ in found):
         yield "execution", f"{RECOMPUTE}: snapshot evaluator, {when}"
         if whole[1] not in when:  # which says already why it must be at every instant
             yield "", f"because: {whole[1]}"

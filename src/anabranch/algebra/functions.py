@@ -174,6 +174,7 @@ OPERATORS: frozenset[str] = frozenset(
     {
         *("add", "subtract", "multiply", "divide", "modulo", "power", "negate", "plus"),
         *("in", "starts_with", "ends_with", "contains", "matches", "merge_maps", "node_id", "node_id_or_null"),
+        *("start_among", "end_among"),
     }
 )
 """Names of `Call` that are operators of the language, not functions that a user can name."""

@@ -108,6 +108,17 @@ class Argument(Operator):
         return self.names
 
 
+@dataclass(frozen=True, slots=True)
+class RowBag(Operator):
+    """A bag of rows that an evaluation is given, in the place of a part of the plan that was computed before."""
+
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names
+
+
 Direction = Literal["out", "in", "both"]
 
 

@@ -23,6 +23,7 @@ from anabranch.algebra.expressions import (
 )
 from anabranch.algebra.operators import (
     Aggregate,
+    Annotate,
     Distinct,
     Join,
     LeftJoin,
@@ -31,6 +32,7 @@ from anabranch.algebra.operators import (
     Order,
     Pattern,
     Project,
+    RowBag,
     Slice,
     Source,
     Static,
@@ -173,7 +175,7 @@ def _order_of(plan: Operator) -> int:
             return _order_of(left)
         case Union(left, right):
             return min(_order_of(left), _order_of(right))
-        case _ if read_by(plan):
+        case _ if read_by(plan) or isinstance(plan, RowBag):
             return _NONE
         case _:
             return min(map(_order_of, plan.inputs), default=_SAID)
@@ -199,6 +201,16 @@ def root_order(plan: Operator) -> Order | None:
 def depends_on_order(call: AggregateCall) -> bool:
     """Return whether the result of an aggregate depends on the order of its rows."""
     return call.function.lower() in _ORDERED_AGGREGATES
+
+
+def reads_order(operator: Operator) -> bool:
+    """Return whether the rows of an operator depend on the order of its input's rows, where the query defines one."""
+    match operator:
+        case Order() | Slice():
+            return True
+        case Aggregate(aggregates=aggregates) | Annotate(aggregates=aggregates):
+            return any(depends_on_order(call) for _, call in aggregates)
+    return False
 
 
 def is_volatile(plan: Operator | Expression) -> bool:

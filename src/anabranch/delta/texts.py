@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import Ids
+from anabranch.delta.kernels import digests as digest_kernels
 from anabranch.delta.kernels import texts as kernels
 from anabranch.delta.kernels.compiling import Records
 from anabranch.model.graph_block import Bytes
@@ -97,12 +98,12 @@ class TextTable:
         place, extent = self._spots[identifier].item()
         return extent >> kernels.LENGTH_BITS, self._store[place : place + (extent & _LENGTH)].tobytes()
 
-    def texts(self, ids: Ids) -> list[memoryview]:
-        """Return the texts of ids."""
-        places = self._spots["place"][ids]
-        stops = places + (self._spots["extent"][ids] & _LENGTH)
+    def texts(self, ids: Ids) -> list[bytes]:
+        """Return the texts with these ids, whatever their forms."""
+        spots = self._spots[ids]
+        starts, stops = spots["place"], spots["place"] + (spots["extent"] & _LENGTH)
         store = self._store.data
-        return [store[first:stop] for first, stop in zip(places.tolist(), stops.tolist(), strict=True)]
+        return [bytes(store[start:stop]) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
     def words(self, ids: Ids) -> Ids:
         """Return the texts of ids, each of eight bytes, as numbers."""
@@ -110,6 +111,26 @@ class TextTable:
         everywhere = np.ndarray(len(self._store) - 7, np.int64, self._store, strides=(1,))
         words: Ids = everywhere[self._spots["place"][ids]]
         return words
+
+    def digests(self, first: int, person: bytes) -> Ids:
+        """Return 64 bits of the BLAKE2b of each text from this id on; they depend on the text and the person alone."""
+        spots = self._spots[first : self.next_id]
+        starts = np.ascontiguousarray(spots["place"])
+        found, scratch = np.empty(len(spots), np.int64), np.empty(digest_kernels.WORDS, np.uint64)
+        stops, number = starts + (spots["extent"] & _LENGTH), int.from_bytes(person, "little")
+        digest_kernels.digest(self._store, starts, stops, number, scratch, found)
+        return found
+
+    def picked(self, ids: Ids) -> TextTable:
+        """Return a table of these texts alone, which must be of one form; their ids are their places in `ids`. It has
+        room for as many again."""
+        table = TextTable(room=2 * len(ids))
+        if len(ids):
+            spots = self._spots[ids]
+            starts = np.ascontiguousarray(spots["place"])
+            form = int(spots["extent"][0]) >> kernels.LENGTH_BITS
+            table.add(self._store, starts, starts + (spots["extent"] & _LENGTH), form)
+        return table
 
     def stored(self) -> tuple[Bytes, Ids]:
         """Return all bytes, with PADDING bytes behind them, and the length of each text in the order of arrival; only
@@ -154,6 +175,13 @@ def _no_spots(count: int) -> Records:
 def _slots(texts: int) -> int:
     """Return the number of slots of a table for this many texts."""
     return 1 << (2 * texts - 1).bit_length()
+
+
+def spelled_integers(data: Bytes, starts: Ids, stops: Ids) -> tuple[Ids, Ids]:
+    """Return the values of texts that spell integers of at most 18 digits, and the places of all other texts, whose
+    values are arbitrary."""
+    values, others = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    return values, others[: kernels.integers(data, starts, stops, values, others)]
 
 
 _CLASSES = kernels.byte_classes()

@@ -113,7 +113,7 @@ def _paths() -> None:
 
 
 def _texts() -> None:
-    from anabranch.delta.texts import PADDING, TextTable, plain_iris
+    from anabranch.delta.texts import PADDING, TextTable, plain_iris, spelled_integers
 
     text = b"http://a/b"
     count = 2000  # enough for the table to grow
@@ -123,6 +123,8 @@ def _texts() -> None:
     table = TextTable()
     table.add(data, *found, 0)
     table.find(text, 0)
+    table.digests(0, b"")
+    spelled_integers(data, *found)
 
 
 def _lines() -> None:
@@ -159,6 +161,13 @@ def _elements() -> None:
     window.slide(nodes, links, 0, kinds, (None, None))
 
 
+def _extremes() -> None:
+    from anabranch.delta.extremes import GroupExtremes, NumberChanges
+
+    extremes, ones = GroupExtremes(), np.ones(1, np.int64)
+    extremes.change(NumberChanges(ones, np.ones(1, np.float64), ones, ones, ones), ones)
+
+
 def _shortest() -> None:
     from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
@@ -179,6 +188,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "lines": _lines,
     "elements": _elements,
     "sums": _sums,
+    "extremes": _extremes,
 }
 
 

@@ -17,6 +17,7 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.encoded_graphs import EncodedGraph
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
+from anabranch.formats.events import value_from_json
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.graph_block import PropertyKeys
@@ -26,7 +27,7 @@ from anabranch.model.values import ElementId
 from anabranch.planner.flow.feeds import RelationshipSlide, TripleSlide, TripleSlides
 from anabranch.planner.specs.conditions import number_as_float
 
-_MOST_IDS = 1 << 20  # smaller dictionaries are not checked for unused ids
+_MOST_IDS = 1 << 18  # smaller dictionaries are not checked for unused ids
 _MOST_BYTES = 64 << 20
 
 
@@ -142,7 +143,7 @@ class EncodedStreams:
 
     def __init__(self) -> None:
         self.generation = 0
-        self.dictionary = Dictionary(number_as_float)
+        self.dictionary = Dictionary(number_as_float, value_from_json)
         self._streams: dict[str, EncodedStream] = {}
         self._graphs: dict[str, EncodedGraph] = {}
         self.most = _MOST_IDS
@@ -187,7 +188,7 @@ class EncodedStreams:
         if not is_large or (not computed and held * 4 > accepted - self._counted_from):
             return False
         self.generation += 1
-        self.dictionary = Dictionary(number_as_float)
+        self.dictionary = Dictionary(number_as_float, value_from_json)
         self._streams.clear()
         self._graphs.clear()
         self._counted_from = None
@@ -237,9 +238,11 @@ class _Sizes:
 class WindowFeed:
     """One query's view of one window of triples: the triples that entered and left since the last slide."""
 
-    __slots__ = ("_delivered", "_first", "_kept", "_sizes", "_skip", "_stop")
+    __slots__ = ("_arrived", "_delivered", "_first", "_kept", "_sizes", "_skip", "_stop")
 
     def __init__(self) -> None:
+        self._arrived: tuple[int, int, Ids] = (0, 0, np.empty(0, np.int64))
+        """Of the last slide: the positions of the arrived events, and how many triples of each arrived."""
         self._first = 0
         self._skip = 0  # how many triples of the first event are outside
         self._stop = 0
@@ -254,10 +257,12 @@ class WindowFeed:
             arrived = arrived[skip:]
             self._sizes.clear()
             self._kept = len(arrived)
+            self._arrived = (first, stop, sizes)
         else:
             gone = self._sizes.drop(first - self._first)
             arrived, sizes = encoded.between(view.stream, self._stop, stop)
             self._kept += len(arrived) - (gone + skip - self._skip)
+            self._arrived = (self._stop, stop, sizes)
         self._sizes.add(sizes)
         self._first, self._skip, self._stop = first, skip, max(stop, first)
         self._delivered += len(arrived)
@@ -281,6 +286,12 @@ class WindowFeed:
         self._delivered += len(arrived)
         self._kept = self._delivered - int(lefts[-1])
         return TripleSlides(np.ascontiguousarray(arrived), np.maximum.accumulate(ends), lefts)
+
+    def times(self, view: WindowEvents) -> Ids:
+        """Return the event times of the triples that arrived in the last slide."""
+        first, stop, sizes = self._arrived
+        times = np.repeat(view.stream.arrivals(first, stop)[0], sizes)
+        return times[view.skip :] if first == view.positions[0] else times
 
 
 class RelationshipFeed:

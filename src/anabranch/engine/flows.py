@@ -150,6 +150,10 @@ class QueryFlow:
                 found = slides[key] = self._feeds.setdefault(key, WindowFeed()).slide(view, stream)
             return found
 
+        def times(window: Window) -> Ids:
+            triples(window)
+            return self._feeds[whole(window)].times(views.views[whole(window)])
+
         def elements(window: Window) -> ElementChanges:
             key = whole(window)
             found = changes.get(key)
@@ -187,6 +191,6 @@ class QueryFlow:
             self.passed.setdefault(window, ShownEvents()).follow(*view.positions)
         strict = self._conflicts == "strict"
         self.maintained.advance(
-            Tick(context, triples, elements, relationships, graph, views.signature, strict, settled)
+            Tick(context, triples, elements, relationships, views.signature, strict, settled, times, graph)
         )
         return conflicts[0] if conflicts else None

@@ -19,7 +19,6 @@ from anabranch.delta.operators.base import Size
 from anabranch.delta.operators.ordering import OrderedIdRow, OrderedSlice
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
-from anabranch.model.compare import row_order_key
 from anabranch.planner.flow.feeds import Tick, TripleSlides
 from anabranch.planner.flow.flow import ClockReader, Flow
 from anabranch.planner.flow.runtime import Runtime
@@ -52,6 +51,9 @@ class SlideDifferences:
                 yield int(self.slide_of[start]), rows
 
 
+_FEW = 64
+
+
 class IncrementalAnswer:
     """One query's running operators. `listed`: its answers are all rows, so these are kept in order."""
 
@@ -65,6 +67,7 @@ class IncrementalAnswer:
         self._bag = Trace(width, tuple(range(width)))
         self._count = 0
         self._changed = Batch.empty(width)
+        self._order = canonical_order(runtime)
         self._canonical: OrderedSlice | None = None
         self._ordered: OrderedSlice | None = None  # the listed rows, kept in order
         if plan.listing is not None:
@@ -72,8 +75,8 @@ class IncrementalAnswer:
             assert isinstance(ordered, OrderedSlice)
             self._ordered = ordered
         elif listed:
-            self._ordered = self._canonical = OrderedSlice(width, canonical_order(runtime), 0, None)
-        self._shown: dict[OrderedIdRow, AnswerRow] = {}  # decoded rows, as long as they are part of the answer
+            self._ordered = self._canonical = OrderedSlice(width, self._order, 0, None)
+        self._shown: dict[OrderedIdRow, AnswerRow] = {}  # decoded rows of the answer, and of rows that left
         self._rows: list[AnswerRow] = []  # all of them, in order, at the revision of `_ordered`
         self._revision = 0
 
@@ -83,7 +86,7 @@ class IncrementalAnswer:
         self._count += int(batch.weights.sum())
         self._changed = batch
         if self._canonical is not None:
-            self._canonical.apply(batch)
+            self._canonical.take(batch)
 
     def advance_slides(self, slides: TripleSlides) -> SlideDifferences:
         """Advance by several slides; return the rows that entered and left at each."""
@@ -111,13 +114,15 @@ class IncrementalAnswer:
         """Return the rows of a change that entered, or with sign -1 left, in the order of their values."""
         batch = changed if self._terms else self._by_looks(changed)
         wanted = batch.weights * sign > 0
-        rows = self._dictionary.rows(batch.rows[wanted])
-        found = [
-            row for row, weight in zip(rows, batch.weights[wanted].tolist(), strict=True) for _ in range(abs(weight))
-        ]
-        if len(found) > 1:
-            found.sort(key=row_order_key)
-        return found
+        return self._sorted(np.repeat(batch.rows[wanted], np.abs(batch.weights[wanted]), axis=0))
+
+    def _sorted(self, ids: Ids) -> list[AnswerRow]:
+        """Decode rows, in the order of their values."""
+        rows = self._dictionary.rows(ids)
+        if len(rows) < 2:
+            return rows
+        keys = self._order(list(map(tuple, ids.tolist())))
+        return [rows[place] for place in sorted(range(len(rows)), key=keys.__getitem__)]
 
     def _by_looks(self, batch: Batch) -> Batch:
         """Cancel rows that an answer shows alike though their ids differ, such as 1 and 1.0."""
@@ -155,9 +160,7 @@ class IncrementalAnswer:
         ordered = self._ordered
         if ordered is None:
             batch = self._bag.rows()
-            found = self._dictionary.rows(np.repeat(batch.rows, batch.weights, axis=0))
-            found.sort(key=row_order_key)
-            return found
+            return self._sorted(np.repeat(batch.rows, batch.weights, axis=0))
         if ordered.revision != self._revision:
             self._rows = self._decoded(self._keys(ordered))
             self._revision = ordered.revision
@@ -173,20 +176,14 @@ class IncrementalAnswer:
         return dict.fromkeys(keys) if listing.distinct else keys
 
     def _decoded(self, keys: Iterable[OrderedIdRow]) -> list[AnswerRow]:
-        before = self._shown
-        shown: dict[OrderedIdRow, AnswerRow] = {}
-        decode = self._dictionary.decode
-        rows: list[AnswerRow] = []
-        for key in keys:
-            row = shown.get(key)
-            if row is None:
-                row = before.get(key)
-                if row is None:
-                    row = tuple([decode(one) for one in key])
-                shown[key] = row
-            rows.append(row)
-        self._shown = shown
-        return rows
+        keys, shown = list(keys), self._shown
+        missing = list(dict.fromkeys([key for key in keys if key not in shown]))
+        if missing:
+            made = self._dictionary.rows(np.array(missing, np.int64).reshape(len(missing), -1))
+            shown.update(zip(missing, made, strict=True))
+        if len(shown) > 2 * len(keys) + _FEW:  # most of them have left
+            self._shown = shown = {key: shown[key] for key in keys}
+        return [shown[key] for key in keys]
 
     def sizes(self) -> list[tuple[Spec, Size]]:
         return list(self.flow.sizes())

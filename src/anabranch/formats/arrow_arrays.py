@@ -38,6 +38,23 @@ def taken(array: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
     return array.take(pa.Array.from_buffers(pa.int64(), len(places), [None, buffer]))
 
 
+def text_buffers(array: Any, spare: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of an array of texts (string or large_string) without nulls, with spare zeros behind them, and
+    the ends of the texts: text i lies between end i and end i + 1."""
+    _, offsets, data = array.buffers()
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    ends = np.zeros(1, np.int64)
+    if offsets is not None and len(array):
+        said = np.frombuffer(offsets, width, len(array) + 1, array.offset * np.dtype(width).itemsize)
+        ends = said.astype(np.int64)
+    first, last = int(ends[0]), int(ends[-1])
+    padded = np.empty(last - first + spare, np.uint8)
+    if last > first:
+        padded[: last - first] = np.frombuffer(data, np.uint8, last - first, first)
+    padded[last - first :] = 0
+    return padded, ends - first
+
+
 def texts(values: Sequence[str]) -> pa.Array:
     """An array of texts."""
     encoded = [value.encode("utf-8", "replace") for value in values]

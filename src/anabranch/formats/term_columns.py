@@ -43,8 +43,12 @@ class Texts:
         whole = "".join(texts)
         if whole.isascii():
             return cls(whole.encode(), np.fromiter(map(len, texts), _LENGTH, len(texts)))
-        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-        return cls(b"".join(encoded), np.fromiter(map(len, encoded), _LENGTH, len(encoded)))
+        data = whole.encode("utf-8", "surrogatepass")
+        # Every byte that continues no character begins one: the place where the n-th begins.
+        begins = np.flatnonzero(np.frombuffer(data + b"\0", np.int8) >= -64)
+        ends = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=ends[1:])
+        return cls(data, np.diff(begins[ends]).astype(_LENGTH))
 
     @classmethod
     def of_arrow(cls, array: pa.Array) -> Texts:

@@ -28,6 +28,8 @@ from anabranch.planner.queries import QueryPlan
 
 _OUTPUTS = {"snapshot": "all rows", "entering": "rows that entered", "exiting": "rows that left"}
 
+_RECOMPUTED = ("Recomputed", "RecomputedOverRows")  # specs that the plain evaluator executes
+
 
 def operator_graph(recording: Recording) -> OperatorGraph:
     """Return the graph of a recorded query; the recording needs no events."""
@@ -119,7 +121,7 @@ class _Drawing:
         return tuple(dict.fromkeys(one for one in found if one is not None))
 
     def _kind(self, spec: Spec) -> BoxKind:
-        if spec.name == "Recomputed":
+        if spec.name in _RECOMPUTED:
             once = spec.about is not None and self._once(spec.about)
             return "static" if once else "recomputed"
         read = spec.asks()
@@ -144,7 +146,7 @@ class _Drawing:
         if about is None:
             return ", ".join(self._speller.name(name) for name in spec.columns)
         said = "; ".join(self._steps.of(self._own(about, spec)).lines)
-        if spec.name != "Recomputed":
+        if spec.name not in _RECOMPUTED:
             return said
         reason = self._reason(about)
         kind = type(about).__name__

@@ -10,6 +10,9 @@ from hashlib import blake2b
 
 from anabranch.model.terms import Blank, Iri, Literal
 
+TEXT_KIND = b"s"
+"""The person of the BLAKE2b of a text."""
+
 _MASK = (1 << 64) - 1
 
 
@@ -21,14 +24,14 @@ def scrambled(node: object) -> int:
         case int() if -(1 << 63) <= node < 1 << 63:
             return _signed(_mixed(node & _MASK))
         case str():
-            return _digest("s", node)
+            return _digest(TEXT_KIND, node)
         case Iri(value):
-            return _digest("i", value)
+            return _digest(b"i", value)
         case Blank(label, document):
-            return _digest("b", f"{document} {label}")
+            return _digest(b"b", f"{document} {label}")
         case Literal():
-            return _digest("l", repr(node))
-    return _digest("o", repr(node))
+            return _digest(b"l", repr(node))
+    return _digest(b"o", repr(node))
 
 
 def _mixed(bits: int) -> int:
@@ -38,8 +41,8 @@ def _mixed(bits: int) -> int:
     return bits ^ (bits >> 31)
 
 
-def _digest(kind: str, text: str) -> int:
-    data = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=kind.encode())
+def _digest(kind: bytes, text: str) -> int:
+    data = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=kind)
     return int.from_bytes(data.digest(), "little", signed=True)
 
 

@@ -19,6 +19,7 @@ from anabranch.optimizer.push_aggregate import push_aggregate
 from anabranch.optimizer.push_filter import push_filter
 from anabranch.optimizer.push_into_trails import push_into_trails
 from anabranch.optimizer.push_projection import push_projection
+from anabranch.optimizer.read_ends_from_rows import read_ends_from_rows
 from anabranch.optimizer.recognise_connectivity import recognise_connectivity
 from anabranch.optimizer.summarise_windows import summarise_windows
 from anabranch.optimizer.support.knowledge import Rule
@@ -28,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     recognise_connectivity,
     find_trails_once,
     push_into_trails,
+    read_ends_from_rows,
     narrow_sources,
     push_filter,
     push_projection,
@@ -36,5 +38,5 @@ RULES: tuple[Rule, ...] = (
     summarise_windows,
 )
 
-GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity, find_trails_once, push_into_trails)
+GRAPH_RULES: tuple[Rule, ...] = (recognise_connectivity, find_trails_once, push_into_trails, read_ends_from_rows)
 """The rules that hold in plans over property graphs too: they move no operator."""

@@ -9,16 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
-from anabranch.algebra.walk import conjuncts, is_volatile, only_picks, walk
+from anabranch.algebra.walk import (
+    conjuncts,
+    is_volatile,
+    keeps_lists,
+    keeps_order,
+    only_picks,
+    reads_chance,
+    reads_order,
+    sources,
+    walk,
+)
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
 from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
+from anabranch.planner.leaves.over_rows import over_rows_spec
 from anabranch.planner.leaves.property_paths import path_spec
 from anabranch.planner.patterns.graph_patterns import plan_pattern
 from anabranch.planner.patterns.parted_patterns import PatternHalves, parted
@@ -26,6 +37,7 @@ from anabranch.planner.patterns.questions import (
     asks_for_shortest,
     binds_shortest,
     has_argument,
+    has_one_row,
     is_volatile_itself,
     meets_others,
     path_meets_others,
@@ -44,27 +56,46 @@ from anabranch.planner.specs.building import (
     extended,
     filled,
     filtered,
+    keyed,
     netted,
+    numbered,
     projected,
     unwound,
     with_path,
 )
 from anabranch.planner.specs.conditions import (
+    can_be_pure,
     equalities,
+    looks_up_nodes,
     number_bounds,
     require_pure,
+    threshold_test,
 )
-from anabranch.planner.specs.groups import aggregate_spec, annotate_spec
-from anabranch.planner.specs.joins import combined, hash_join, minus, union, with_keys
-from anabranch.planner.specs.matching import elements_spec, triples_spec
+from anabranch.planner.specs.groups import aggregate_spec, annotate_spec, needs_order
+from anabranch.planner.specs.joins import combined, hash_join, minus, threshold_join, union, with_keys
+from anabranch.planner.specs.matching import elements_spec, triples_spec, with_times
 from anabranch.planner.specs.results import ask_spec, construct_spec
-from anabranch.planner.specs.sorting import slice_spec
+from anabranch.planner.specs.sorting import OrderColumn, OrderedRows, slice_in_order, slice_spec
 from anabranch.planner.subqueries import Subqueries, SubqueryScope
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.rdf.static import MOST_ROWS
 from anabranch.snapshot.variables import free_variables
 
 Execution = Literal["incremental", "recompute", "once"]
+
+_OverRows: TypeAlias = (
+    op.Filter
+    | op.Extend
+    | op.Unwind
+    | op.Project
+    | op.Aggregate
+    | op.Annotate
+    | op.Distinct
+    | op.Order
+    | op.Slice
+    | tr.Describe
+)
+"""Operators that the plain evaluator can compute over rows that are kept up to date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +122,8 @@ class Planner:
     streaming: dict[int, bool] = field(default_factory=dict)
     parts: list[PatternHalves] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
     apart: int = 0  # nesting depth inside static parts that are built by their other plan
+    built: dict[int, tuple[op.Operator, SubqueryScope, Spec]] = field(default_factory=dict)  # by the operator's id
+    places: int = 0  # hidden columns that tell the order of rows
     asking: Spec | None = None  # the rows that limit the shortest paths of the next pattern
     subqueries: Subqueries = field(init=False)
 
@@ -104,9 +137,16 @@ class Planner:
         except NotIncremental as reason:
             if scope.over(operator) or (scope.argument is not None and has_argument(operator)):
                 raise
-            return self.recomputed(operator, Mode("recompute", str(reason)))
+            over_rows = self._over_rows(operator, scope, str(reason))
+            return over_rows or self.recomputed(operator, Mode("recompute", str(reason)))
         self.modes.setdefault(id(operator), incremental(operator, spec.name))
+        self.built[id(operator)] = (operator, scope, spec)
         return spec
+
+    def _known(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
+        """Return the operators of a part of the plan, which may have been built in vain for the operator above it."""
+        known = self.built.get(id(operator))
+        return known[2] if known is not None and known[1] == scope else self.build(operator, scope)
 
     def _streams(self, operator: op.Operator) -> bool:
         """Return whether a part of the plan reads a window."""
@@ -142,6 +182,51 @@ class Planner:
         most = MOST_ROWS if mode.detail == "static" and self.terms else None
         return Spec("Recomputed", partial(RecomputedRows, operator, most), operator.columns, about=operator)
 
+    def _over_rows(self, operator: op.Operator, scope: SubqueryScope, reason: str) -> Spec | None:
+        """Build the input of an operator that has no form on changes, and the plain evaluator over the input's rows.
+
+        Where the operator reads its rows in an order, the operators that define the order are evaluated with it. None:
+        the input has no form on changes either, chance decides (which draws in the order of all rows), or nodes are
+        looked up in several graphs."""
+        if not isinstance(operator, _OverRows):
+            return None
+        parts: list[op.Operator] = []
+        tops: list[_OverRows] = []
+        below: op.Operator = operator
+        in_order = reads_order(operator)
+        while not parts or (in_order and keeps_lists(below)):
+            if not isinstance(below, _OverRows):
+                return None
+            one = self._with_pure_conditions_below(below) if isinstance(below, op.Filter) else below
+            parts.append(below)
+            tops.append(one)
+            below = one.input
+        part: op.Operator = op.RowBag(below.columns)
+        for top in reversed(tops):
+            part = replace(top, input=part)
+        used = sources(operator) if looks_up_nodes(part) else ()
+        if reads_chance(part) or (used and (self.several or len(used) > 1)):
+            return None
+        source = self._known(below, scope)
+        if source.name == "Recomputed":
+            return None
+        for inner in (*walk(part), *parts):
+            if isinstance(inner, op.Operator):
+                self.modes[id(inner)] = Mode("recompute")
+        self.modes[id(operator)] = Mode("recompute", f"over the rows of its input: {reason}")
+        return over_rows_spec(part, used, source, operator)
+
+    def _with_pure_conditions_below(self, operator: op.Filter) -> op.Filter:
+        """Return a filter without its first conditions that have a form on changes; a filter below it tests these."""
+        conditions = conjuncts(operator.condition)
+        first = next(
+            (at for at, one in enumerate(conditions) if not can_be_pure(one, self.choices.parameters)), len(conditions)
+        )
+        if not 0 < first < len(conditions):
+            return operator
+        below = replace(operator, condition=ex.And(conditions[:first]))
+        return op.Filter(below, ex.And(conditions[first:]), span=operator.span)
+
     def _streaming(self, operator: op.Operator, scope: SubqueryScope) -> Spec:
         match operator:
             case op.Filter():
@@ -166,7 +251,10 @@ class Planner:
             case op.Aggregate(input_):
                 if scope.over(operator):
                     raise NotIncremental("it groups the rows of a subquery for each row outside")
-                return aggregate_spec(operator, *self._grouped(operator, scope), self.terms)
+                if needs_order(operator):
+                    rows = self._in_order(input_, scope)
+                    return aggregate_spec(operator, *self._grouped(operator, rows.spec), self.terms, rows.order)
+                return aggregate_spec(operator, *self._grouped(operator, self.build(input_, scope)), self.terms)
             case op.Annotate(input_):
                 if scope.over(operator):
                     raise NotIncremental("it groups the rows of a subquery for each row outside")
@@ -201,12 +289,10 @@ class Planner:
                 raise NotIncremental("DESCRIBE follows blank nodes through the graph")
         raise NotIncremental(f"{type(operator).__name__} has no operator on changes")
 
-    def _grouped(
-        self, operator: op.Aggregate, scope: SubqueryScope
-    ) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
+    def _grouped(self, operator: op.Aggregate, rows: Spec) -> tuple[Spec, list[ex.Expression], list[ex.AggregateCall]]:
         """Build the rows to be grouped; also return the keys and aggregates as expressions over these rows."""
         keys, calls = [one for _, one in operator.keys], [one for _, one in operator.aggregates]
-        source, shown = self.subqueries.marked(self.build(operator.input, scope), [*keys, *calls])
+        source, shown = self.subqueries.marked(rows, [*keys, *calls])
         return source, shown[: len(keys)], [one for one in shown[len(keys) :] if isinstance(one, ex.AggregateCall)]
 
     # --- conditions ---
@@ -265,8 +351,12 @@ class Planner:
         test."""
         if isinstance(operator, tr.GraphPattern):
             parts = triples_spec(operator, number_bounds(conditions), self.choices, bool(self.apart))
-            self.modes[id(operator)] = Mode("incremental", parts[0].name)
-            return arranged(combined(parts, conditions, operator), operator.columns, operator), conditions
+            spec = combined(parts, conditions, operator)
+            timed = [pattern for pattern in operator.patterns if pattern.times]
+            for pattern in timed:
+                spec = with_times(spec, pattern, operator.source, operator)
+            self.modes[id(operator)] = Mode("incremental", f"{parts[0].name}{', TripleTimes' if timed else ''}")
+            return arranged(spec, operator.columns, operator), conditions
         wanted = self.needed.get(id(operator))
         asking, self.asking = self.asking, None
         asked = frozenset() if asking is None else frozenset(asking.columns)
@@ -333,6 +423,12 @@ class Planner:
                 equalities((*tests, *(() if outer else above)), frozenset(left.columns), frozenset(right.columns))
             )
         names = (*left.columns, *(name for name in right.columns if name not in shared))
+        if not outer and not shared and not pairs:
+            spec = self._against_threshold(operator, left, right, (*tests, *above))
+            if spec is not None:
+                for test in tests:
+                    spec = filtered(spec, test, operator)
+                return self._tested(arranged(spec, names, operator), later, operator)
         left, right = with_keys(left, right, pairs, operator)
         sure = (
             (certain_columns(operator.left) | set(scope.hidden), certain_columns(operator.right) | set(scope.hidden))
@@ -341,6 +437,18 @@ class Planner:
         )
         joined = arranged(hash_join(left, right, operator.lenient, tests, sure, operator, outer), names, operator)
         return self._tested(joined, later, operator)
+
+    @staticmethod
+    def _against_threshold(
+        operator: op.Join | op.LeftJoin, left: Spec, right: Spec, conditions: Sequence[ex.Expression]
+    ) -> Spec | None:
+        """Join rows with the one row of an aggregate by the order of two numbers, where a condition compares them."""
+        for rows, threshold, plan in ((left, right, operator.right), (right, left, operator.left)):
+            if has_one_row(plan):
+                test = threshold_test(conditions, frozenset(rows.columns), frozenset(threshold.columns))
+                if test is not None:
+                    return threshold_join(rows, threshold, test, operator)
+        return None
 
     def _right(self, operator: op.Join | op.LeftJoin, scope: SubqueryScope) -> tuple[Spec, tuple[ex.Expression, ...]]:
         """Build the right side; also return those of its conditions that read columns of the left: `(b {id: a.id})`. An
@@ -394,7 +502,10 @@ class Planner:
         while isinstance(below, op.Project) and only_picks(below):
             picks.append(below)
             below = below.input
-        if not isinstance(below, op.Order):  # without ORDER BY, rows stand in the order of their values
+        if not isinstance(below, op.Order):
+            if keeps_order(operator.input):
+                return arranged(self._in_order(operator, scope).spec, operator.columns, operator)
+            # Without ORDER BY, rows stand in the order of their values.
             return slice_spec(operator, None, self.build(operator.input, scope))
         spec = self.ordered(operator, below, self.build(below.input, scope))
         self.modes[id(below)] = incremental(below, spec.name)
@@ -402,3 +513,62 @@ class Planner:
             spec = self.project(project, spec, project.items, scope)
             self.modes[id(project)] = Mode("incremental", spec.name)
         return spec
+
+    # --- rows that carry their order ---
+
+    def _in_order(self, plan: op.Operator, scope: SubqueryScope) -> OrderedRows:
+        """Build the rows of a part whose order the query defines, with hidden columns that tell the order."""
+        match plan:
+            case op.Unit():
+                return OrderedRows(self.build(plan, scope), ())
+            case op.Join(op.Unit(), right, None):
+                rows = self._in_order(right, scope)
+            case op.Order(below, keys):
+                rows = self._in_order(below, scope) if keeps_order(below) else self._by_values(below, scope)
+                source, shown = self.subqueries.marked(rows.spec, [key.expression for key in keys])
+                for one in shown:
+                    require_pure(one)
+                order = tuple(OrderColumn(self._hidden(), key) for key in keys)
+                spec = keyed(source, [(column.name, one) for column, one in zip(order, shown, strict=True)], plan)
+                rows = OrderedRows(spec, (*order, *rows.order))
+            case op.Slice(below, skip, limit):
+                for part in (skip, limit):
+                    if part is not None:
+                        require_pure(part)
+                rows = slice_in_order(plan, self._in_order(below, scope))
+            case op.Unwind(below, column, expression):
+                rows = self._in_order(below, scope) if keeps_lists(below) else self._by_values(below, scope)
+                copy, place = OrderColumn(self._hidden()), OrderColumn(self._hidden())
+                # The items of one copy of a row stand together.
+                spec = numbered(rows.spec, copy.name, plan)
+                source, (item,) = self.subqueries.marked(spec, (expression,))
+                rows = OrderedRows(unwound(source, column, item, plan, place.name), (*rows.order, copy, place))
+            case op.Project(below, items):
+                rows = self._in_order(below, scope)
+                source, shown = self.subqueries.marked(rows.spec, [one for _, one in items])
+                named = [*zip((name for name, _ in items), shown, strict=True)]
+                hidden = [(name, ex.Variable(name)) for name in rows.hidden]
+                rows = OrderedRows(projected(source, [*named, *hidden], plan), rows.order)
+            case op.Extend(below, column, expression):
+                rows = self._in_order(below, scope)
+                source, (value,) = self.subqueries.marked(rows.spec, (expression,))
+                rows = OrderedRows(extended(source, ((column, value),), plan), rows.order)
+            case op.Filter(below, condition):
+                rows = self._in_order(below, scope)
+                rows = OrderedRows(self._tested(rows.spec, conjuncts(condition), plan), rows.order)
+            case _:
+                raise NotIncremental(f"{type(plan).__name__} has no operator on changes that keeps an order")
+        self.modes[id(plan)] = incremental(plan, rows.spec.name)
+        spec = arranged(rows.spec, (*plan.columns, *rows.hidden), plan)
+        return OrderedRows(netted(spec, plan) if is_volatile_itself(plan) else spec, rows.order)
+
+    def _by_values(self, plan: op.Operator, scope: SubqueryScope) -> OrderedRows:
+        """Build the rows of a bag, with hidden columns that tell their canonical order."""
+        copies = [(self._hidden(), ex.Variable(name)) for name in sorted(plan.columns)]
+        spec = extended(self.build(plan, scope), copies, plan)
+        return OrderedRows(spec, tuple(OrderColumn(name) for name, _ in copies))
+
+    def _hidden(self) -> str:
+        """Return the name of a new column that tells the order of rows."""
+        self.places += 1
+        return f" place {self.places}"

@@ -104,7 +104,7 @@ def _root(planner: Planner, plan: op.Operator, listed: bool) -> tuple[Spec, List
         spec = planner.build(below, scope)
         ordered = spec
         while ordered.name != "OrderedSlice" or ordered.picks:
-            if len(ordered.inputs) != 1:
+            if len(ordered.inputs) != 1 or ordered.name == "RecomputedOverRows":
                 raise NotIncremental("its rows are asked for in an order that an operator above loses")
             (ordered,) = ordered.inputs
     else:

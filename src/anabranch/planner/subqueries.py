@@ -1,4 +1,5 @@
-"""Subqueries in expressions (EXISTS, pattern comprehensions, connectivity) and readings of the clock become columns.
+"""Subqueries in expressions (EXISTS, pattern comprehensions, connectivity), times of triples and readings of the clock
+become columns.
 
 A subquery is planned once for all distinct outer rows, and its result is joined to these rows.
 
@@ -13,9 +14,12 @@ from functools import partial
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
+from anabranch.algebra.triples import TermPlace, Var
+from anabranch.algebra.walk import parts_of
 from anabranch.delta.operators.mark import Arguments, MarkJoin
 from anabranch.delta.operators.rowwise import ColumnChoice
 from anabranch.delta.operators.watched import WatchedRows
+from anabranch.model.terms import Blank, Iri, Literal
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.runtime import CLOCK, Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
@@ -27,6 +31,7 @@ from anabranch.planner.specs.conditions import clock_readings, guarded, is_alway
 from anabranch.planner.specs.conditions import marked as substituted
 from anabranch.planner.specs.groups import aggregate_spec
 from anabranch.planner.specs.joins import hash_join
+from anabranch.planner.specs.matching import times_spec
 from anabranch.snapshot.variables import argument_names
 
 
@@ -74,6 +79,8 @@ class Subqueries:
                         spec = self._watch(spec, one, name, is_asked)
                         if not is_asked:
                             marks[id(one)] = guarded(one, ex.Variable(name))
+                    case ex.TripleTime():
+                        spec = self._time(spec, one, name)
         return spec, [substituted(expression, marks) for expression in expressions] if marks else list(expressions)
 
     def timed(self, spec: Spec, expressions: Sequence[ex.Expression]) -> tuple[Spec, Sequence[ex.Expression]]:
@@ -129,6 +136,22 @@ class Subqueries:
             return MarkJoin(outer.width, positions, yes, no)
 
         return Spec("MarkJoin", make, (*outer.columns, name), (outer, found))
+
+    def _time(self, outer: Spec, asked: ex.TripleTime, name: str) -> Spec:
+        """Add a column with the time of the triple that three expressions name; null where it is no triple."""
+        terms = (asked.subject, asked.predicate, asked.object)
+        places: list[TermPlace] = []
+        items: list[tuple[str, ex.Expression]] = []
+        for at, term in enumerate(terms):
+            if isinstance(term, ex.Constant) and isinstance(term.value, Iri | Blank | Literal):
+                places.append(term.value)
+            else:
+                items.append((f"{name} term {at}", term))
+                places.append(Var(items[-1][0]))
+        windows = [part for part in parts_of(asked.source) if isinstance(part, op.Window)]
+        asking = extended(outer, items, None)
+        joined = hash_join(asking, times_spec(windows, places, name, None), False, (), None, None, outer=True)
+        return arranged(joined, (*outer.columns, name), None)
 
     def _watch(self, outer: Spec, asked: ex.Connected | ex.Component, name: str, is_asked: bool) -> Spec:
         """Add a column with the answer of a connectivity index about each row's nodes; `is_asked`: every row needs the

@@ -14,6 +14,7 @@ Invariant: after the last `quiet_collector` has ended, the collector sees every 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 import threading
@@ -29,8 +30,10 @@ _blocks = 0  # of memory after the last whole collection
 
 
 def collect_seldom() -> None:
-    """Let more objects come between two collections. For the beginning of a process, which loads many modules."""
+    """Let more objects come between two collections, and collect nothing at the end. For the beginning of a process of
+    our own, which loads many modules: the system takes its memory back."""
     gc.set_threshold(_OBJECTS, 20, 20)
+    atexit.register(gc.freeze)
 
 
 def settle(whole: bool = False) -> None:

@@ -153,6 +153,7 @@ class Extreme(Accumulator):
     order."""
 
     def __init__(self, largest: bool) -> None:
+        self.sign = -1 if largest else 1
         self._largest = largest
         self._values = Ranking(canonical_key)
 

@@ -6,7 +6,7 @@ Invariant: an answer depends only on the plan and the context; graphs are fetche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -58,7 +58,7 @@ class Context:
     is called repeatedly, and may raise to end the evaluation. `graph` and `triple_graph` are the two views of a source.
     `static_version` numbers the versions of a static graph: equal numbers mean equal triples; without it nothing that
     is cached about static graphs outlives the evaluation. `bounds` are a window's win_start and win_end, or those of
-    the answer.
+    the answer. `given` are the rows of a plan's `RowBag`.
     """
 
     graph: Callable[[Source], PropertyGraph]
@@ -73,6 +73,7 @@ class Context:
     bounds: Callable[[Window | None], tuple[int, int]] = _no_windows
     static_version: Callable[[str], int] | None = None
     plugin: Plugin | None = None
+    given: Sequence[tuple[Value, ...]] = ()
     memory: dict[object, Any] = field(default_factory=dict, repr=False)
     look_at: int = 0
     _indexes: dict[Source, GraphIndex] = field(default_factory=dict, repr=False)

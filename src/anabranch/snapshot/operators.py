@@ -50,7 +50,7 @@ def compile_operator(operator: op.Operator, argument: ColumnNames) -> RowSource:
     return source if isinstance(operator, _SMALL) else _named(operator, source)
 
 
-_SMALL = (op.Unit, op.Argument, tr.Values)
+_SMALL = (op.Unit, op.Argument, op.RowBag, tr.Values)
 
 
 def _named(operator: op.Operator, source: RowSource) -> RowSource:
@@ -73,6 +73,8 @@ def _compile(operator: op.Operator, argument: ColumnNames) -> RowSource:
     match operator:
         case op.Unit():
             return lambda context, row: iter([()])
+        case op.RowBag():
+            return lambda context, row: iter(context.given)
         case op.Argument(names):
             picks = tuple(position(name, argument) for name in names)
             return lambda context, row: iter([tuple([row[pick] for pick in picks])])

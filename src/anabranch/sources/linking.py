@@ -21,7 +21,7 @@ import pyarrow as pa
 from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.connectivity.slides import spanning_forests
 from anabranch.delta.texts import PADDING, TextTable, plain_iris
-from anabranch.formats.arrow_arrays import numbers
+from anabranch.formats.arrow_arrays import numbers, text_buffers
 from anabranch.formats.rdf.tables import Shaping, TripleColumns
 from anabranch.formats.term_columns import TermColumns, TermForm, TermKind, Texts
 from anabranch.model.block import Codes
@@ -68,18 +68,18 @@ def coded(columns: Sequence[Any]) -> tuple[TermColumns, list[Codes]] | None:
 def _begins_plain(chunk: Any) -> bool:
     """Whether the first texts are plain IRIs; where they are not, nothing is lost yet."""
     first = chunk[:_FIRST]
-    return not len(first) or plain_iris(*_buffers(_texts_of(first))) is not None
+    return not len(first) or plain_iris(*text_buffers(_texts_of(first), PADDING)) is not None
 
 
 def _cells(chunk: Any, table: TextTable) -> Ids:
     """The ids of an array's texts."""
     if not pa.types.is_dictionary(chunk.type) or len(chunk.dictionary) > len(chunk):
-        data, ends = _buffers(_texts_of(chunk))
+        data, ends = text_buffers(_texts_of(chunk), PADDING)
         return table.add(data, ends[:-1], ends[1:], 0)
     places = numbers(chunk.indices)
     used = np.zeros(len(chunk.dictionary), np.bool_)
     used[places] = True
-    data, ends = _buffers(chunk.dictionary)
+    data, ends = text_buffers(chunk.dictionary, PADDING)
     ids = np.full(len(used), -1, np.int64)
     ids[used] = table.add(data, ends[:-1][used], ends[1:][used], 0)
     found: Ids = ids[places]
@@ -88,22 +88,6 @@ def _cells(chunk: Any, table: TextTable) -> Ids:
 
 def _texts_of(chunk: Any) -> Any:
     return chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
-
-
-def _buffers(chunk: Any) -> tuple[Any, Ids]:
-    """The bytes of an array of texts, with some more behind them, and where each ends."""
-    _, offsets, data = chunk.buffers()
-    width = np.int64 if pa.types.is_large_string(chunk.type) else np.int32
-    ends = np.zeros(1, np.int64)
-    if offsets is not None:
-        said = np.frombuffer(offsets, width, len(chunk) + 1, chunk.offset * np.dtype(width).itemsize)
-        ends = said.astype(np.int64)
-    first, last = int(ends[0]), int(ends[-1])
-    padded = np.empty(last - first + PADDING, np.uint8)
-    if last > first:
-        padded[: last - first] = np.frombuffer(data, np.uint8, last - first, first)
-    padded[last - first :] = 0
-    return padded, ends - first
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

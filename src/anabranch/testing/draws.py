@@ -170,6 +170,70 @@ def _few(random: Random) -> list[Event]:
     return events
 
 
+_IDIOMS = (
+    # the ends of a relationship, in the row and beyond it
+    "MATCH (a)-[r:{type}]->(b) WITHIN {width} EMIT startNode(r).x AS s, id(endNode(r)) AS e, r.y AS y",
+    "MATCH (a)-[r]-(b) WITHIN {width} WHERE startNode(r) = a OR endNode(r).x = 1 EMIT startNode(r) AS s, id(b) AS b",
+    "MATCH (a) WITHIN {width} OPTIONAL MATCH (a)-[r]-(b:B) WITHIN {width} EMIT id(a) AS a, startNode(r).x AS s",
+    "MATCH (a)-[r]-(b) WITHIN {width} WITH r, a.x AS x EMIT x, endNode(r).y AS y, count(*) AS n",
+    "MATCH p = (a)-[:{type}*1..2]-(b) WITHIN {width} EMIT [q IN relationships(p) | id(startNode(q))] AS s",
+    "MATCH (a)-[r]->(b) WITHIN {width} MATCH (c)-[q]->(d) WITHIN PT2M EMIT startNode(r).x AS s, id(endNode(q)) AS e",
+    "MATCH (a)-[r]-(b) WITHIN {width} WHERE EXISTS {{ MATCH (a)-[q]-(c) WHERE startNode(q) = c AND c.x = r.x }} "
+    "EMIT id(a) AS a, id(startNode(r)) AS s",
+    # lists in an order
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH r.x AS x, a ORDER BY x{desc} LIMIT {few} EMIT collect(x) AS xs",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH a, r ORDER BY r.x{desc}, r.y "
+    "EMIT id(a) AS a, head(collect(r.x)) AS first, last(collect(r.y)) AS last, count(*) AS n",
+    "MATCH (a) WITHIN {width} WITH a ORDER BY a.x{desc} WITH a.y AS y, a SKIP 1 LIMIT {few} WHERE y <> 0 "
+    "EMIT collect(DISTINCT y) AS ys, collect(id(a)) AS ids",
+    "MATCH (a) WITHIN {width} WITH a.x AS x ORDER BY x{desc} UNWIND [x, 1, x] AS u WITH u SKIP 1 LIMIT 4 "
+    "EMIT collect(u) AS us",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH a.x AS x, r.y AS y ORDER BY y LIMIT 4 WITH x, y ORDER BY x{desc} "
+    "EMIT y, collect(x) AS xs",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH r.x AS x ORDER BY x{desc} LIMIT {few} WITH DISTINCT x "
+    "EMIT collect(x) AS xs",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH a, r ORDER BY r.x WITH a, collect(r.x) AS xs EMIT collect(xs) AS all",
+    # the clock and the window, in more places than a column
+    "MATCH (a) WITHIN {width} WHERE a.y >= 0 AND datetime({{timezone: coalesce(a.zone, 'Z')}}).minute % 2 = a.x "
+    "EMIT id(a) AS a",
+    "MATCH (a) WITHIN {width} WITH a.x AS x, datetime({{timezone: coalesce(a.zone, 'Z')}}).minute AS m "
+    "EMIT x, max(m) AS m, collect(x + m) AS s",
+    "MATCH (a) WITHIN {width} WITH a ORDER BY datetime({{timezone: coalesce(a.zone, 'Z')}}).minute * a.x, id(a) "
+    "LIMIT {few} EMIT id(a) AS a",
+    "MATCH (a) WITHIN {width} EMIT id(a) AS a, [k IN [0, 1, 2] WHERE EXISTS {{ MATCH (a)--(z) WHERE z.x = k }}] AS ks",
+    # rows against an aggregate of all
+    "MATCH (a) WITHIN {width} WITH {all}(a.x) AS m MATCH (b) WITHIN PT3M WHERE b.x {sign} m EMIT id(b) AS b, b.x AS x",
+    "MATCH (a)-[r]->() WITHIN {width} WITH count(r) AS m MATCH (b)-[q]->(c) WITHIN {width} WHERE m / 2 {sign} q.x "
+    "AND b.y = 1 EMIT id(b) AS b, m",
+    "MATCH (a:A) WITHIN {width} WITH {all}(a.x) AS m MATCH (b) WITHIN {width} WHERE b.x + 1 {sign} m * 2 "
+    "EMIT count(*) AS n, collect(b.y) AS ys",
+)
+
+
+def draw_idioms(random: Random, number: int = 0) -> CaseFile:
+    """Draw a case whose queries look up the ends of relationships, collect in an order, read the clock row by row, or
+    compare rows with an aggregate of all."""
+    queries = []
+    for index in range(2):
+        body = random.choice(_IDIOMS).format(
+            width=random.choice(_WIDTHS),
+            type=random.choice(_TYPES),
+            few=random.randint(1, 3),
+            desc=random.choice(("", " DESC")),
+            all=random.choice(("avg", "max", "min")),
+            sign=random.choice(("<", "<=", ">", ">=")),
+        )
+        output = random.choice(("SNAPSHOT", "SNAPSHOT", "ON ENTERING", "ON EXIT"))
+        every = random.choice(_RHYTHMS)
+        queries.append(f"REGISTER QUERY q{index} STARTING AT 2022-10-14T11:58 {{ {body} {output} EVERY {every} }}")
+    options = {"streams": "s", "windows": random.choice(("trailing", "trailing", "formal", "right-open"))}
+    options["conflicts"] = random.choice(("latest", "latest", "latest", "strict"))
+    if random.random() < 0.5:
+        options["drain"] = ""
+    events = _events(random, disordered=False, few=False)
+    return CaseFile(Path(f"idioms-{number}.case"), options=options, query="\n".join(queries), streams={"s": events})
+
+
 def permuted(case: CaseFile, random: Random) -> CaseFile:
     """Return the case with the events of each instant in another order."""
     streams = {}

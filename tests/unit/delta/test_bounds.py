@@ -28,6 +28,7 @@ CHOSEN = [
     "test_log_matcher.py",
     "test_trace.py",
     "test_texts.py",
+    "test_extremes.py",
     *seeds("test_number_sums.py::test_sums_are_exact", 20),
     *seeds("test_evaluation.py::test_random_conjunctions_over_random_facts_match_as_defined", 20),
     *seeds("test_evaluation.py::test_stars_on_a_chain_match_as_defined_however_many_facts_a_row_has", 10),
@@ -46,6 +47,7 @@ CHOSEN = [
     "connectivity/test_vertices.py::test_memory_is_given_back_when_most_vertices_are",
     "connectivity/test_vertices.py::test_numbers_are_those_of_a_dictionary",
     "connectivity/test_slides.py",
+    *seeds("../engine/test_graph_window.py::test_facts_are_those_of_the_union", 20),
     *seeds("../formats/test_graph_lines.py::test_drawn_lines_have_the_events_of_the_exact_reader", 1),
     *seeds(
         "../formats/test_graph_lines.py::test_lines_with_changed_bytes_are_regular_only_if_the_exact_reader_agrees", 1

@@ -16,7 +16,7 @@ from anabranch.algebra import triples as tr
 from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, RowFunction
-from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
+from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates, GroupOrder
 from anabranch.errors import EvaluationError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration
@@ -136,6 +136,50 @@ def test_groups_of_sparql_are_those_of_the_plain_evaluator(keys: tuple[str, ...]
     judged(everything, operator, keys, False, seed)
 
 
+ODD: Sequence[Value] = (0, 0.0, -0.0, 2**53, 2**53 + 1, 2.0**53, 2**61, math.nan, math.inf, -math.inf, 1e308, 5e-324)
+NUMERIC = tuple(
+    ex.AggregateCall(name, arguments)
+    for name, arguments in [
+        ("sum", (ex.Variable("x"),)),
+        ("min", (ex.Variable("x"),)),
+        ("max", (ex.Variable("x"),)),
+        ("avg", (ex.Variable("x"),)),
+        ("min", (ex.Variable("y"),)),
+        ("max", (ex.Variable("y"),)),
+        ("count", ()),
+    ]
+)
+
+
+@pytest.mark.parametrize("pool", [VALUES, (*VALUES, *ODD)], ids=["usual", "odd"])
+@pytest.mark.parametrize("keys", [("k",), ()])
+@pytest.mark.parametrize("seed", range(12))
+def test_sums_and_extremes_by_arrays_are_those_of_the_plain_evaluator(
+    pool: Sequence[Value], keys: tuple[str, ...], seed: int
+) -> None:
+    everything = Everything((KEYS, pool, (*KEYS, *pool)), NUMERIC)
+    functions = [everything.function(ex.Variable(name)) for name in keys]
+    same = everything.dictionary.identities
+    judged(
+        everything, GroupedAggregates(functions, everything.calls, everything.dictionary, same, True), keys, False, seed
+    )
+    judged(everything, AnnotatedRows(3, functions, everything.calls, everything.dictionary, same), keys, True, seed)
+
+
+@pytest.mark.parametrize("function", ["sum", "avg"])
+def test_values_that_cannot_be_added_are_skipped_beside_numbers(function: str) -> None:
+    refused: list[EvaluationError] = []
+    call = ex.AggregateCall(function, (ex.Variable("x"),))
+    everything = Everything((KEYS, VALUES, KEYS), (call,))
+    operator = GroupedAggregates([], everything.calls, everything.dictionary, refuse=refused.append)
+    encode = everything.dictionary.encode
+    rows = [[0, encode(2), 0], [0, encode("a"), 0], [0, encode(4.5), 0]]
+    assert operator.apply(Batch.of(rows[:2], [1, 1], 3)).rows.tolist() == [[encode(2 if function == "sum" else 2.0)]]
+    assert len(refused) == 1
+    left = operator.apply(Batch.of(rows, [-1, -1, 1], 3))
+    assert left.rows[left.weights > 0].tolist() == [[encode(4.5)]]
+
+
 @pytest.mark.parametrize(("pools", "calls"), [((KEYS, VALUES, KEYS), CYPHER), ((TERMS, TERMS, TERMS), SPARQL)])
 @pytest.mark.parametrize("keys", [("k",), ()])
 @pytest.mark.parametrize("seed", range(5))
@@ -216,3 +260,32 @@ def test_only_what_is_counted_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Dictionary, "decode", lambda self, one: pytest.fail("a value was looked at"))
     rows: Ids = np.array([everything.draw(Random(seed)) for seed in range(50)], np.int64)
     assert len(operator.apply(Batch.entering(rows))) == len(np.unique(rows[:, 0]))
+
+
+@pytest.mark.parametrize("most", [2, 40], ids=["small steps", "big steps"])
+@pytest.mark.parametrize("seed", range(6))
+def test_lists_are_in_the_order_that_the_groups_are_given(seed: int, most: int) -> None:
+    calls = (ex.AggregateCall("count", ()), ex.AggregateCall("collect", (ex.Variable("x"),)))
+    everything = Everything((KEYS[:4], (0, 1, 2, None), (5, 6, 7)), calls)
+    decode, encode = everything.dictionary.decode, everything.dictionary.encode
+
+    def key(ids: Sequence[int]) -> tuple[int, bool, int]:
+        y, x = (decode(one) for one in ids[:2])
+        return -y, x is None, x or 0
+
+    columns = [everything.function(ex.Variable(name)) for name in "yx"]
+    keys = [everything.function(ex.Variable("k"))]
+    operator = GroupedAggregates(keys, everything.calls, everything.dictionary, order=GroupOrder(columns, key))
+
+    def plain(bag: Bag) -> Bag:
+        groups: dict[int, list[Row]] = {}
+        for row in bag.elements():
+            groups.setdefault(row[0], []).append(row)
+        found: Bag = Counter()
+        for group, rows in groups.items():
+            rows.sort(key=lambda row: key((row[2], row[1])))
+            listed = [value for row in rows if (value := decode(row[1])) is not None]
+            found[group, encode(len(rows)), encode(listed)] += 1
+        return found
+
+    follows(operator, [ChangingBag(seed, 3, everything.draw)], plain, steps=12, most=most)

@@ -11,7 +11,7 @@ import pytest
 
 from anabranch.delta.batch import Batch
 from anabranch.delta.operators import ordering
-from anabranch.delta.operators.ordering import OrderedSlice
+from anabranch.delta.operators.ordering import OrderedSlice, SortKeysOf
 from anabranch.model.compare import Descending
 
 from .bags import Bag, ChangingBag, Row, accumulate, follows
@@ -19,11 +19,15 @@ from .bags import Bag, ChangingBag, Row, accumulate, follows
 
 def by_first(row: Row) -> Any:
     """Ties abound: only the first column counts."""
-    return row[0] % 4
+    return (row[0] % 4,)
 
 
 def mixed(row: Row) -> Any:
     return Descending(row[0] % 3), row[1]
+
+
+def each(order: Callable[[Row], Any]) -> SortKeysOf:
+    return lambda rows: [order(row) for row in rows]
 
 
 def sliced(bag: Bag, order: Callable[[Row], Any], skip: int, limit: int | None) -> list[Row]:
@@ -45,7 +49,7 @@ def test_the_slice_is_that_of_the_sorted_bag(
 ) -> None:
     monkeypatch.setattr(ordering, "_FEW", few)
     for seed in range(12):
-        operator = OrderedSlice(2, order, skip, limit)
+        operator = OrderedSlice(2, each(order), skip, limit)
         follows(
             operator,
             [ChangingBag(seed, 2, draw)],
@@ -56,17 +60,17 @@ def test_the_slice_is_that_of_the_sorted_bag(
 
 
 def test_the_rows_are_listed_in_order() -> None:
-    operator, source = OrderedSlice(2, mixed, 1, 6), ChangingBag(5, 2, draw)
+    operator, source = OrderedSlice(2, each(mixed), 1, 6), ChangingBag(5, 2, draw)
     for _ in range(40):
         operator.apply(source.change(8, 0.45))
         assert list(operator.ordered()) == sliced(source.bag, mixed, 1, 6)
-    everything = OrderedSlice(2, mixed)
+    everything = OrderedSlice(2, each(mixed))
     everything.apply(Batch.of([[3, 1], [1, 0]], [2, 1], 2))
     assert list(everything.ordered()) == [(1, 0), (3, 1), (3, 1)]
 
 
 def test_a_slice_without_bounds_gives_what_it_gets() -> None:
-    operator, given, source = OrderedSlice(2, by_first), Counter[Row](), ChangingBag(1, 2, draw)
+    operator, given, source = OrderedSlice(2, each(by_first)), Counter[Row](), ChangingBag(1, 2, draw)
     for _ in range(20):
         accumulate(given, operator.apply(source.change(5, 0.5)))
         assert given == source.bag
@@ -74,7 +78,7 @@ def test_a_slice_without_bounds_gives_what_it_gets() -> None:
 
 def test_one_row_in_moves_at_most_one_row_out() -> None:
     """However long the slice is: what is told is what changes, not what is there."""
-    operator = OrderedSlice(1, lambda row: row[0], 100, 500)
+    operator = OrderedSlice(1, each(lambda row: (row[0],)), 100, 500)
     operator.apply(Batch.of([[at] for at in range(0, 4000, 2)], [1] * 2000, 1))
     told = operator.apply(Batch.of([[7]], [1], 1))
     assert {row: weight for (row,), weight in zip(told.rows.tolist(), told.weights.tolist(), strict=True)} == {
@@ -91,7 +95,7 @@ def test_the_order_is_asked_once_for_each_row_that_is_there() -> None:
         asked.append(row)
         return row
 
-    operator = OrderedSlice(1, order, 0, 2)
+    operator = OrderedSlice(1, each(order), 0, 2)
     operator.apply(Batch.of([[1], [2], [1]], [1, 1, 1], 1))
     operator.apply(Batch.of([[1], [2]], [-1, 1], 1))
     assert sorted(asked) == [(1,), (2,)]

@@ -16,9 +16,7 @@ import pytest
 from tests.unit.delta.connectivity.naive import labels_of
 
 from anabranch import ConnectivityAnswer, ConnectivityWorkload
-from anabranch.engine.connectivity import names as connectivity_names
 from anabranch.engine.connectivity.changes import CHANGE_KINDS, ComponentChange
-from anabranch.engine.connectivity.names import VertexNames
 from anabranch.engine.connectivity.windows import WindowShape
 from anabranch.errors import EngineError
 from anabranch.model.instants import Instant, parse_instant
@@ -400,62 +398,6 @@ def test_texts_and_vertices_that_no_window_reaches_are_forgotten(index: Any) -> 
     assert workload.size().rows < 10_000
     sources = ["pinned"] * 1000
     assert [answer.connected.tolist() for answer in workload.push(sources, ["also pinned"] * 1000)][-1] == [True]
-
-
-# --- names ---
-
-
-def test_an_integer_and_the_text_that_spells_it_are_one_vertex() -> None:
-    names = VertexNames()
-    numbers = np.array([17, -4, 0, 10**18 - 1, 10**18, 2**63 - 1, -(2**63)])
-    as_integers = names.numbers_of(numbers)
-    assert names.names_of(as_integers) == numbers.tolist()
-    texts = [str(number) for number in numbers.tolist()]
-    for given in (
-        pa.array(texts),
-        texts,
-        np.array(texts),
-        pa.array(texts).dictionary_encode(),
-        pa.chunked_array([texts]),
-    ):
-        assert names.numbers_of(given).tolist() == as_integers.tolist()
-    assert names.names_of(as_integers) == texts
-    assert len(set(as_integers.tolist())) == len(texts)
-    assert names.numbers_of(pa.array([2**64 - 1], pa.uint64())) == names.number_of(str(2**64 - 1))
-
-
-def test_texts_that_only_look_like_integers_are_themselves() -> None:
-    names = VertexNames()
-    texts = ["1", "01", "+1", "1.0", " 1", "1\n", "-0", "0", "", "١"]
-    for given in (texts, pa.array(texts)):
-        found = names.numbers_of(given)
-        assert len(set(found.tolist())) == len(texts)
-        assert names.names_of(found) == texts
-
-
-def test_texts_whose_digests_meet_have_numbers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connectivity_names, "scrambled", lambda text: -1)
-    names = VertexNames()
-    found = names.numbers_of(["a", "b", "c", "a"])
-    assert len(set(found.tolist())) == 3
-    assert names.names_of(found) == ["a", "b", "c", "a"]
-    names.keep(found[1:2])
-    assert names.names_of(found[1:2]) == ["b"]
-    with pytest.raises(EngineError, match="was forgotten"):
-        names.names_of(found[:1])
-
-
-def test_a_pair_keeps_its_number_while_other_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    scrambled = connectivity_names.scrambled
-    monkeypatch.setattr(connectivity_names, "scrambled", lambda text: scrambled(text.replace("double", "pinned")))
-    workload = ConnectivityWorkload(10, 10, pairs=[("pinned", "other")])
-    for start in range(0, 20_000, 1000):
-        names = [f"v{number}" for number in range(start, start + 1000)]
-        list(workload.push(names, names))
-    list(workload.push(["double"] * 10, ["other"] * 10))
-    of_double = list(workload.push(["pinned"] * 10, ["other"] * 10))
-    of_pinned = list(workload.finish())
-    assert [answer.connected.tolist() for answer in of_double + of_pinned] == [[False], [True]]
 
 
 # --- refusals ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import weakref
 from collections.abc import Iterator
@@ -101,3 +102,4 @@ def test_more_objects_come_between_two_collections() -> None:
         assert gc.get_threshold()[0] > before[0]
     finally:
         gc.set_threshold(*before)
+        atexit.unregister(gc.freeze)

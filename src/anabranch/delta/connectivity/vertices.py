@@ -37,15 +37,15 @@ _NEVER = -(1 << 63)
 
 class Vertices:
     """Numbers of ids. `prioritise` gives the priorities of new ids; without it they are scrambled ids, distinct and in
-    no order."""
+    no order. There is `room` for this many ids before anything grows."""
 
     __slots__ = ("_end", "_free", "_ids", "_priorities", "_prioritise", "_states", "_table", "_waiting")
 
-    def __init__(self, prioritise: Prioritise | None = None) -> None:
+    def __init__(self, prioritise: Prioritise | None = None, room: int = 0) -> None:
         self._prioritise = prioritise
-        self._ids: Ids = np.zeros(_SMALLEST, np.int64)
-        self._priorities: Ids = np.zeros(_SMALLEST, np.int64)
-        self._table: Records = np.zeros(2 * _SMALLEST, kernels.SLOT)
+        self._ids: Ids = np.zeros(max(room, _SMALLEST), np.int64)
+        self._priorities: Ids = np.zeros(max(room, _SMALLEST), np.int64)
+        self._table: Records = np.zeros(_slots(room // 2), kernels.SLOT)
         self._free: Ids = np.empty(0, np.int64)
         self._states: Records = np.zeros(1, kernels.STATE)
         self._end, self._waiting = self._states["end"], self._states["free"]
@@ -137,15 +137,20 @@ class Vertices:
 
     def _plant(self, living: Mask) -> None:
         """Build a table in which these numbers take at most 3 of 8 slots, so that twice as many have room."""
-        slots = 2 * _SMALLEST
-        while 3 * slots < 8 * len(self):
-            slots *= 2
-        self._table = np.zeros(slots, kernels.SLOT)
+        self._table = np.zeros(_slots(len(self)), kernels.SLOT)
         kernels.plant(self._table, self._ids, living)
 
     def size(self) -> Size:
         arrays = (self._ids, self._priorities, self._table, self._free)
         return Size(len(self), sum(array.nbytes for array in arrays))
+
+
+def _slots(numbers: int) -> int:
+    """Return the slots of a table in which twice as many numbers have room."""
+    slots = 2 * _SMALLEST
+    while 3 * slots < 8 * numbers:
+        slots *= 2
+    return slots
 
 
 def _with_length(array: Ids, length: int) -> Ids:

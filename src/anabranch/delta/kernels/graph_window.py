@@ -27,7 +27,7 @@ Bits = npt.NDArray[np.int64]
 """One bit for each kind, or for each label."""
 
 NODE = np.dtype(fields("key seen degree bits version mark"))
-LINK = np.dtype(fields("key seen type source target old_source old_target bits version mark"))
+LINK = np.dtype(fields("key seen type source target old_type old_source old_target bits version mark"))
 LOGGED = np.dtype(fields("position slot"))
 STATE = np.dtype(
     fields(
@@ -373,10 +373,11 @@ def emit_links(
         if lives:
             bits = kinds.kinds_of_type[record.type] & passes[at]
         moved = record.source != record.old_source or record.target != record.old_target
+        anew = moved or record.type != record.old_type
         old, before = record.bits, record.version
         version = before
         renewed = False
-        if bits & shown and (not old & shown or moved or _changed(links.told, slot, present.links, at)):
+        if bits & shown and (not old & shown or anew or _changed(links.told, slot, present.links, at)):
             renewed = True
             place = state.versions
             version = _new_version(state, out, links.told, slot, present.links, at)
@@ -387,9 +388,9 @@ def emit_links(
         for kind in range(kinds.link_numbers.size):
             was, is_now = (old >> kind) & 1, (bits >> kind) & 1
             is_shown, turns = (shown >> kind) & 1, (both_ways >> kind) & 1
-            anew = moved or (is_shown and renewed)
+            replaced = moved or (is_shown and renewed)
             number = kinds.link_numbers[kind]
-            if was and (not is_now or anew):
+            if was and (not is_now or replaced):
                 content = before if is_shown else NULL
                 one, other = record.old_source + 1, record.old_target + 1
                 _put(out.removed, state.removed, one, number, other, slot + 1, content)
@@ -397,7 +398,7 @@ def emit_links(
                 if turns and one != other:
                     _put(out.removed, state.removed, other, number, one, slot + 1, content)
                     state.removed += 1
-            if is_now and (not was or anew):
+            if is_now and (not was or replaced):
                 content = version if is_shown else NULL
                 one, other = record.source + 1, record.target + 1
                 _put(out.added, state.added, one, number, other, slot + 1, content)
@@ -410,6 +411,7 @@ def emit_links(
         if lives:
             record.old_source = record.source
             record.old_target = record.target
+            record.old_type = record.type
         else:
             links.slots[record.key] = NONE
             record.type = state.link_free

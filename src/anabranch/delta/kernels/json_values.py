@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from anabranch.delta.kernels.compiling import Int, compiled, inlined, unsigned
-from anabranch.delta.kernels.texts import _same, _word_at
+from anabranch.delta.kernels.texts import _same, word_at
 from anabranch.model.graph_block import Bytes, ValueKind
 
 JsonValue: TypeAlias = tuple[Int, Int, Int, Int]
@@ -92,7 +92,7 @@ def past_space(data: Bytes, place: Int) -> Int:
 @inlined
 def line_end(data: Bytes, place: Int, stop: Int) -> Int:
     while place < stop:
-        differing = _word_at(data, place) ^ _NEWLINES
+        differing = word_at(data, place) ^ _NEWLINES
         found = (differing - _ONES) & ~differing & _HIGHS
         if found != 0:
             return min(place + np.int64(_zeros_below(found) >> _THREE), stop)
@@ -103,7 +103,7 @@ def line_end(data: Bytes, place: Int, stop: Int) -> Int:
 @inlined
 def first_word(data: Bytes, first: Int, stop: Int) -> Int:
     """Return the first eight bytes of a text, zeros behind its end."""
-    word = _word_at(data, first)
+    word = word_at(data, first)
     length = stop - first
     if length >= 8:
         return word
@@ -114,7 +114,7 @@ def first_word(data: Bytes, first: Int, stop: Int) -> Int:
 def text_end(data: Bytes, place: Int) -> Int:
     """Return where a text ends that goes on here: its closing quote, a backslash, or a byte that no text has."""
     while True:
-        word = _word_at(data, place)
+        word = word_at(data, place)
         quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
         found = (quotes - _ONES) & ~quotes
         found |= (backslashes - _ONES) & ~backslashes
@@ -315,7 +315,7 @@ def scalar(data: Bytes, place: Int) -> JsonValue:
         return stop + 1, JSON, place, stop + 1
     if byte == 45 or 48 <= byte <= 57:
         return _number(data, place)
-    word = _word_at(data, place)
+    word = word_at(data, place)
     if word & _FOUR_BYTES == _WORD_TRUE:
         return place + 4, _BOOLEAN, np.int64(1), np.int64(0)
     if word & _FIVE_BYTES == _WORD_FALSE:

@@ -42,7 +42,7 @@ def _word(typing_context: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, index), code
 
 
-_word_at = cast(Callable[[Bytes, int], Any], intrinsic(_word))
+word_at = cast(Callable[[Bytes, int], Any], intrinsic(_word))
 
 
 class TextSlices(NamedTuple):
@@ -68,11 +68,11 @@ def _hash(data: Bytes, first: Int, stop: Int, seed: Int) -> Int:
     mixed = np.uint64(seed) ^ np.uint64(stop - first)
     place = first
     while place + 8 <= stop:
-        mixed = (mixed ^ _word_at(data, place)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ word_at(data, place)) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         place += 8
     if place < stop:
-        rest = _word_at(data, place) << np.uint64(8 * (8 - (stop - place)))
+        rest = word_at(data, place) << np.uint64(8 * (8 - (stop - place)))
         mixed = (mixed ^ rest) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(32)
     mixed = mixed * np.uint64(0x94D049BB133111EB)
@@ -90,7 +90,7 @@ def fill_hashes(texts: TextSlices, seed: Int) -> None:
 def _same(data: Bytes, first: Int, store: Bytes, place: Int, length: Int) -> bool:
     done = 0
     while done + 8 <= length:
-        if _word_at(data, first + done) != _word_at(store, place + done):
+        if word_at(data, first + done) != word_at(store, place + done):
             return False
         done += 8
     while done < length:
@@ -175,6 +175,41 @@ def plant(old: Records, slots: Records) -> None:
                 place = (place + _ONE) & unsigned(slots.size - 1)
             new = slots[place]
             new.hash, new.place, new.extent, new.held = slot.hash, slot.place, slot.extent, slot.held
+
+
+_DIGITS = 18  # of the largest integers
+
+
+@inlined
+def _is_integer(data: Bytes, first: Int, stop: Int) -> bool:
+    """Whether a text is an integer of at most 18 digits, as it is usually written: no zeros before it, no plus."""
+    if first < stop and data[unsigned(first)] == 45:  # -
+        first += 1
+        if first < stop and data[unsigned(first)] == 48:
+            return False
+    if first >= stop or stop - first > _DIGITS or (data[unsigned(first)] == 48 and stop - first > 1):
+        return False
+    while first < stop and 48 <= data[unsigned(first)] <= 57:
+        first += 1
+    return bool(first == stop)
+
+
+@kernel
+def integers(data: Bytes, starts: Ids, stops: Ids, values: Ids, others: Ids) -> Int:
+    """Write the values of the texts that are integers, and the places of the others; returns how many those are."""
+    count = 0
+    for at in range(values.size):
+        first, stop = starts[at], stops[at]
+        if _is_integer(data, first, stop):
+            is_negative = data[unsigned(first)] == 45
+            value = np.int64(0)
+            for place in range(first + is_negative, stop):
+                value = value * 10 + (np.int64(data[unsigned(place)]) - 48)
+            values[at] = -value if is_negative else value
+        else:
+            others[unsigned(count)] = at
+            count += 1
+    return count
 
 
 SCHEME, HOST, REST = 1, 2, 4  # what a byte may be part of

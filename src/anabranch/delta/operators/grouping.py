@@ -6,10 +6,11 @@ the first, in the canonical order of values, of those that are present. Without 
 Law (`AnnotatedRows`): {row + results over the row's group : row in A}.
 
 State: per group the number of rows, a number per count, an accumulator per other aggregate; for aggregates that depend
-on the order of rows, their arguments in canonical order. A group is dropped with its last row.
-Work per batch: counts are summed up by numpy; O(1) in Python for each distinct change of arguments that accumulators
-see; results only of groups that changed. Ordered aggregates read their whole group again, and so does an annotation
-whose results change: all its rows leave and enter again.
+on the order of rows, their arguments in the given order, else in canonical order; for smallest and largest numbers, an
+index of all groups. A group is dropped with its last row.
+Work per batch: counts, sums and extremes of numbers by arrays; O(1) in Python for each group that changes, and for each
+distinct change of arguments that accumulators see; results only of groups that changed. Ordered aggregates read their
+whole group again, and so does an annotation whose results change: all its rows leave and enter again.
 
 An error is passed to `refuse`, which raises it, or records it: then a row whose key fails is in no group, an aggregate
 skips a row whose argument fails or whose value it refuses, and a group whose results fail has no row.
@@ -28,7 +29,8 @@ import numpy as np
 
 from anabranch.delta.batch import NULL, REFUSED, Batch, Ids, Mask, Weights
 from anabranch.delta.dictionary import Dictionary
-from anabranch.delta.number_sums import number_sums
+from anabranch.delta.extremes import GroupExtremes, NumberChanges
+from anabranch.delta.number_sums import FLOAT, INTEGER, number_sums
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, SameAs, Size
 from anabranch.delta.value_texts import can_be_text
 from anabranch.errors import EvaluationError
@@ -40,6 +42,8 @@ IdRow = tuple[int, ...]
 
 _REFUSED: Any = object()  # stands for the value of REFUSED
 
+_INEXACT = 1 << 53  # from here on, floats do not have all integers
+_MINUS_ZERO = -(1 << 63)  # its bits
 _MOST_REMEMBERED = 1 << 16  # sort keys of values
 _BYTES_OF_GROUP = 600  # guesses: what Python objects take
 _BYTES_OF_ARGUMENT = 200
@@ -50,10 +54,12 @@ class AggregateFunction(Protocol):
     """An aggregate function over the values of its arguments. `counts`: it only counts the rows (`counts_rows`), or the
     values of its first argument that are not null, and `counted` is its result. `sums`: it adds up the values of its
     only argument, and `shift` adds many integers and finite floats at once, given as their sums (`NumberSum`).
-    `ordered`: its result depends on the order of the rows."""
+    `extreme`: its result is the smallest (1) or the largest (-1) value of its only argument. `ordered`: its result
+    depends on the order of the rows."""
 
     ordered: bool
     sums: bool
+    extreme: int
     counts: bool
     counts_rows: bool
 
@@ -79,12 +85,22 @@ class GroupCall:
     arguments: Sequence[RowFunction]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupOrder:
+    """The order in which aggregates see the rows of a group: `key` makes the sort key of the ids in these columns. Rows
+    with equal keys are equal to the aggregates."""
+
+    columns: Sequence[RowFunction]
+    key: Callable[[IdRow], SortKey]
+
+
 class _Group:
     """The state of one group. `looks`: the exact keys that are present, each with its number of rows."""
 
-    __slots__ = ("arguments", "counts", "looks", "results", "rows", "states")
+    __slots__ = ("arguments", "counts", "looks", "number", "results", "rows", "states")
 
-    def __init__(self, counts: int, states: list[Any], is_ordered: bool) -> None:
+    def __init__(self, number: int, counts: int, states: list[Any], is_ordered: bool) -> None:
+        self.number = number
         self.rows = 0
         self.counts = [0] * counts
         self.states = states
@@ -121,8 +137,10 @@ class _Groups:
         same: SameAs | None,
         dictionary: Dictionary,
         refuse: Refuse,
+        order: GroupOrder | None,
     ) -> None:
         self.keys = keys
+        self._order = order
         self._refuse = refuse
         self._has_refused = False  # a value, at any time
         self.found: dict[IdRow, _Group] = {}
@@ -135,27 +153,37 @@ class _Groups:
         self._arguments: list[RowFunction] = []
         self._plain: list[_Fed] = []
         self._ordered: list[_Fed] = []
-        # Ordered calls come last, so that their arguments are the end of a row.
+        # Ordered calls come last, after the columns of the order: both are the end of a row.
         others = [(at, call) for at, call in enumerate(calls) if not call.function.counts]
         for place, call in sorted(others, key=lambda pair: pair[1].function.ordered):
+            if call.function.ordered and not self._ordered:
+                self._sorted_from = len(self._arguments)
+                self._arguments += order.columns if order is not None else ()
             start = len(self._arguments)
             self._arguments += call.arguments
             fed = _Fed(call.function, place, start, len(self._arguments))
             (self._ordered if call.function.ordered else self._plain).append(fed)
-        self._feeds_all = not all(fed.function.sums for fed in (*self._plain, *self._ordered))
-        self._sorted_from = self._ordered[0].start if self._ordered else len(self._arguments)
+        self._extremes = {at: GroupExtremes() for at, fed in enumerate(self._plain) if fed.function.extreme}
+        self._free: list[int] = []  # numbers of groups below the largest
+        self._feeds_all = bool(self._ordered) or not all(
+            fed.function.sums or fed.function.extreme for fed in self._plain
+        )
+        if not self._ordered:
+            self._sorted_from = len(self._arguments)
 
     def open(self, key: IdRow) -> _Group:
         group = self.found.get(key)
         if group is None:
             states = [call.function.begin() for call in self._plain]
-            group = self.found[key] = _Group(len(self._counting), states, bool(self._ordered))
+            number = self._free.pop() if self._free else len(self.found)
+            group = self.found[key] = _Group(number, len(self._counting), states, bool(self._ordered))
         return group
 
     def close(self, key: IdRow) -> None:
-        del self.found[key]
+        self._free.append(self.found.pop(key).number)
         if not self.found:  # a dictionary keeps the room that it once needed
             self.found = {}
+            self._free = []
 
     # --- taking in ---
 
@@ -192,9 +220,12 @@ class _Groups:
         if self._plain or self._ordered:
             columns = [function(rows) for function in self._arguments]
             left = np.full(len(rows), self._feeds_all)
+            runs = _Runs(order, starts, groups)
             for at, fed in enumerate(self._plain):
                 if fed.function.sums:
-                    left |= self._add_up(at, columns[fed.start], weights, _Runs(order, starts, groups))
+                    left |= self._add_up(at, columns[fed.start], weights, runs)
+                elif fed.function.extreme:
+                    left |= self._rank(at, columns[fed.start], weights, runs)
             if self._feeds_all:
                 self._feed(keys, columns, weights, dict(zip(looks, groups, strict=True)))
             elif left.any():
@@ -232,10 +263,27 @@ class _Groups:
         others: Mask = (kinds == 0) & (ids != NULL) & (ids != REFUSED)
         return others
 
+    def _rank(self, at: int, ids: Ids, weights: Weights, runs: _Runs) -> Mask:
+        """Take the numbers of an argument into the extremes of groups; return which rows have something else there."""
+        kinds, words = self._dictionary.number_words(ids)
+        floats = kinds == FLOAT
+        numbers = np.where(floats, words.view(np.float64), words)
+        ranked = floats | ((kinds == INTEGER) & (np.abs(numbers) < _INEXACT))
+        looks = np.where(floats, np.where(words == _MINUS_ZERO, 2, 1), 0)
+        touched = np.array([group.number for group in runs.groups], np.int64)
+        groups = np.empty(len(ids), np.int64)
+        groups[runs.order] = np.repeat(touched, np.diff(runs.starts, append=len(ids)))
+        changes = (groups, numbers * self._plain[at].function.extreme, looks, ids, weights)
+        self._extremes[at].change(NumberChanges(*[column[ranked] for column in changes]), touched)
+        others: Mask = ~ranked & (ids != NULL) & (ids != REFUSED)
+        return others
+
     def _feed(self, keys: Ids, columns: Sequence[Ids], weights: Weights, groups: dict[IdRow, _Group]) -> None:
         """Give values one by one to the functions that need them so."""
         changed = Batch(np.column_stack((keys, *columns)), weights).consolidated()
         width = keys.shape[1]
+        read = np.unique(changed.rows[:, width:])
+        self._dictionary.decode_all(read[read != REFUSED].tolist())
         for entering in (False, True):
             chosen = changed.kept((changed.weights > 0) == entering)
             looks = map(tuple, chosen.rows[:, :width].tolist())
@@ -250,11 +298,12 @@ class _Groups:
             for call, state in zip(self._plain, group.states, strict=True):
                 if REFUSED in row[call.start : call.end]:
                     continue
-                if not call.function.sums or not _is_added_up(values[call.start]):
+                if not _is_done(call.function, values[call.start : call.end]):
                     self._act(call.function, state, values[call.start : call.end], weight)
         if group.arguments is not None:
             ids = row[self._sorted_from :]
-            entry = (tuple([self._sort_key(one) for one in ids]), ids)
+            key = tuple([self._sort_key(one) for one in ids]) if self._order is None else self._order.key(ids)
+            entry = (key, ids)
             place = group.arguments.add if weight > 0 else group.arguments.remove
             for _ in range(abs(weight)):
                 place(entry)
@@ -286,6 +335,7 @@ class _Groups:
     def results(self, groups: Sequence[_Group]) -> list[IdRow | None]:
         """Return the ids of the aggregates of groups; None where one of them fails and the group is skipped."""
         found = [self._computed(group) for group in groups]
+        self._add_extremes(groups, found)
         there = [group for group, values in zip(groups, found, strict=True) if values is not None]
         seen = [values for values in found if values is not None]
         columns: list[list[int]] = [[]] * self._width
@@ -310,6 +360,15 @@ class _Groups:
             self._refuse(error)
             return None
 
+    def _add_extremes(self, groups: Sequence[_Group], found: Sequence[list[Value] | None]) -> None:
+        """Put the extremes of numbers where they come before those of other values."""
+        numbers = np.array([group.number for group in groups], np.int64)
+        for at, extremes in self._extremes.items():
+            function = self._plain[at].function
+            for values, one in zip(found, self._dictionary.decode_all(extremes.firsts(numbers).tolist()), strict=True):
+                if values is not None and one is not None:
+                    values[at] = one if values[at] is None else _of_both(function, one, values[at])
+
     def _ordered_results(self, group: _Group) -> Iterator[Value]:
         if group.arguments is None:
             return
@@ -331,12 +390,17 @@ class _Groups:
 
     def size(self) -> Size:
         arguments = sum(len(group.arguments) for group in self.found.values() if group.arguments is not None)
-        return Size(len(self.found) + arguments, len(self.found) * _BYTES_OF_GROUP + arguments * _BYTES_OF_ARGUMENT)
+        held = len(self.found) * _BYTES_OF_GROUP + arguments * _BYTES_OF_ARGUMENT
+        for extremes in self._extremes.values():
+            arguments += len(extremes)
+            held += extremes.nbytes if len(extremes) else 0
+        return Size(len(self.found) + arguments, held)
 
 
 class GroupedAggregates(DeltaOperator):
     """One row per group. `same` gives the classes by which keys are grouped; None, where no two ids are equivalent.
-    `always_one`: without keys there is one row even for no input."""
+    `always_one`: without keys there is one row even for no input. `order`: in which aggregates that depend on the order
+    of rows see them; None: in the canonical order of their arguments."""
 
     def __init__(
         self,
@@ -346,9 +410,10 @@ class GroupedAggregates(DeltaOperator):
         same: SameAs | None = None,
         always_one: bool = False,
         refuse: Refuse = _raise,
+        order: GroupOrder | None = None,
     ) -> None:
         self.width = len(keys) + len(calls)
-        self._groups = _Groups(keys, calls, same, dictionary, refuse)
+        self._groups = _Groups(keys, calls, same, dictionary, refuse, order)
         self._always_one = always_one and not keys
 
     def apply(self, *inputs: Batch) -> Batch:
@@ -395,7 +460,7 @@ class AnnotatedRows(DeltaOperator):
         refuse: Refuse = _raise,
     ) -> None:
         self.width = width + len(calls)
-        self._groups = _Groups(keys, calls, same, dictionary, refuse)
+        self._groups = _Groups(keys, calls, same, dictionary, refuse, None)
         self._members: dict[IdRow, dict[IdRow, int]] = {}
 
     def apply(self, *inputs: Batch) -> Batch:
@@ -448,10 +513,22 @@ class AnnotatedRows(DeltaOperator):
         return Size(rows + members, held + members * (_BYTES_OF_MEMBER + 8 * self.width))
 
 
-def _is_added_up(value: Value) -> bool:
-    """Return whether a value is one of the numbers that are added up by run."""
-    kind = value.__class__
-    return math.isfinite(value) if kind is float else kind is int and can_be_text(value)  # type: ignore[arg-type]
+def _is_done(function: AggregateFunction, values: Sequence[Any]) -> bool:
+    """Return whether the argument is one of the numbers that are taken in by arrays."""
+    if not function.sums and not function.extreme:
+        return False
+    (value,) = values
+    if value.__class__ is float:
+        return math.isfinite(value)
+    return value.__class__ is int and (can_be_text(value) if function.sums else abs(value) < _INEXACT)
+
+
+def _of_both(function: AggregateFunction, one: Value, other: Value) -> Value:
+    """Return the extreme of two values."""
+    state = function.begin()
+    for value in (one, other):
+        function.add(state, [value])
+    return function.result(state)
 
 
 def _columns(columns: Sequence[Ids], rows: int) -> Ids:

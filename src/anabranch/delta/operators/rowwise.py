@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from anabranch.delta.batch import REFUSED, Batch, Ids
+from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, RowTest
 from anabranch.errors import EvaluationError, LimitExceeded
 
@@ -119,17 +120,30 @@ class NetChanges(DeltaOperator):
 
 
 class Unwound(DeltaOperator):
-    """One row per item of each row's list."""
+    """One row per item of each row's list. With a dictionary, a last column has the item's place in the list."""
 
     linear = True
 
-    def __init__(self, width: int, items: Items) -> None:
-        self.width = width + 1
+    def __init__(self, width: int, items: Items, places: Dictionary | None = None) -> None:
+        self.width = width + (1 if places is None else 2)
         self._items = items
+        self._places = places
 
     def apply(self, *inputs: Batch) -> Batch:
         (batch,) = inputs
         if not len(batch):
             return Batch.empty(self.width)
         seen, (owners, items) = _applied(batch, self._items)
-        return Batch(np.column_stack((seen.rows[owners], items)), seen.weights[owners])
+        columns = [seen.rows[owners], items]
+        if self._places is not None:
+            columns.append(self._placed(owners))
+        return Batch(np.column_stack(columns), seen.weights[owners])
+
+    def _placed(self, owners: Ids) -> Ids:
+        """Return the ids of the numbers 0, 1, ... of each owner's items, which stand one after the other."""
+        assert self._places is not None
+        first = np.searchsorted(owners, owners)
+        places = np.arange(len(owners)) - first
+        most = int(places.max()) + 1 if len(places) else 0
+        numbers: Ids = self._places.encode_all(range(most))
+        return numbers.take(places)

@@ -304,8 +304,9 @@ class ConnectivityWorkload:
         return len(self._names)
 
     def size(self) -> Size:
-        """Return how many vertices the index knows, and the bytes of its arrays."""
-        return self._windowed.size()
+        """Return how many vertices the index knows, and the bytes of its arrays and of the names that are kept."""
+        known = self._windowed.size()
+        return Size(known.rows, known.bytes + self._names.nbytes)
 
 
 def _index(name: str, chunk: int | None, widest: int) -> RecencyTree | BicIndex:

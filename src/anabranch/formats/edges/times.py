@@ -26,6 +26,7 @@ _PER_SECOND: dict[TimeUnit, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**
 _SMALLER: tuple[tuple[float, TimeUnit], ...] = ((1e11, "s"), (1e14, "ms"), (1e17, "us"))
 _FARTHEST = 1 << 61
 _WHOLE = r"^\s*-?(?:[0-9]{1,18}|[1-8][0-9]{18})\s*$"
+_PLAIN_DIGITS = 18  # that many always fit
 _DECIMAL = r"^\s*-?[0-9]{1,18}\.[0-9]+\s*$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
@@ -96,7 +97,7 @@ class TimeReader:
     def _of_texts(self, column: pa.Array) -> tuple[Micros, Good]:
         if column.null_count:
             column = pc.fill_null(column, "")
-        whole = _matching(column, _WHOLE)
+        whole = _are_whole(column)
         if whole.all():
             return self._of_whole(_whole(column), whole)
         micros, good = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
@@ -122,6 +123,14 @@ class TimeReader:
         if len(places):
             put(places, _one_by_one(taken(column, places)))
         return micros, good
+
+
+def _are_whole(column: pa.Array) -> Good:
+    """Return which texts are whole numbers of 64 bits. Mostly all of them are plain digits, which needs no pattern."""
+    digits = truths(pc.ascii_is_decimal(column))
+    if digits.all() and len(column) and pc.max(pc.binary_length(column)).as_py() <= _PLAIN_DIGITS:
+        return digits
+    return _matching(column, _WHOLE)
 
 
 def _instants(column: pa.Array, kind: pa.DataType) -> tuple[Micros, Good]:

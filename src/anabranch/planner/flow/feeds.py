@@ -13,6 +13,7 @@ from typing import NamedTuple
 from anabranch.algebra.operators import Source, Window
 from anabranch.delta.batch import Ids
 from anabranch.delta.graph_rows import LinkRows, NodeRows
+from anabranch.errors import InternalError
 from anabranch.model.union import ElementChanges
 from anabranch.snapshot.context import Context
 
@@ -54,19 +55,28 @@ class GraphSlide(NamedTuple):
     keys: tuple[str, ...]
 
 
+def _no_times(window: Window) -> Ids:
+    raise InternalError("this instant was given no times of triples")
+
+
+def _no_elements(window: Window) -> GraphSlide:
+    raise InternalError("this instant was given no elements on arrays")
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One instant of a flow. `triples`, `elements`, `relationships` and `graph` return the changes of a window; `graph`
-    those of `Runtime.properties`. `signature`
+    """One instant of a flow. `triples`, `elements` and `relationships` return the changes of a window. `signature`
     returns a value that differs when the content of a source may differ. `strict`: events that disagree make the union
     empty. `context` is that of the plain evaluator. `settled`: the windows have the content of the instant; before
-    that, recomputed parts wait."""
+    that, recomputed parts wait. `times` returns the event times of the triples that `triples` returns as arrived;
+    `graph` the elements of arrived events, with the values of `Runtime.properties`."""
 
     context: Context
     triples: Callable[[Window], TripleSlide]
     elements: Callable[[Window], ElementChanges]
     relationships: Callable[[Window], RelationshipSlide]
-    graph: Callable[[Window], GraphSlide]
     signature: Callable[[Sequence[Source]], Hashable]
     strict: bool = False
     settled: bool = True
+    times: Callable[[Window], Ids] = _no_times
+    graph: Callable[[Window], GraphSlide] = _no_elements

@@ -14,9 +14,10 @@ import numpy as np
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Window
-from anabranch.delta.batch import REFUSED, Ids, Mask
+from anabranch.delta.batch import NULL, REFUSED, Ids, Mask
 from anabranch.delta.dictionary import Dictionary
-from anabranch.errors import EvaluationError, InternalError
+from anabranch.delta.operators.threshold import NumberedRows
+from anabranch.errors import EvaluationError, InternalError, LimitExceeded
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import Value
 from anabranch.planner.flow.vectors import vector_test
@@ -69,7 +70,8 @@ class Runtime:
 
 class _Remembered:
     """Numbers that an expression gives for rows of ids. `number` makes a number of a value; `failed` is the number
-    where the expression fails and failing rows are skipped. Equal inputs are evaluated once."""
+    where the expression fails and failing rows are skipped. Equal inputs are evaluated once. `quiet`: a failure is no
+    error yet, because the expression is evaluated again later."""
 
     def __init__(
         self,
@@ -78,8 +80,10 @@ class _Remembered:
         runtime: Runtime,
         number: Callable[[Value], int],
         failed: int,
+        quiet: bool = False,
     ) -> None:
         self._runtime = runtime
+        self._quiet = quiet
         self._span = expression.span
         self._number = number
         self._failed = failed
@@ -107,8 +111,11 @@ class _Remembered:
         decode = self._runtime.dictionary.decode
         try:
             return self._number(self._evaluate(tuple([decode(one) for one in key]), self._runtime.context))
+        except LimitExceeded:
+            raise
         except EvaluationError as error:
-            self._runtime.refuse(error.located(self._span))
+            if not self._quiet:
+                self._runtime.refuse(error.located(self._span))
             return self._failed
 
 
@@ -162,6 +169,24 @@ class RowValues:
         if self._fields is not None and (found := self._fields(rows)) is not None:
             return found[:, 0] if self._of_fields is None else np.array(self._of_fields(found), np.int64)
         return np.array(self._computed(rows), np.int64)
+
+
+class RowNumbers:
+    """Numbers of an expression over rows of ids, rounded to floats. A failure has no number, and is no error here."""
+
+    def __init__(self, expression: ex.Expression, columns: Sequence[str], runtime: Runtime) -> None:
+        self._dictionary = runtime.dictionary
+        self._ids: Callable[[Ids], Ids]
+        if isinstance(expression, ex.Variable):
+            self._ids = RowValues(expression, columns, runtime)
+        else:
+            computed = _Remembered(expression, columns, runtime, runtime.dictionary.encode, REFUSED, quiet=True)
+            self._ids = lambda rows: np.array(computed(rows), np.int64)
+
+    def __call__(self, rows: Ids) -> NumberedRows:
+        ids = self._ids(rows)
+        numbers = np.where(ids == REFUSED, np.nan, self._dictionary.numbers()[ids])
+        return NumberedRows(numbers, ids == NULL)
 
 
 class RowPasses:

@@ -79,6 +79,16 @@ def bare(plan: op.Operator) -> op.Operator:
     return plan
 
 
+def has_one_row(plan: op.Operator) -> bool:
+    """Return whether a plan has one row at most: it aggregates all rows."""
+    match plan:
+        case op.Aggregate(keys=()):
+            return True
+        case op.Project(below) | op.Extend(below) | op.Filter(below) | op.Distinct(below) | op.Slice(below):
+            return has_one_row(below)
+    return False
+
+
 def path_meets_others(left: op.Operator, right: op.Operator, needed: Mapping[int, Reads], several: bool) -> bool:
     """Return whether a named path on the right passes elements of the left that may look different there: the path then
     shows the union of both sources. `several`: the outer rows, which the left may be, come from several sources."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.delta.batch import NULL, REFUSED
+from anabranch.delta.operators.copies import NumberedCopies
 from anabranch.delta.operators.distinct import DistinctRows
 from anabranch.delta.operators.rowwise import ColumnChoice, NetChanges, RowExtension, RowFilter, RowProjection, Unwound
 from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
@@ -85,20 +86,35 @@ def flattened(spec: Spec, column: str, columns: tuple[str, ...], about: op.Opera
     return projected(spec, items, about)
 
 
-def unwound(spec: Spec, column: str, expression: ex.Expression, about: op.Operator) -> Spec:
+def unwound(spec: Spec, column: str, expression: ex.Expression, about: op.Operator, place: str | None = None) -> Spec:
+    """Return one row per item of a list; `place` names a column for the item's place in the list."""
     require_pure(expression)
 
     def make(runtime: Runtime) -> FlowPart:
-        return Unwound(spec.width, ListItems(expression, spec.columns, runtime))
+        items = ListItems(expression, spec.columns, runtime)
+        return Unwound(spec.width, items) if place is None else Unwound(spec.width, items, runtime.dictionary)
 
-    return Spec("Unwound", make, (*spec.columns, column), (spec,), about)
+    columns = (*spec.columns, column) if place is None else (*spec.columns, column, place)
+    return Spec("Unwound", make, columns, (spec,), about)
+
+
+def numbered(spec: Spec, column: str, about: op.Operator) -> Spec:
+    """Return the rows with a column that numbers the copies of each."""
+    return Spec(
+        "NumberedCopies",
+        lambda runtime: NumberedCopies(spec.width, runtime.dictionary),
+        (*spec.columns, column),
+        (spec,),
+        about,
+    )
 
 
 def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
     def make(runtime: Runtime) -> FlowPart:
         if terms:
             return DistinctRows(spec.width, None, None)
-        return DistinctRows(spec.width, runtime.dictionary.identities, canonical_order(runtime))
+        order = canonical_order(runtime)
+        return DistinctRows(spec.width, runtime.dictionary.identities, lambda row: order([row])[0])
 
     return Spec("Distinct", make, spec.columns, (spec,), about)
 

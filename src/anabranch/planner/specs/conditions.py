@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Operator
@@ -16,7 +16,7 @@ from anabranch.algebra.walk import is_volatile, reads_clock, walk
 from anabranch.errors import EvaluationError
 from anabranch.model.values import Value
 from anabranch.planner.flow.spec import NotIncremental
-from anabranch.planner.patterns.safety import no_graph
+from anabranch.planner.patterns.safety import is_about_the_row_alone, no_graph
 from anabranch.planner.patterns.triple_patterns import NumberBounds
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
@@ -40,6 +40,22 @@ def require_pure(expression: ex.Expression) -> None:
                 raise NotIncremental("connectivity is asked where its answer cannot be marked on the row")
             case ex.Exists() | ex.CollectRows():
                 raise NotIncremental("a subquery stands where its answer cannot be marked on the row")
+
+
+def can_be_pure(expression: ex.Expression, parameters: Mapping[str, Value]) -> bool:
+    """Return whether an expression depends on the row only, once its subqueries and readings of the clock are columns
+    of the row."""
+    marks = {id(one): ex.Constant(None) for one in (*clock_readings(expression, parameters), *subqueries(expression))}
+    try:
+        require_pure(marked(expression, marks))
+    except NotIncremental:
+        return False
+    return True
+
+
+def looks_up_nodes(plan: Operator) -> bool:
+    """Return whether expressions of a plan ask the window for the node at the end of a relationship."""
+    return any(isinstance(node, ex.Call) and node.function.lower() in _READS_GRAPH for node in walk(plan))
 
 
 def number_bounds(conditions: Iterable[ex.Expression]) -> dict[str, NumberBounds]:
@@ -96,6 +112,38 @@ def equalities(
                     break
 
 
+class ThresholdTest(NamedTuple):
+    """A comparison of an expression over rows with one over a threshold; `above`: only the rows whose number is at
+    least the threshold's can pass, else those whose number is at most that."""
+
+    row: ex.Expression
+    threshold: ex.Expression
+    above: bool
+
+
+def threshold_test(
+    conditions: Iterable[ex.Expression], rows: frozenset[str], threshold: frozenset[str]
+) -> ThresholdTest | None:
+    """Return the first condition that compares rows with a threshold by their order, given the columns of both."""
+    for condition in conditions:
+        match condition:
+            case ex.Compare("<" | "<=", low, high) | ex.Compare(">" | ">=", high, low):
+                pass
+            case ex.Call("sparql:less" | "sparql:less_or_equal", (low, high)):
+                pass
+            case _:
+                continue
+        for row, limit, above in ((high, low, True), (low, high, False)):
+            if _reads_only(row, rows) and _reads_only(limit, threshold):
+                return ThresholdTest(row, limit, above)
+    return None
+
+
+def _reads_only(expression: ex.Expression, columns: frozenset[str]) -> bool:
+    names = free_variables(expression)
+    return bool(names) and names <= columns and is_about_the_row_alone(expression)
+
+
 def _is_of(expression: ex.Expression, columns: frozenset[str]) -> bool:
     names = free_variables(expression)
     if not names or not names <= columns:
@@ -108,12 +156,12 @@ def _is_of(expression: ex.Expression, columns: frozenset[str]) -> bool:
     return all(isinstance(node, ex.Variable | ex.Property) for node in walk(expression))
 
 
-Subquery: TypeAlias = ex.Exists | ex.CollectRows | ex.Connected | ex.Component
+Subquery: TypeAlias = ex.Exists | ex.CollectRows | ex.Connected | ex.Component | ex.TripleTime
 
 
 def subqueries(expression: ex.Expression) -> tuple[Subquery, ...]:
-    """Return the subqueries and connectivity questions of an expression, each once, that read only the row and no
-    variable that the expression binds."""
+    """Return the subqueries, connectivity questions and times of triples of an expression, each once, that read only
+    the row and no variable that the expression binds."""
     found: dict[int, Subquery] = {}
     bound = {
         name

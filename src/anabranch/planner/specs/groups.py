@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
-from anabranch.algebra.walk import depends_on_order, keeps_lists
+from anabranch.algebra.walk import depends_on_order, keeps_lists, reads_order
 from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
 from anabranch.planner.flow.runtime import RowValues, Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.planner.specs.conditions import require_pure
+from anabranch.planner.specs.sorting import OrderColumn, OrderedRows, group_order
 from anabranch.snapshot.grouping import Aggregation
 
 
@@ -23,10 +24,11 @@ def aggregate_spec(
     keys: Sequence[ex.Expression],
     aggregates: Sequence[ex.AggregateCall],
     terms: bool,
+    order: Sequence[OrderColumn] | None = None,
 ) -> Spec:
-    """Return the spec of one row per group; `keys` and `aggregates` are the operator's, as expressions over the
-    source."""
-    _require_usable(operator, aggregates)
+    """Return the spec of one row per group; `keys` and `aggregates` are the operator's, as expressions over the source.
+    `order` are the columns of the source that tell the order of its rows, where the query defines one."""
+    _require_usable(operator, aggregates, order is not None)
     for expression in keys:
         require_pure(expression)
 
@@ -34,7 +36,8 @@ def aggregate_spec(
         values = [RowValues(expression, source.columns, runtime) for expression in keys]
         calls = [_call(call, source, runtime) for call in aggregates]
         same = None if terms else runtime.dictionary.identities
-        return GroupedAggregates(values, calls, runtime.dictionary, same, always_one=not values, refuse=runtime.refuse)
+        placed = None if order is None else group_order(OrderedRows(source, tuple(order)), runtime)
+        return GroupedAggregates(values, calls, runtime.dictionary, same, not values, runtime.refuse, placed)
 
     return Spec("GroupedAggregates", make, operator.columns, (source,), operator)
 
@@ -54,11 +57,18 @@ def annotate_spec(operator: op.Annotate, source: Spec, terms: bool) -> Spec:
     )
 
 
-def _require_usable(operator: op.Aggregate | op.Annotate, calls: Sequence[ex.AggregateCall]) -> None:
+def needs_order(operator: op.Aggregate) -> bool:
+    """Return whether an aggregate reads its rows in an order that the query defines."""
+    return keeps_lists(operator.input) and reads_order(operator)
+
+
+def _require_usable(
+    operator: op.Aggregate | op.Annotate, calls: Sequence[ex.AggregateCall], in_order: bool = False
+) -> None:
     for call in calls:
         for argument in call.arguments:
             require_pure(argument)
-        if depends_on_order(call) and keeps_lists(operator.input):
+        if not in_order and depends_on_order(call) and keeps_lists(operator.input):
             raise NotIncremental(f"{call.function}() keeps an order that was asked for below")
 
 

@@ -13,11 +13,12 @@ from anabranch.algebra import triples as tr
 from anabranch.delta.operators.anti_join import AntiJoin
 from anabranch.delta.operators.join import SymmetricHashJoin
 from anabranch.delta.operators.left_join import SymmetricHashLeftJoin
+from anabranch.delta.operators.threshold import ThresholdJoin
 from anabranch.delta.operators.union import BagUnion
-from anabranch.planner.flow.runtime import RowPasses, Runtime, all_of
+from anabranch.planner.flow.runtime import RowNumbers, RowPasses, Runtime, all_of
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.planner.specs.building import arranged, keyed
-from anabranch.planner.specs.conditions import equalities
+from anabranch.planner.specs.conditions import ThresholdTest, equalities
 from anabranch.planner.specs.values import united
 from anabranch.snapshot.rdf.certain import certain_columns
 from anabranch.snapshot.variables import free_variables
@@ -48,6 +49,17 @@ def hash_join(
         return kind(left.width, right.width, shared, lenient, same, combine, condition)
 
     return Spec("SymmetricHashLeftJoin" if outer else "SymmetricHashJoin", make, columns, (left, right), about)
+
+
+def threshold_join(rows: Spec, threshold: Spec, test: ThresholdTest, about: op.Operator) -> Spec:
+    """Return the spec of pairs of rows and thresholds that a comparison can accept."""
+
+    def make(runtime: Runtime) -> FlowPart:
+        number = RowNumbers(test.row, rows.columns, runtime)
+        limit = RowNumbers(test.threshold, threshold.columns, runtime)
+        return ThresholdJoin(rows.width, threshold.width, number, limit, test.above)
+
+    return Spec("ThresholdJoin", make, (*rows.columns, *threshold.columns), (rows, threshold), about)
 
 
 def with_keys(

@@ -7,7 +7,8 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -23,9 +24,11 @@ from anabranch.planner.leaves.asked_pairs import AskedPairs, EndColumns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.given import ConstantRows
 from anabranch.planner.leaves.matches import ElementMatch, MergedMatch, SlidingMatch, WindowMatch
+from anabranch.planner.leaves.triple_times import TripleTimes
 from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent, ShortestKind, TrailKind
 from anabranch.planner.patterns.questions import seconds
 from anabranch.planner.patterns.triple_patterns import NumberBounds, TripleComponent, components
+from anabranch.planner.specs.joins import hash_join
 from anabranch.snapshot.rdf.static import MOST_ROWS
 
 _MOST_PATTERNS = 64
@@ -38,11 +41,10 @@ def triples_spec(
 ) -> list[Spec]:
     """Return the matchers of a basic graph pattern, one for each part that shares no variable with the others. `apart`:
     the pattern is evaluated apart from the rest of the query, and its number of matches is limited."""
-    if any(pattern.times for pattern in operator.patterns):
-        raise NotIncremental("it reads the time of a triple")
     if not operator.patterns:
         return [Spec("Given", partial(ConstantRows, [()], 0), (), about=operator)]
-    return [_component_spec(operator, one, bounds, choices, apart) for one in components(operator.patterns)]
+    bare = [replace(pattern, times=()) for pattern in operator.patterns]
+    return [_component_spec(operator, one, bounds, choices, apart) for one in components(bare)]
 
 
 def _component_spec(
@@ -74,6 +76,28 @@ def _component_spec(
             return matcher(window, conjunction, budgets, runtime)
 
     return Spec(name, make, component.columns, about=operator)
+
+
+def with_times(spec: Spec, pattern: tr.TriplePattern, source: op.TripleSource, about: op.Operator) -> Spec:
+    """Add the time columns of a pattern to the matches that contain its triple."""
+    windows = [part for part in parts_of(source) if isinstance(part, op.Window)]
+    for column, asked in pattern.times:
+        read = windows if asked is None else [asked]
+        times = times_spec(read, pattern.places, column, about)
+        sure = (set(spec.columns), set(times.columns))
+        outer = not set(parts_of(source)) <= set(read)  # a triple may come from elsewhere, and has no time then
+        spec = hash_join(spec, times, True, (), sure, about, outer)
+    return spec
+
+
+def times_spec(
+    windows: Sequence[op.Window], places: Sequence[tr.TermPlace], column: str, about: op.Operator | None
+) -> Spec:
+    """Return the spec of the times of triples that fit a pattern; its columns are the pattern's variables and the
+    time."""
+    read = tuple(dict.fromkeys(windows))
+    names = dict.fromkeys(place.name for place in places if isinstance(place, tr.Var))
+    return Spec("TripleTimes", partial(TripleTimes, read, places), (*names, column), about=about, reads=read)
 
 
 def _chosen(window: op.Window, choices: Choices) -> Literal["LogMatcher", "SemiJoins"]:

@@ -35,6 +35,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "id": graph.element_id,
     "node_id": graph.node_id,
     "node_id_or_null": graph.node_id_or_null,
+    "start_among": graph.start_among,
+    "end_among": graph.end_among,
     "elementid": graph.element_id_text,
     "labels": graph.labels,
     "type": graph.relationship_type,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from anabranch.model.temporal.refusals import kind_of, wrong_kind
-from anabranch.model.values import Node, Path, Relationship, Value
+from anabranch.model.values import ElementId, Node, Path, Relationship, Value
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.functions.support import strict
 
@@ -114,6 +114,22 @@ def start_node(context: Context, value: Value) -> Value:
 def end_node(context: Context, value: Value) -> Value:
     found = _relationship(value, "endNode()")
     return None if found is None else context.end_of(found, found.target)
+
+
+def start_among(value: Value, one: Value, other: Value) -> Value:
+    """Return startNode() of a relationship whose ends are two given nodes."""
+    found = _relationship(value, "startNode()")
+    return None if found is None else _of_id(found.source, one, other)
+
+
+def end_among(value: Value, one: Value, other: Value) -> Value:
+    """Return endNode() of a relationship whose ends are two given nodes."""
+    found = _relationship(value, "endNode()")
+    return None if found is None else _of_id(found.target, one, other)
+
+
+def _of_id(node_id: ElementId, one: Value, other: Value) -> Value:
+    return one if isinstance(one, Node) and one.id == node_id else other
 
 
 def _relationship(value: Value, what: str) -> Relationship | None:
