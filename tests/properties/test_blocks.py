@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.graph_events import graph_block, graph_event
+from tests.support.graph_events import batch_block, graph_block, graph_event
 
 from anabranch.engine.compiled import compile_queries, recompile
 from anabranch.engine.engine import Engine, LatePolicy, PushResult
@@ -34,6 +34,12 @@ Make = Callable[[Sequence[Event]], Sequence[Event]]
 
 def lines_block(events: Sequence[Event]) -> EventBlock:
     block = GraphLines.of_dicts([event_to_dict(event) for event in events])
+    assert block is not None
+    return block
+
+
+def arrow_block(events: Sequence[Event]) -> EventBlock:
+    block = batch_block(events)
     assert block is not None
     return block
 
@@ -95,7 +101,7 @@ def _said(pushed: PushResult) -> tuple[Any, ...]:
     return (pushed.accepted, pushed.late, pushed.corrected, pushed.late_places, pushed.ahead, pushed.taken)
 
 
-@pytest.mark.parametrize("make", [graph_block, lines_block])
+@pytest.mark.parametrize("make", [graph_block, lines_block, arrow_block])
 @pytest.mark.parametrize("policy", ["drop", "correct"])
 def test_events_go_in_by_blocks_as_they_do_one_by_one(policy: str, make: Make) -> None:
     seen = {"answers": 0, "late": 0, "ids": 0}

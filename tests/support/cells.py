@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.support.graph_events import graph_block
+from tests.support.graph_events import batch_block, graph_block
 
 from anabranch.engine.compiled import compile_queries
 from anabranch.engine.engine import LatePolicy
@@ -107,7 +107,8 @@ def drawn(random: Random, stream: str, events: Sequence[Event], place: int = 0) 
         return []
     given: Sequence[Event] = events
     if random.random() < 0.6 and not any(event.triples for event in events):
-        block = GraphLines.of_dicts([event_to_dict(event) for event in events])
+        in_lines = random.random() < 0.5
+        block = GraphLines.of_dicts([event_to_dict(event) for event in events]) if in_lines else batch_block(events)
         given = graph_block(events) if block is None or random.random() < 0.3 else block
     if random.random() < 0.5:
         return [PackedRow("0", "chunk", chunks.pack(given), stream, "", place)]

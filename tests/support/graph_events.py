@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from random import Random
 
 import numpy as np
 
+from anabranch.errors import StreamError
 from anabranch.formats import chunks
+from anabranch.formats.graph_batches import GraphBatch
+from anabranch.formats.parquet import event_batches, opened_parquet, write_parquet
 from anabranch.model.event import Event
 from anabranch.model.graph_block import (
     GraphBlock,
@@ -75,6 +79,19 @@ class ListedEvents(GraphSource):
 
 def graph_block(events: Iterable[Event]) -> GraphBlock:
     return GraphBlock.of(ListedEvents(events))
+
+
+def batch_block(events: Iterable[Event]) -> GraphBlock | None:
+    """A block of the Arrow batch that a Parquet file of the events holds; None where ids are of two kinds."""
+    file = BytesIO()
+    try:
+        write_parquet(events, file)
+    except StreamError:
+        return None
+    with opened_parquet(file) as parquet:
+        found = [GraphBatch.of(batch) for batch in event_batches(parquet)]
+    blocks = [GraphBlock.of(source) for source in found if source is not None]
+    return GraphBlock.joined(blocks) if blocks and len(blocks) == len(found) else None
 
 
 def graph_event(random: Random, time: int) -> Event:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from anabranch.delta.batch import Ids
+from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.kernels import json_lines as kernels
 from anabranch.delta.texts import PADDING
 from anabranch.model.graph_block import (
@@ -81,6 +81,26 @@ class LineScan:
             relationships_per_event[regular], ids, types, sources, targets, tuple(properties)
         )
         return GraphColumns(self._keys, self.data, (), nodes, relationships)
+
+
+def scan_maps(data: Bytes, starts: Ids, stops: Ids, keys: PropertyKeys) -> tuple[Mask, tuple[ValueColumn, ...]]:
+    """Return which maps of properties are for the exact reader, and the columns of these properties of the others.
+
+    Each map is a text of JSON between two places of `data`, which can be written to and has PADDING bytes more; one
+    that starts at -1 is absent.
+    """
+    rows = _element_rows(len(keys), len(starts))
+    statuses = np.empty(len(starts), np.uint8)
+    kernels.scan_maps(data, starts, stops, _asked_keys(keys), rows, statuses)
+    return statuses == EXACT, _value_columns(rows, len(starts))
+
+
+def scan_instants(data: Bytes, starts: Ids, stops: Ids) -> tuple[Mask, Ids]:
+    """Return which texts are no times of the common form, and the times of the others."""
+    times = np.empty(len(starts), np.int64)
+    statuses = np.empty(len(starts), np.uint8)
+    kernels.scan_instants(data, starts, stops, times, statuses)
+    return statuses == EXACT, times
 
 
 def padded(text: bytes | memoryview) -> Bytes:

@@ -128,11 +128,14 @@ def _texts() -> None:
 
 
 def _lines() -> None:
-    from anabranch.delta.json_lines import LineScan, lines_end, padded
+    from anabranch.delta.json_lines import LineScan, lines_end, padded, scan_instants, scan_maps
 
     line = b'{"at": 1, "nodes": [{"id": 1, "properties": {"a": 1.5}}]}'
     lines_end(line, 0, 1)
     LineScan(padded(line), 0, len(line), ("a",))
+    texts, ends = padded(b'{"a": 1}2022-10-14T14:45:00Z'), np.array([0, 8, 28])
+    scan_maps(texts, ends[:1], ends[1:2], ("a",))
+    scan_instants(texts, ends[1:2], ends[2:])
 
 
 def _sums() -> None:

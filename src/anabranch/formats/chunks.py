@@ -27,7 +27,12 @@ The body of the layout `lines`, for property-graph events that came as lines of 
     distances of event times, the first from 0 (int64); bytes per line (uint32); the lines, each with a line end behind
     it
 
-Opening it decodes no line (see `graph_lines`). Relationships without an id stay so, until a stream accepts them.
+The body of the layout `arrow`, for property-graph events that came as Arrow batches:
+
+    the batch as a stream of Arrow's format for interprocess communication
+
+Opening these two decodes no event (see `graph_lines`, `graph_batches`). Relationships without an id stay so, until a
+stream accepts them.
 
 Invariant: `unpack(pack(events))` are the same events in the same order, with every value and its type.
 """
@@ -54,6 +59,7 @@ from anabranch.model.terms import LANG_STRING, XSD_STRING, Blank, Iri, Literal, 
 from anabranch.model.values import ElementId, Node, Relationship, Value
 
 if TYPE_CHECKING:
+    from anabranch.formats.graph_batches import GraphBatch
     from anabranch.formats.graph_lines import GraphLines
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -77,6 +83,7 @@ class ChunkLayout(IntEnum):
     EVENTS = 0
     BLOCK = 1
     LINES = 2
+    ARROW = 3
 
 
 class Codec(IntEnum):
@@ -210,10 +217,9 @@ class ChunkWriter:
             np.array(self._relationships_per_event, dtype=_CODE),
             np.array(self._nodes, dtype=_CODE).reshape(-1, 3).T,
             np.array(self._relationships, dtype=_CODE).reshape(-1, 5).T,
-            [one.text() for one in (self._ids, self._labels, self._types, self._properties)],
+            [one.text() for one in (self._ids, self._labels, self._types, self._properties, self._terms)],
             np.array(self._triples_per_event, dtype=_CODE),
             np.array(self._triples, dtype=_CODE).reshape(-1, 3).T,
-            self._terms.text(),
         )
 
 
@@ -224,16 +230,11 @@ def assemble(
     nodes: Array,
     relationships: Array,
     dictionaries: Sequence[str],
-    triples_per_event: Array | None = None,
-    triples: Array | None = None,
-    terms: str = "[]",
+    triples_per_event: Array,
+    triples: Array,
 ) -> bytes:
-    """A chunk of its arrays (see `ChunkColumns`) and the JSON lists of ids, label sets, types, property maps and terms.
-
-    Without triples none of its events has any.
-    """
-    if triples_per_event is None or triples is None:
-        triples_per_event, triples = np.zeros(len(times), _CODE), np.zeros((3, 0), _CODE)
+    """A chunk of its arrays (see `ChunkColumns`) and the JSON lists of ids, label sets, types, property maps and
+    terms."""
     body = b"".join(
         (
             times.astype(_TIME, copy=False).tobytes(),
@@ -243,7 +244,7 @@ def assemble(
             nodes.astype(_CODE, copy=False).tobytes(),
             relationships.astype(_CODE, copy=False).tobytes(),
             triples.astype(_CODE, copy=False).tobytes(),
-            f"[{','.join((*dictionaries, terms))}]".encode("utf-8", "surrogatepass"),
+            f"[{','.join(dictionaries)}]".encode("utf-8", "surrogatepass"),
         )
     )
     return _closed(ChunkLayout.EVENTS, (nodes.shape[1], relationships.shape[1], triples.shape[1]), times, body)
@@ -281,7 +282,17 @@ def pack_lines(times: Array, counts: tuple[int, int], lengths: Array, lines: byt
     return _closed(ChunkLayout.LINES, (*counts, 0), times, body)
 
 
+def pack_arrow(times: Array, counts: tuple[int, int], batch: pa.RecordBatch) -> bytes:
+    """Events as one chunk of the batch in which they came: also their times, and how many nodes and relationships they
+    have."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return _closed(ChunkLayout.ARROW, (*counts, 0), times, sink.getvalue())
+
+
 def _pack_graph(block: GraphBlock) -> bytes:
+    from anabranch.formats.graph_batches import GraphBatch, packed_batches
     from anabranch.formats.graph_lines import GraphLines, packed_lines
 
     # Runs of rows of one part each, in the order of the block.
@@ -296,16 +307,19 @@ def _pack_graph(block: GraphBlock) -> bytes:
     lines = [(source, rows) for source, rows in runs if isinstance(source, GraphLines)]
     if runs and len(lines) == len(runs):
         return packed_lines(lines)
+    batches = [(source, rows) for source, rows in runs if isinstance(source, GraphBatch)]
+    if runs and len(batches) == len(runs) and len({one.batch.schema for one, _ in batches}) == 1:
+        return packed_batches(batches)
     return pack(event for source, rows in runs for event in source.events(rows.tolist()))
 
 
-def _closed(layout: ChunkLayout, counts: tuple[int, int, int], times: Array, body: bytes) -> bytes:
+def _closed(layout: ChunkLayout, counts: tuple[int, int, int], times: Array, body: bytes | pa.Buffer) -> bytes:
     first, last = (int(times.min()), int(times.max())) if len(times) else (0, 0)
     # Lines take less of a processor's time with lz4, for twice the bytes; codes and terms gain nothing by it.
     codec = Codec.LZ4 if layout is ChunkLayout.LINES else Codec.ZSTD
     packed: bytes = pa.compress(body, codec=codec.name.lower(), asbytes=True)
     if len(packed) >= len(body):
-        codec, packed = Codec.NONE, body
+        codec, packed = Codec.NONE, bytes(body)
     return _HEADER.pack(_MAGIC, FORMAT, layout, codec, len(times), *counts, first, last, len(body)) + packed
 
 
@@ -346,21 +360,20 @@ def head(data: bytes) -> Head:
 
 
 def opened(data: bytes) -> TripleBlock | GraphBlock | list[Event]:
-    """The events of a chunk: as a block where each is one triple or where they came as lines, else one by one."""
+    """The events of a chunk: as a block where each is one triple or where they came in columns, else one by one."""
     match head(data).layout:
         case ChunkLayout.BLOCK:
             return _block(data)
         case ChunkLayout.LINES:
             return GraphBlock.of(_lines(data))
+        case ChunkLayout.ARROW:
+            return GraphBlock.of(_batch(data))
         case ChunkLayout.EVENTS:
             return _events(columns(data))
 
 
 def unpack(data: bytes) -> list[Event]:
     """The events of a chunk, one by one."""
-    if head(data).layout is ChunkLayout.LINES:
-        source = _lines(data)
-        return source.events(range(len(source)))
     found = opened(data)
     return found if isinstance(found, list) else found.events()
 
@@ -406,6 +419,21 @@ def _lines(data: bytes) -> GraphLines:
         raise StreamError(f"the chunk is damaged: {error}") from None
 
 
+def _batch(data: bytes) -> GraphBatch:
+    from anabranch.formats.graph_batches import GraphBatch
+
+    found = head(data)
+    try:
+        with pa.ipc.open_stream(_body(found, data)) as stream:
+            batch = stream.read_next_batch()
+        batch.validate()
+        if len(batch) != found.events:
+            raise ValueError("it has another number of rows")
+        return GraphBatch.of_regular(batch)
+    except (*_DAMAGE, StopIteration) as error:
+        raise StreamError(f"the chunk is damaged: {error}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkColumns:
     """A chunk's arrays and dictionaries. `nodes` has the rows id, labels, properties; `relationships` id, type, source,
@@ -430,7 +458,7 @@ def columns(data: bytes) -> ChunkColumns:
     found = head(data)
     if found.layout is ChunkLayout.BLOCK:
         return _columns_of_block(_block(data))
-    if found.layout is ChunkLayout.LINES:
+    if found.layout in (ChunkLayout.LINES, ChunkLayout.ARROW):
         return columns(pack(unpack(data)))
     try:
         body = _body(found, data)

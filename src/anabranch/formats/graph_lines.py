@@ -79,7 +79,7 @@ class GraphLines(GraphSource):
     def columns(self, keys: PropertyKeys) -> GraphColumns:
         if self._columns is None or not set(keys) <= set(self._columns.keys):
             self._columns = self._scanned(_distinct(keys))
-        return _with_keys(self._columns, keys)
+        return self._columns.with_keys(keys)
 
     def _scanned(self, keys: PropertyKeys) -> GraphColumns:
         start, end = (int(self._starts[0]), int(self._stops[-1])) if len(self) else (0, 0)
@@ -189,20 +189,6 @@ def _lines(found: LineScan, first: int, stop: int) -> GraphLines:
     regular = found.regular(first, stop)
     starts, stops, times = found.starts[regular], found.stops[regular], found.times[regular]
     return GraphLines(found.data, starts, stops, times, found.columns(first, stop))
-
-
-def _with_keys(columns: GraphColumns, keys: PropertyKeys) -> GraphColumns:
-    if columns.keys == keys:
-        return columns
-    places = [columns.keys.index(key) for key in keys]
-    nodes, relationships = columns.nodes, columns.relationships
-    return GraphColumns(
-        keys,
-        columns.data,
-        columns.objects,
-        nodes._replace(properties=tuple(nodes.properties[place] for place in places)),
-        relationships._replace(properties=tuple(relationships.properties[place] for place in places)),
-    )
 
 
 def _distinct(keys: PropertyKeys) -> PropertyKeys:

@@ -86,6 +86,19 @@ class GraphColumns:
     nodes: NodeColumns
     relationships: RelationshipColumns
 
+    def with_keys(self, keys: PropertyKeys) -> GraphColumns:
+        """Return the columns with some of the properties, in this order."""
+        if self.keys == keys:
+            return self
+        places = [self.keys.index(key) for key in keys]
+        nodes, relationships = self.nodes, self.relationships
+        return replace(
+            self,
+            keys=keys,
+            nodes=nodes._replace(properties=tuple(nodes.properties[place] for place in places)),
+            relationships=relationships._replace(properties=tuple(relationships.properties[place] for place in places)),
+        )
+
 
 class GraphSource(ABC):
     """Events of one origin. A relationship without an id has none in the columns, and None in the events."""

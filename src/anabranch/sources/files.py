@@ -83,7 +83,8 @@ class Files(Source):
                 return self._from_file(where, lambda file: pack_csv_triples(file, document))
             case "parquet":
                 start, stop = Cut(*where["from"]), Cut(*where["to"])
-                return self._from_file(where, lambda file: pack_row_groups(file, start, stop.at, document, links))
+                keys = decode.keys if isinstance(decode, AsEvent) else ()
+                return self._from_file(where, lambda file: pack_row_groups(file, start, stop.at, document, links, keys))
         return Files.read(self, piece, decode)
 
     def _packed_lines(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.records import read_parquet_rows
 from anabranch.model.event import Event
-from anabranch.sources.base import Decode
+from anabranch.model.graph_block import GraphBlock, PropertyKeys
+from anabranch.sources.base import Decode, PackedRecord
 from anabranch.sources.lines import PIECE, Cut, LineRecords, SequenceOf, decoded
 
 if TYPE_CHECKING:
@@ -89,11 +90,17 @@ def read_row_groups(
 
 
 def pack_row_groups(
-    file: BinaryIO, start: Cut, stop: int, document: str = "", links: LinkStream | None = None
-) -> Iterator[bytes | ReducedChunk | Event | MalformedRecord]:
-    """The events of row groups as chunks; those of a batch that cannot be packed by columns come one by one. Of a
-    stream that is asked for `links` alone, rows of triples become chunks of those that are needed."""
-    from anabranch.formats.arrow_chunks import pack_arrow
+    file: BinaryIO,
+    start: Cut,
+    stop: int,
+    document: str = "",
+    links: LinkStream | None = None,
+    keys: PropertyKeys = (),
+) -> Iterator[PackedRecord]:
+    """The events of row groups: of triples as chunks, of graphs as blocks, where those that are not regular come one by
+    one. Of a stream that is asked for `links` alone, rows of triples become chunks of those that are needed. `keys` are
+    the properties that will be asked for."""
+    from anabranch.formats.graph_batches import read_blocks
     from anabranch.formats.parquet import event_batches, read_batch
 
     rows = start.line
@@ -103,12 +110,12 @@ def pack_row_groups(
             yield from _pack_triples(parquet, file, header, start, stop, document, links)
             return
         for batch in event_batches(parquet, range(start.at, stop)):
-            chunk = pack_arrow(batch)
-            if chunk is None:
-                yield from read_batch(batch, rows)
-            else:
-                yield chunk
-            rows += len(batch)
+            for found in read_blocks(batch, keys):
+                if isinstance(found, GraphBlock):
+                    yield found
+                else:
+                    yield from read_batch(found, rows)
+                rows += len(found)
 
 
 def _pack_triples(

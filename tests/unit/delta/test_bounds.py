@@ -52,6 +52,7 @@ CHOSEN = [
     *seeds(
         "../formats/test_graph_lines.py::test_lines_with_changed_bytes_are_regular_only_if_the_exact_reader_agrees", 1
     ),
+    *seeds("../formats/test_graph_batches.py::test_drawn_batches_have_the_events_of_the_exact_reader", 2),
 ]
 
 

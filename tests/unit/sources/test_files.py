@@ -19,8 +19,9 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
 from anabranch.formats.parquet import write_parquet
 from anabranch.model.event import Event
+from anabranch.model.graph_block import GraphBlock
 from anabranch.sources import lines, rowgroups
-from anabranch.sources.base import Backlog, Limit, Offset, as_event
+from anabranch.sources.base import AsEvent, Backlog, Limit, Offset, as_event
 from anabranch.sources.files import FileSource
 
 
@@ -312,6 +313,33 @@ def test_parquet_is_read_by_row_groups_with_rows_numbered_through(
     assert [number for _, number in refused(source)] == [10]
     assert sequences(FileSource("s", str(tmp_path), records_are_events=False)) == [str(n) for n in range(1, 12)]
     assert [end["bytes"] for _, end in batches(source, Limit(records=5))][-1] == (tmp_path / "a.parquet").stat().st_size
+
+
+def test_parquet_comes_in_blocks_of_the_events_that_are_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rowgroups, "PIECE", 1)
+    nodes = [[{"id": n, "properties": {"x": n % 7 or None, "y": "é"}}] for n in range(5000)]
+    nodes[1234] += nodes[1234]
+    links = [[{"type": "R", "from": n, "to": n + 1}] for n in range(5000)]
+    table = pa.table({"at": [*range(4000), None, *range(4001, 5000)], "nodes": nodes, "edges": links})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1500)
+    source = FileSource("s", str(tmp_path))
+    decode = AsEvent("s", keys=("x",))
+    blocks = events = 0
+    for start, end in batches(source, Limit(records=2000)):
+        for piece in source.pieces(start, end):
+            found: list[Event | MalformedRecord] = []
+            for record in source.read_packed(piece, decode):
+                if isinstance(record, GraphBlock):
+                    blocks, events = blocks + 1, events + len(record)
+                    found += record.events()
+                else:
+                    assert isinstance(record, Event | MalformedRecord)
+                    found.append(record)
+            assert list(map(repr, found)) == list(map(repr, source.read(piece, decode)))
+    assert blocks > 4
+    assert 4000 < events < 5000
 
 
 def test_a_parquet_row_keeps_its_types(tmp_path: Path) -> None:

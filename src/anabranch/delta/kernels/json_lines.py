@@ -26,6 +26,7 @@ from anabranch.delta.kernels.json_values import (
     any_value,
     event_time,
     first_word,
+    instant,
     key_end,
     label_list,
     line_end,
@@ -431,3 +432,38 @@ def scan(
         line += 1
         first = stop + 1
     totals[LINES], totals[NODES], totals[RELATIONSHIPS] = line, node_count, relationship_count
+
+
+# --- single values ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def scan_maps(
+    data: Bytes, starts: Ids, stops: Ids, asked: AskedKeys, rows: ElementRows, statuses: npt.NDArray[np.uint8]
+) -> None:
+    """Fill the rows of maps of properties, each a text between two places; a text that begins at -1 is absent. A status
+    is REGULAR, or EXACT for the exact reader, and then the row is not filled."""
+    for number in range(asked.seen.size):
+        asked.seen[number] = -1
+    for row in range(starts.size):
+        for column in range(rows.kinds.shape[0]):
+            _put(rows, column, row, ABSENT, 0, 0)
+        statuses[row] = REGULAR
+        if starts[row] < 0:
+            continue
+        stop = unsigned(stops[row])
+        behind = data[stop]
+        data[stop] = 0  # no walk goes beyond it
+        place = _properties(data, past_space(data, starts[row]), asked, rows, row, 0)
+        if place < 0 or past_space(data, place) != stops[row]:
+            statuses[row] = EXACT
+        data[stop] = behind
+
+
+@kernel
+def scan_instants(data: Bytes, starts: Ids, stops: Ids, times: Ids, statuses: npt.NDArray[np.uint8]) -> None:
+    """Fill in the times of texts of the common form, which are REGULAR; others are EXACT."""
+    for row in range(starts.size):
+        common, micros = instant(data, starts[row], stops[row])
+        times[row] = micros
+        statuses[row] = REGULAR if common else EXACT

@@ -464,7 +464,7 @@ def _two_digits(data: Bytes, place: Int) -> Int:
 
 
 @compiled
-def _instant(data: Bytes, place: Int, stop: Int) -> tuple[bool, Int]:
+def instant(data: Bytes, place: Int, stop: Int) -> tuple[bool, Int]:
     """Return whether a text is a time of the common form, and its microseconds."""
     nothing = np.int64(0)
     length = stop - place
@@ -535,7 +535,7 @@ def event_time(data: Bytes, place: Int) -> tuple[Int, Int]:
         if -_FARTHEST_MILLIS <= first <= _FARTHEST_MILLIS:
             return place, first * 1000
     elif kind == TEXT:
-        common, micros = _instant(data, first, stop)
+        common, micros = instant(data, first, stop)
         if common:
             return place, micros
     return np.int64(-1), np.int64(0)

@@ -207,10 +207,9 @@ def pack_triples(
         nothing,
         np.zeros((3, 0), dtype=np.uint32),
         np.zeros((5, 0), dtype=np.uint32),
-        ("[]",) * 4,
+        (*("[]",) * 4, terms.text()),
         np.ones(len(times), dtype=np.uint32) if per_event is None else per_event,
         np.asarray(codes, dtype=np.uint32).reshape(-1, 3).T,
-        terms.text(),
     )
 
 
