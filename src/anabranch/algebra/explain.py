@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from anabranch.algebra import operators as o
 from anabranch.algebra.ingestion import Ingestion
-from anabranch.algebra.record_shape import record_shape
 from anabranch.algebra.optimized import FiredRule, OptimizedPlan
+from anabranch.algebra.record_shape import record_shape
 from anabranch.algebra.spell import short_name
 from anabranch.algebra.steps import (
     GLUE,

@@ -148,7 +148,7 @@ class MapRows(RecordColumns):
         for place, record in enumerate(records):
             try:
                 self._values.append(_value_of(record, plain))
-            except MalformedEventError:
+            except (MalformedEventError, RecursionError):
                 odd.append(place)
                 self._values.append({})
         self.odd = odd

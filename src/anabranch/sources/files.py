@@ -40,6 +40,7 @@ from anabranch.sources.filesystems import FileEntry, FileSystemError, FoundPath,
 from anabranch.sources.lines import (
     Cut,
     LineRecords,
+    PackingDecoder,
     SequenceOf,
     WholeFormat,
     cut_lines,
@@ -51,7 +52,7 @@ from anabranch.sources.lines import (
 )
 from anabranch.sources.mapped import pack_csv, pack_list
 from anabranch.sources.reach import ANYWHERE, Reach
-from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
+from anabranch.sources.rowgroups import cut_row_groups, pack_record_groups, pack_row_groups, read_row_groups
 
 if TYPE_CHECKING:
     from anabranch.planner.link_streams import LinkStream
@@ -101,7 +102,7 @@ class Files(Source):
         return Files.read(self, piece, decode)
 
     def _packed_lines(
-        self, content: BinaryIO, where: Mapping[str, Any], kind: FileKind, decode: AsEvent
+        self, content: BinaryIO, where: Mapping[str, Any], kind: FileKind, decode: PackingDecoder
     ) -> Iterator[PackedRecord]:
         sequence_of = _sequences(where)
         if kind == "gzip":
@@ -116,8 +117,11 @@ class Files(Source):
                 return pack_csv(content, decode, sequence_of)
             case "list":
                 return pack_list(content, decode, sequence_of)
-            case _:
-                return self._records(content, where, decode)
+            case "parquet":
+                start, stop = Cut(*where["from"]), Cut(*where["to"])
+                return pack_record_groups(content, start, stop.at, decode, sequence_of)
+            case kind:
+                return self._packed_lines(content, where, kind, decode)
 
     @property
     def suffixes(self) -> tuple[str, ...]:

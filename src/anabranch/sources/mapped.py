@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from anabranch.formats.chunks import EVENTS_PER_CHUNK
+from anabranch.formats.ndjson import read_line_as
 from anabranch.formats.record_columns import MapRows, RecordColumns, TableRows
 from anabranch.formats.records import read_json_list
 from anabranch.model.graph_block import GraphBlock
 from anabranch.sources.base import MappingDecoder, PackedRecord
 from anabranch.sources.lines import SequenceOf, decoded, explained, unpacked
+
+ExactReader: TypeAlias = Callable[[int], Iterator[PackedRecord]]
+"""The reader of the record at a place, by itself."""
 
 _FEWEST = 64  # records: fewer are mapped one by one
 
@@ -64,12 +68,42 @@ def pack_records(
         yield from pack_columns(MapRows(numbers, values), decode, sequence_of)
 
 
-def pack_columns(records: RecordColumns, decode: MappingDecoder, sequence_of: SequenceOf) -> Iterator[PackedRecord]:
+def pack_texts(
+    numbers: Sequence[int], texts: Sequence[bytes], decode: MappingDecoder, sequence_of: SequenceOf, exact: ExactReader
+) -> Iterator[PackedRecord]:
+    """The events of numbered records that are JSON texts; `exact` reads the one at a place by itself."""
+    if len(texts) < _FEWEST:
+        for place in range(len(texts)):
+            yield from exact(place)
+        return
+    for first in range(0, len(texts), EVENTS_PER_CHUNK):
+        own = slice(first, first + EVENTS_PER_CHUNK)
+        # What is no JSON, and so no map, is left to the exact reader as any other odd record.
+        values = [read_line_as(text, 0, _itself) for text in texts[own]]
+        rows = MapRows(numbers[own], values)
+        yield from pack_columns(rows, decode, sequence_of, lambda place, first=first: exact(first + place))
+
+
+def _itself(data: Any, _number: int) -> Any:
+    return data
+
+
+def pack_columns(
+    records: RecordColumns, decode: MappingDecoder, sequence_of: SequenceOf, exact: ExactReader | None = None
+) -> Iterator[PackedRecord]:
     """The events of records that stand in columns: runs of ordinary ones as blocks, the others one by one."""
+
+    def one_by_one(places: Iterable[int]) -> Iterator[PackedRecord]:
+        if exact is not None:
+            for place in places:
+                yield from exact(place)
+            return
+        numbered = ((records.numbers[place], records.record(place)) for place in places)
+        yield from decoded(numbered, decode, sequence_of)
+
     columns = decode.columns
     if columns is None or len(records) < _FEWEST:
-        numbered = ((number, records.record(place)) for place, number in enumerate(records.numbers))
-        yield from decoded(numbered, decode, sequence_of)
+        yield from one_by_one(range(len(records)))
         return
     # A stream of few records needs no kernels.
     from anabranch.formats.graph_lines import read_runs
@@ -80,4 +114,4 @@ def pack_columns(records: RecordColumns, decode: MappingDecoder, sequence_of: Se
             yield found
         else:
             place, _ = found
-            yield from decoded([(records.numbers[place], records.record(place))], decode, sequence_of)
+            yield from one_by_one((place,))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.records import read_parquet_rows
 from anabranch.model.event import Event
-from anabranch.sources.base import Decode
+from anabranch.sources.base import Decode, MappingDecoder, PackedRecord
 from anabranch.sources.lines import PIECE, Cut, LineRecords, SequenceOf, decoded
 
 if TYPE_CHECKING:
@@ -109,6 +109,16 @@ def pack_row_groups(
             else:
                 yield chunk
             rows += len(batch)
+
+
+def pack_record_groups(
+    file: BinaryIO, start: Cut, stop: int, decode: MappingDecoder, sequence_of: SequenceOf
+) -> Iterator[PackedRecord]:
+    """The events of row groups whose rows are records that a LOAD STREAM maps."""
+    from anabranch.sources.mapped import pack_records
+
+    with _parquet(file) as parquet:
+        yield from pack_records(read_parquet_rows(parquet, range(start.at, stop), start.line), decode, sequence_of)
 
 
 def _pack_triples(

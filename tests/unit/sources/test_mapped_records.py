@@ -7,10 +7,14 @@ import gzip
 import io
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anabranch.errors import StreamError
@@ -22,8 +26,9 @@ from anabranch.sources import mapped
 from anabranch.sources.base import Decoding, Limit, MappingDecoder, PackedRecord, Source
 from anabranch.sources.chain import ChainSource
 from anabranch.sources.files import FileSource
-from anabranch.sources.lines import decoded, read_whole
+from anabranch.sources.lines import decoded, pack_range, read_range, read_whole
 from anabranch.sources.mapped import pack_csv, pack_list, pack_records
+from anabranch.sources.spool import Spool, SpoolSource
 from anabranch.syntax.languages import script
 
 SALES = """AT row.ts MERGE (u:User {id: row.user}) MERGE (i:Item {id: row.item, category: row.category})
@@ -257,6 +262,36 @@ def test_a_few_records_are_mapped_one_by_one() -> None:
     assert (len(packed), in_blocks(packed)) == (5, 0)
 
 
+def lines(random: Random, count: int, odd: float) -> bytes:
+    others = (b"", b"# a comment", b"{", b"null", b"[1]", b'{"ts": "\\ud800"}', b"\xff", b'{"user": NaN}')
+    found = [
+        random.choice(others) if random.random() < odd else json.dumps(record(random, number, odd)).encode()
+        for number in range(count)
+    ]
+    return b"\n".join(found)
+
+
+def typed(random: Random, number: int) -> dict[str, Any]:
+    """A row of a Parquet file."""
+    return {
+        "ts": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(milliseconds=number),
+        "user": random.choice(("u1", "u2", None)) if number % 50 == 0 else f"u{number}",
+        "item": number % 7,
+        "category": number % 2 == 0,
+        "price": Decimal(number) / 4,
+    }
+
+
+@pytest.mark.parametrize("odd", [0.0, 0.03, 0.2])
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_lines_of_records_are_mapped_alike_by_columns_and_one_by_one(name: str, odd: float) -> None:
+    random = Random(f"{name}/{odd}")
+    decode, data = decoder(MAPPINGS[name], prefix="1/"), lines(random, 200, odd)
+    bounds = (0, len(data), 17, decode)
+    packed = list(pack_range(io.BytesIO(data), *bounds, sequences))  # type: ignore[arg-type]
+    assert one_by_one(packed) == one_by_one(read_range(io.BytesIO(data), *bounds, sequences))  # type: ignore[arg-type]
+
+
 def all_of(source: Source, decode: MappingDecoder, packed: bool) -> list[Any]:
     found: list[Any] = []
     offset = source.begin()
@@ -274,10 +309,17 @@ def test_files_of_all_kinds_and_chains_of_them_give_blocks_of_the_same_events(tm
     (folder / "a.csv").write_bytes(table(random, 300, 0.05))
     (folder / "b.csv.gz").write_bytes(gzip.compress(table(random, 300, 0.05)))
     (folder / "c.json").write_text(json.dumps([record(random, number, 0.03) for number in range(300)]))
-    (folder / "d.ndjson").write_text("\n".join(json.dumps(record(random, number, 0.03)) for number in range(300)))
+    (folder / "d.ndjson").write_bytes(lines(random, 300, 0.03))
+    (folder / "e.ndjson.gz").write_bytes(gzip.compress(lines(random, 300, 0.03)))
+    pq.write_table(pa.Table.from_pylist([typed(random, number) for number in range(300)]), folder / "f.parquet")
     one = FileSource("s", str(folder), records_are_events=False)
     decode = decoder(SALES)
-    for source in (one, ChainSource("s", (one, one))):
+    assert in_blocks(all_of(one, decode, packed=True)) > 600
+    with Spool(tmp_path / "spool") as spool:
+        spool.append(line for line in lines(random, 300, 0.03).split(b"\n") if line.strip())
+        spool.finish()
+    spooled = SpoolSource("s", tmp_path / "spool", finite=True)
+    assert in_blocks(all_of(spooled, decode, packed=True)) > 100
+    for source in (one, ChainSource("s", (one, one)), spooled):
         packed = all_of(source, decode, packed=True)
         assert one_by_one(packed) == one_by_one(all_of(source, decode, packed=False))
-        assert in_blocks(packed) > 300
