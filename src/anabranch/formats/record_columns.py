@@ -136,6 +136,23 @@ class TableRows(RecordColumns):
         return {name: value or None for name, value in found.items()}
 
 
+class TableColumns(RecordColumns):
+    """Rows of a table of texts, as columns that are named; an empty text is null."""
+
+    def __init__(self, names: Sequence[str], columns: Sequence[Any], first_number: int) -> None:
+        self.numbers = range(first_number, first_number + len(columns[0]))
+        self._columns = dict(zip(names, columns, strict=True))
+        if any(name.startswith("$") for name in names):
+            self.odd = range(len(self.numbers))
+
+    def field(self, name: str) -> FieldColumn:
+        texts = self._columns.get(name)
+        return FieldColumn(pa.nulls(len(self), pa.string()) if texts is None else with_nulls(texts))
+
+    def record(self, place: int) -> dict[str, Any]:
+        return {name: texts[place].as_py() or None for name, texts in self._columns.items()}
+
+
 class MapRows(RecordColumns):
     """Records that are JSON-like maps."""
 
