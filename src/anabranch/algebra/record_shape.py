@@ -39,7 +39,7 @@ _PLAIN = (
 
 
 @dataclass(frozen=True, slots=True)
-class ElementShape:
+class RecordElement:
     """A node or a relationship that each record writes.
 
     Its id is made of its `keys`, in a MERGE, or is the `number`-th new id of the record. `source` and `target` are the
@@ -67,8 +67,8 @@ class RecordShape:
     variable: str
     at: x.Expression | None
     conditions: tuple[x.Expression, ...]
-    nodes: tuple[ElementShape, ...]
-    relationships: tuple[ElementShape, ...]
+    nodes: tuple[RecordElement, ...]
+    relationships: tuple[RecordElement, ...]
     evaluated: tuple[x.Expression, ...]
 
 
@@ -86,8 +86,8 @@ class _Element:
     source: int = -1
     target: int = -1
 
-    def shape(self) -> ElementShape:
-        return ElementShape(
+    def shape(self) -> RecordElement:
+        return RecordElement(
             self.labels,
             tuple(self.properties.items()),
             self.keys,

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from anabranch.algebra import expressions as x
 from anabranch.algebra.ingestion import TIME_FIELDS
-from anabranch.algebra.record_shape import ElementShape, RecordShape, fields_read
+from anabranch.algebra.record_shape import RecordElement, RecordShape, fields_read
 from anabranch.errors import EvaluationError
 from anabranch.formats.record_columns import FieldColumn, RecordColumns, text_data
 from anabranch.formats.values import cypher_text, to_typed_json
@@ -351,7 +351,7 @@ class ColumnMapping:
     def _written(self, expression: x.Expression, form: _Form) -> _Written:
         return _Written(expression, self._shape.variable, form)
 
-    def _id_parts(self, element: ElementShape, *, quoted: bool) -> list[_Part]:
+    def _id_parts(self, element: RecordElement, *, quoted: bool) -> list[_Part]:
         """Return the parts of an element's id, as `engine.ingestion` makes it; inside of another id it is quoted."""
         if not element.merges:
             return ["~", _SEQUENCE, f".{element.number}"]
@@ -367,7 +367,7 @@ class ColumnMapping:
             parts.append(self._written(expression, _QUOTED_KEY if quoted else _KEY))
         return [*parts, ")"]
 
-    def _relationship_id(self, element: ElementShape) -> list[_Part]:
+    def _relationship_id(self, element: RecordElement) -> list[_Part]:
         own = self._id_parts(element, quoted=False)
         if not element.merges:
             return own
@@ -377,7 +377,7 @@ class ColumnMapping:
         return ["'", *source, "'-", *own, "->'", *target, "'"]
 
 
-def _twins(ids: Sequence[Sequence[_Part]], elements: Sequence[ElementShape]) -> Iterator[tuple[int, int]]:
+def _twins(ids: Sequence[Sequence[_Part]], elements: Sequence[RecordElement]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of elements that may have the same id: merged ones that do not begin differently."""
     merged = [place for place, element in enumerate(elements) if element.merges]
     for first, second in combinations(merged, 2):

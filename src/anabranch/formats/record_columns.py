@@ -22,7 +22,7 @@ from anabranch.formats.events import value_from_json
 from anabranch.formats.values import INTEGER_MAX, INTEGER_MIN
 from anabranch.model.values import Value
 
-Codes: TypeAlias = npt.NDArray[np.int64]
+ValueCodes: TypeAlias = npt.NDArray[np.int64]
 
 _SPECIAL = re.compile(rb"[\x00-\x1f\"'\\]")  # what texts in JSON and in keys of elements escape
 _TEXTS = frozenset((str, type(None)))
@@ -37,7 +37,7 @@ class FieldColumn:
     def __init__(self, texts: Any = None, values: Sequence[Value] = ()) -> None:
         self.texts = texts
         self._values = values
-        self._coded: tuple[Codes, list[Value]] | None = None
+        self._coded: tuple[ValueCodes, list[Value]] | None = None
         self._is_plain: bool | None = None
 
     @classmethod
@@ -63,17 +63,17 @@ class FieldColumn:
             return any(value is not None for value in self._values)
         return bool(self.texts.null_count < len(self.texts))
 
-    def coded(self) -> tuple[Codes, list[Value]]:
+    def coded(self) -> tuple[ValueCodes, list[Value]]:
         """Return a code for each record, and the value of each code."""
         if self._coded is None:
             self._coded = self._coded_values() if self.texts is None else self._coded_texts()
         return self._coded
 
-    def _coded_texts(self) -> tuple[Codes, list[Value]]:
+    def _coded_texts(self) -> tuple[ValueCodes, list[Value]]:
         encoded = self.texts.dictionary_encode(null_encoding="encode")
         return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
-    def _coded_values(self) -> tuple[Codes, list[Value]]:
+    def _coded_values(self) -> tuple[ValueCodes, list[Value]]:
         codes: dict[Any, int] = {}
         distinct: list[Value] = []
         found = np.empty(len(self._values), np.int64)
@@ -106,7 +106,7 @@ class RecordColumns(ABC):
         """Return the record at a place, as a reader of records gives it."""
 
 
-class TableRows(RecordColumns):
+class TextRows(RecordColumns):
     """Rows of a table of texts, whose columns are named; an empty text is null."""
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]], first_number: int) -> None:
@@ -136,7 +136,7 @@ class TableRows(RecordColumns):
         return {name: value or None for name, value in found.items()}
 
 
-class TableColumns(RecordColumns):
+class TextColumns(RecordColumns):
     """Rows of a table of texts, as columns that are named; an empty text is null."""
 
     def __init__(self, names: Sequence[str], columns: Sequence[Any], first_number: int) -> None:

@@ -17,7 +17,7 @@ import pyarrow.csv as arrow_csv
 
 from anabranch.formats.chunks import EVENTS_PER_CHUNK
 from anabranch.formats.ndjson import PrefixedFile, read_line_as
-from anabranch.formats.record_columns import MapRows, RecordColumns, TableColumns, TableRows
+from anabranch.formats.record_columns import MapRows, RecordColumns, TextColumns, TextRows
 from anabranch.formats.records import read_json_list
 from anabranch.model.graph_block import GraphBlock
 from anabranch.sources.base import MappingDecoder, PackedRecord
@@ -59,7 +59,7 @@ def _csv_rows(file: BinaryIO) -> Iterator[RecordColumns]:
                 yield from _quoted_rows(PrefixedFile(plain + rest, file), names, number)
                 return
             for first in range(0, len(columns[0]), EVENTS_PER_CHUNK):
-                table = TableColumns(names, [column.slice(first, EVENTS_PER_CHUNK) for column in columns], number)
+                table = TextColumns(names, [column.slice(first, EVENTS_PER_CHUNK) for column in columns], number)
                 yield table
                 number += len(table)
         if not block:
@@ -90,7 +90,7 @@ def _split(data: bytes, width: int) -> list[Any] | None:
     return None if max(longest) > csv.field_size_limit() else columns
 
 
-def _quoted_rows(file: PrefixedFile, names: list[str] | None, number: int) -> Iterator[TableRows]:
+def _quoted_rows(file: PrefixedFile, names: list[str] | None, number: int) -> Iterator[TextRows]:
     """The rows of a file from a row on; without `names`, the row is the header."""
     encoding = "utf-8-sig" if names is None else "utf-8"
     reader = csv.reader(io.TextIOWrapper(io.BufferedReader(file), encoding=encoding, newline=""))
@@ -101,11 +101,11 @@ def _quoted_rows(file: PrefixedFile, names: list[str] | None, number: int) -> It
             rows.extend(islice(reader, EVENTS_PER_CHUNK))
         except (csv.Error, UnicodeDecodeError):
             # The records before the broken one are answered first.
-            yield TableRows(names, [row for row in rows if row], number)
+            yield TextRows(names, [row for row in rows if row], number)
             raise
         if not rows:
             return
-        table = TableRows(names, [row for row in rows if row], number)
+        table = TextRows(names, [row for row in rows if row], number)
         yield table
         number += len(table)
 
