@@ -14,6 +14,7 @@ from typing import Any, Literal
 from anabranch.algebra import operators as o
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.optimized import FiredRule, OptimizedPlan
+from anabranch.algebra.record_shape import record_shape
 from anabranch.algebra.spell import short_name
 from anabranch.algebra.steps import (
     GLUE,
@@ -290,15 +291,23 @@ def _source_data(source: o.Source, policy: WindowPolicy, every: Duration | None)
 def _explain_ingestion(load: Ingestion) -> Explanation:
     steps = PlanSteps(None)
     at = f"field at, time or timestamp of {load.variable}" if load.at is None else steps.spell(load.at)
+    shape = record_shape(load)
+    way = f"record by record ({shape})" if isinstance(shape, str) else "by columns of records"
     facts = (
         ("from", f"{without_password(load.uri)}, each record as {load.variable}"),
         ("event time", at),
-        ("execution", "record by record, as the stream is read; on Spark in the workers that read it"),
+        ("execution", f"{way}, as the stream is read; on Spark in the workers that read it"),
     )
     root = PlanStep("Record", (load.variable,), (load.variable,), execution="per record")
     for step in load.steps:
         root = steps.ingesting(step, root)
-    data = {"stream": load.stream, "kind": "ingestion", "from": without_password(load.uri), "event_time": at}
+    data = {
+        "stream": load.stream,
+        "kind": "ingestion",
+        "from": without_password(load.uri),
+        "event_time": at,
+        "execution": way,
+    }
     return Explanation(f"stream {load.stream}", facts, root, data)
 
 

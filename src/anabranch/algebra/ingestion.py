@@ -14,6 +14,9 @@ from anabranch.errors import Span
 ROWS = " rows"
 """The one column of a `Reshape` plan's argument: the rows so far, as a list of lists."""
 
+TIME_FIELDS = ("at", "time", "timestamp", "event_time")
+"""The fields of a record that say when it happened, where its LOAD STREAM does not: the first that is there."""
+
 
 @dataclass(frozen=True, slots=True)
 class ElementTemplate:

@@ -120,7 +120,7 @@ def _asked_keys(keys: PropertyKeys) -> kernels.AskedKeys:
     texts = [json.dumps(key, ensure_ascii=False)[1:].encode("utf-8", "surrogatepass") for key in keys]
     words = np.array([int.from_bytes(text[:-1][:8], "little") for text in texts], np.uint64)
     ends = np.cumsum([0, *map(len, texts)])
-    return kernels.AskedKeys(words, ends[:-1], ends[1:] - 1, padded(b"".join(texts)), np.empty(len(keys), np.int64))
+    return kernels.AskedKeys(words, ends[:-1], ends[1:] - 1, padded(b"".join(texts)))
 
 
 def _element_rows(columns: int, rows: int) -> kernels.ElementRows:

@@ -13,7 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from anabranch.algebra.expressions import Expression
-from anabranch.algebra.ingestion import ROWS, Assign, Assignment, ElementTemplate, Ingestion, Reshape, Write
+from anabranch.algebra.ingestion import (
+    ROWS,
+    TIME_FIELDS,
+    Assign,
+    Assignment,
+    ElementTemplate,
+    Ingestion,
+    Reshape,
+    Write,
+)
 from anabranch.errors import EvaluationError, MalformedEventError
 from anabranch.formats.events import instant_from_json, value_from_json
 from anabranch.formats.values import cypher_text
@@ -22,8 +31,6 @@ from anabranch.model.graph import EMPTY_GRAPH
 from anabranch.model.temporal import DateTime, LocalDateTime
 from anabranch.model.values import ElementId, Node, Relationship, Value
 from anabranch.snapshot import Context, compile_expression, compile_plan
-
-_TIME_FIELDS = ("at", "time", "timestamp", "event_time")
 
 RecordRows = list[tuple[Value, ...]]
 _StepRun = Callable[["_Draft", RecordRows], RecordRows]
@@ -106,7 +113,7 @@ class RecordMapping:
 
     def _event_time(self, record: Mapping[str, Any], value: Value) -> int:
         if self._at is None:
-            field = next((name for name in _TIME_FIELDS if record.get(name) is not None), None)
+            field = next((name for name in TIME_FIELDS if record.get(name) is not None), None)
             if field is None:
                 raise MalformedEventError(
                     f"no field says when this happened: say LOAD STREAM ... AT {self.ingestion.variable}.field"

@@ -115,13 +115,13 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 def _uncompressed(file: BinaryIO) -> Iterable[bytes]:
     head = file.read(len(_GZIP_MAGIC))
-    joined = io.BufferedReader(cast(io.RawIOBase, _Prefixed(head, file)))
+    joined = io.BufferedReader(cast(io.RawIOBase, PrefixedFile(head, file)))
     if head == _GZIP_MAGIC:
         return gzip.GzipFile(fileobj=joined)
     return joined
 
 
-class _Prefixed(io.RawIOBase):
+class PrefixedFile(io.RawIOBase):
     """A file whose first bytes were read already; works on pipes, which cannot be rewound."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:

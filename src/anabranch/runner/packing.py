@@ -19,7 +19,7 @@ from anabranch.model.graph_block import GraphBlock, PropertyKeys
 from anabranch.runner.linked import LinkedRows
 from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.source_settings import SourceSettings
-from anabranch.sources.base import AsEvent, Piece
+from anabranch.sources.base import AsEvent, MappingDecoder, Piece
 
 _LETTERS_PER_ROW = 1000
 _FEW = 64  # events: shorter blocks between single events are not worth a row of their own
@@ -38,7 +38,7 @@ def read_piece(settings: SourceSettings, piece: Piece, keys: PropertyKeys = ()) 
     """
     stream = next(one for one in settings.streams if one.name == piece.stream)
     decode = stream.decoding.decoder()
-    if isinstance(decode, AsEvent):
+    if isinstance(decode, AsEvent | MappingDecoder):
         decode = replace(decode, keys=keys)
     single = _SingleEvents()
     letters: list[bytes] = []

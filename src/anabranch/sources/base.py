@@ -21,6 +21,8 @@ from anabranch.model.graph_block import GraphBlock, PropertyKeys
 
 if TYPE_CHECKING:
     from anabranch.algebra.ingestion import Ingestion
+    from anabranch.engine.column_mapping import ColumnMapping
+    from anabranch.engine.ingestion import RecordMapping
     from anabranch.formats.rdf.tables import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
@@ -159,6 +161,22 @@ as_event = AsEvent()
 
 
 @dataclass(frozen=True, slots=True)
+class MappingDecoder:
+    """The decoder of a stream whose records a LOAD STREAM maps to events.
+
+    `columns` maps many records at once, where the mapping allows it. `prefix` and `keys` are those of `AsEvent`.
+    """
+
+    mapping: RecordMapping
+    columns: ColumnMapping | None
+    prefix: str = ""
+    keys: PropertyKeys = ()
+
+    def __call__(self, data: Any, sequence: str) -> Event | None:
+        return self.mapping.event(data, self.prefix + sequence if self.prefix else sequence)
+
+
+@dataclass(frozen=True, slots=True)
 class Decoding:
     """The way a stream's records are decoded, as data that can be sent: its LOAD STREAM, or none for events."""
 
@@ -169,9 +187,13 @@ class Decoding:
         if self.ingestion is None:
             return AsEvent(self.stream)
         # A planner, and a stream of events, need no evaluator.
+        from anabranch.algebra.record_shape import record_shape
+        from anabranch.engine.column_mapping import ColumnMapping
         from anabranch.engine.ingestion import RecordMapping
 
-        return RecordMapping(self.ingestion).event
+        shape = record_shape(self.ingestion)
+        columns = None if isinstance(shape, str) else ColumnMapping(shape)
+        return MappingDecoder(RecordMapping(self.ingestion), columns)
 
 
 @dataclass(frozen=True, slots=True)

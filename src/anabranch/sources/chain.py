@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, MappingDecoder, Offset, PackedRecord, Piece, Source
 
 if TYPE_CHECKING:
     from anabranch.planner.link_streams import LinkStream
@@ -82,7 +82,7 @@ def _in_link(decode: Decode, index: int) -> Decode:
     """Return the decoder for one input's records: their sequences begin with its number, except for the first input."""
     if index == 0:
         return decode
-    if isinstance(decode, AsEvent):
+    if isinstance(decode, AsEvent | MappingDecoder):
         return replace(decode, prefix=f"{index}/")
     return lambda data, sequence: decode(data, f"{index}/{sequence}")
 

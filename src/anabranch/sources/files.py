@@ -22,13 +22,25 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.base import (
+    ONLY_SPLIT,
+    AsEvent,
+    Backlog,
+    Decode,
+    Limit,
+    MappingDecoder,
+    Offset,
+    PackedRecord,
+    Piece,
+    Source,
+)
 from anabranch.sources.documents import SUFFIXES as RDF_SUFFIXES
 from anabranch.sources.documents import RdfKind, document_name, pack_csv_triples, pack_timed, rdf_kind, read_rdf
 from anabranch.sources.filesystems import FileEntry, FileSystemError, FoundPath, entries, locate, opened
 from anabranch.sources.lines import (
     Cut,
     LineRecords,
+    PackingDecoder,
     SequenceOf,
     WholeFormat,
     cut_lines,
@@ -38,8 +50,9 @@ from anabranch.sources.lines import (
     read_whole,
     whole_kind,
 )
+from anabranch.sources.mapped import pack_csv, pack_list
 from anabranch.sources.reach import ANYWHERE, Reach
-from anabranch.sources.rowgroups import cut_row_groups, pack_row_groups, read_row_groups
+from anabranch.sources.rowgroups import cut_row_groups, pack_record_groups, pack_row_groups, read_row_groups
 
 if TYPE_CHECKING:
     from anabranch.planner.link_streams import LinkStream
@@ -72,6 +85,8 @@ class Files(Source):
     def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
         where = piece.where
         if not self.records_are_events:
+            if isinstance(decode, MappingDecoder) and decode.columns is not None:
+                return self._from_file(where, lambda file: self._mapped(file, where, decode))
             return Files.read(self, piece, decode)
         document = document_name(self.stream, where)
         match where["kind"]:
@@ -88,13 +103,26 @@ class Files(Source):
         return Files.read(self, piece, decode)
 
     def _packed_lines(
-        self, content: BinaryIO, where: Mapping[str, Any], kind: FileKind, decode: AsEvent
+        self, content: BinaryIO, where: Mapping[str, Any], kind: FileKind, decode: PackingDecoder
     ) -> Iterator[PackedRecord]:
         sequence_of = _sequences(where)
         if kind == "gzip":
             return pack_gzip(content, decode, sequence_of)
         start, stop = Cut(*where["from"]), Cut(*where["to"])
         return pack_range(content, start.at, stop.at, start.line + 1, decode, sequence_of)
+
+    def _mapped(self, content: BinaryIO, where: Mapping[str, Any], decode: MappingDecoder) -> Iterator[PackedRecord]:
+        sequence_of = _sequences(where)
+        match where["kind"]:
+            case "csv":
+                return pack_csv(content, decode, sequence_of)
+            case "list":
+                return pack_list(content, decode, sequence_of)
+            case "parquet":
+                start, stop = Cut(*where["from"]), Cut(*where["to"])
+                return pack_record_groups(content, start, stop.at, decode, sequence_of)
+            case kind:
+                return self._packed_lines(content, where, kind, decode)
 
     @property
     def suffixes(self) -> tuple[str, ...]:

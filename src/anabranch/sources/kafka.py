@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import EvaluationError, StreamError
@@ -23,7 +23,7 @@ from anabranch.model.graph_block import GraphBlock
 from anabranch.model.instants import parse_instant
 from anabranch.sources import kafka_client as client
 from anabranch.sources.address import Address
-from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, MappingDecoder, Offset, PackedRecord, Piece, Source
 from anabranch.sources.reach import ANYWHERE, Reach
 
 if TYPE_CHECKING:
@@ -244,6 +244,10 @@ class KafkaSource(Source):
                 yield from self._record(piece, offset, value, decode)
 
     def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
+        if isinstance(decode, MappingDecoder) and decode.columns is not None:
+            for values in self._values(piece):
+                yield from self._mapped(piece, values, decode)
+            return
         if not isinstance(decode, AsEvent):
             yield from self.read(piece, decode)
             return
@@ -262,6 +266,20 @@ class KafkaSource(Source):
                 else:
                     place, value = found
                     yield from self._record(piece, values[place][0], value, decode)
+
+    def _mapped(
+        self, piece: Piece, values: Sequence[tuple[int, bytes]], decode: MappingDecoder
+    ) -> Iterator[PackedRecord]:
+        # A stream of events needs no mapping.
+        from anabranch.sources.mapped import pack_texts
+
+        number = piece.where["partition"]
+        offsets, texts = [offset for offset, _ in values], [value for _, value in values]
+
+        def exact(place: int) -> Iterator[Event | MalformedRecord]:
+            return self._record(piece, offsets[place], texts[place], decode)
+
+        return pack_texts(offsets, texts, decode, lambda offset: f"{number}-{offset}", exact)
 
     def _values(self, piece: Piece) -> Iterator[list[tuple[int, bytes]]]:
         """Yield the offsets and the values of messages, as many as come at once."""

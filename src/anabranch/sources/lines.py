@@ -27,7 +27,7 @@ from anabranch.formats.ndjson import read_line_as, read_ndjson_as
 from anabranch.formats.records import read_csv, read_json_list
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock
-from anabranch.sources.base import AsEvent, Decode, PackedRecord
+from anabranch.sources.base import AsEvent, Decode, MappingDecoder, PackedRecord
 
 PIECE = 16 << 20
 """How many bytes of lines one task reads at most, unless one line is longer."""
@@ -35,6 +35,9 @@ PIECE = 16 << 20
 LineRecords: TypeAlias = Iterator[Event | MalformedRecord]
 SequenceOf: TypeAlias = Callable[[int], str]
 """The sequence of the record with a number."""
+
+PackingDecoder: TypeAlias = AsEvent | MappingDecoder
+"""A decoder with which runs of lines become blocks."""
 
 WholeFormat: TypeAlias = Literal["gzip", "list", "csv"]
 
@@ -140,7 +143,7 @@ def read_range(
 
 
 def pack_range(
-    file: BinaryIO, start: int, stop: int, first_line: int, decode: AsEvent, sequence_of: SequenceOf = str
+    file: BinaryIO, start: int, stop: int, first_line: int, decode: PackingDecoder, sequence_of: SequenceOf = str
 ) -> Iterator[PackedRecord]:
     """The same, where runs of plain events come as blocks."""
     return pack_lines(_between(file, start, stop), first_line, decode, sequence_of)
@@ -159,10 +162,15 @@ def _read_lines(data: bytes, first_line: int, decode: Decode, sequence_of: Seque
                 yield event
 
 
-def pack_lines(data: bytes, first_line: int, decode: AsEvent, sequence_of: SequenceOf = str) -> Iterator[PackedRecord]:
+def pack_lines(
+    data: bytes, first_line: int, decode: PackingDecoder, sequence_of: SequenceOf = str
+) -> Iterator[PackedRecord]:
     """The events of lines: runs of plain ones as blocks, the others by the exact reader, in their places."""
     if len(data) < _WORTH_A_SCAN:
         yield from _read_lines(data, first_line, decode, sequence_of)
+        return
+    if isinstance(decode, MappingDecoder):
+        yield from _pack_mapped(data, first_line, decode, sequence_of)
         return
     # A stream of few lines needs no kernels.
     from anabranch.formats.graph_lines import read_runs
@@ -175,7 +183,25 @@ def pack_lines(data: bytes, first_line: int, decode: AsEvent, sequence_of: Seque
             yield from _read_lines(line, number, decode, sequence_of)
 
 
-def pack_gzip(file: BinaryIO, decode: AsEvent, sequence_of: SequenceOf = str) -> Iterator[PackedRecord]:
+def _pack_mapped(
+    data: bytes, first_line: int, decode: MappingDecoder, sequence_of: SequenceOf
+) -> Iterator[PackedRecord]:
+    if decode.columns is None:
+        yield from _read_lines(data, first_line, decode, sequence_of)
+        return
+    # A stream of events needs no mapping.
+    from anabranch.sources.mapped import pack_texts
+
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), first_line) if line and not line.isspace()]
+    numbers, texts = [number for number, _ in lines], [line for _, line in lines]
+
+    def exact(place: int) -> LineRecords:
+        return _read_lines(texts[place], numbers[place], decode, sequence_of)
+
+    yield from pack_texts(numbers, texts, decode, sequence_of, exact)
+
+
+def pack_gzip(file: BinaryIO, decode: PackingDecoder, sequence_of: SequenceOf = str) -> Iterator[PackedRecord]:
     """The same for a file of lines that is packed by gzip."""
     with explained():
         lines, number, rest = unpacked(file), 1, b""

@@ -14,7 +14,7 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.records import read_parquet_rows
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock, PropertyKeys
-from anabranch.sources.base import Decode, PackedRecord
+from anabranch.sources.base import Decode, MappingDecoder, PackedRecord
 from anabranch.sources.lines import PIECE, Cut, LineRecords, SequenceOf, decoded
 
 if TYPE_CHECKING:
@@ -116,6 +116,16 @@ def pack_row_groups(
                 else:
                     yield from read_batch(found, rows)
                 rows += len(found)
+
+
+def pack_record_groups(
+    file: BinaryIO, start: Cut, stop: int, decode: MappingDecoder, sequence_of: SequenceOf
+) -> Iterator[PackedRecord]:
+    """The events of row groups whose rows are records that a LOAD STREAM maps."""
+    from anabranch.sources.mapped import pack_records
+
+    with _parquet(file) as parquet:
+        yield from pack_records(read_parquet_rows(parquet, range(start.at, stop), start.line), decode, sequence_of)
 
 
 def _pack_triples(

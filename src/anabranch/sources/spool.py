@@ -28,7 +28,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from anabranch.errors import StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.model.event import Event
-from anabranch.sources.base import ONLY_SPLIT, AsEvent, Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.base import (
+    ONLY_SPLIT,
+    AsEvent,
+    Backlog,
+    Decode,
+    Limit,
+    MappingDecoder,
+    Offset,
+    PackedRecord,
+    Piece,
+    Source,
+)
 from anabranch.sources.lines import Cut, cut_lines, exactly, pack_range, read_range
 from anabranch.sources.private import FILE, private_file, private_folder
 from anabranch.sources.segments import (
@@ -384,7 +395,7 @@ class SpoolSource(Source):
         return self._from_segment(piece, lambda file, start, stop, line: read_range(file, start, stop, line, decode))
 
     def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
-        if not isinstance(decode, AsEvent):
+        if not isinstance(decode, AsEvent | MappingDecoder):
             return self.read(piece, decode)
         return self._from_segment(piece, lambda file, start, stop, line: pack_range(file, start, stop, line, decode))
 

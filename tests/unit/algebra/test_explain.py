@@ -49,7 +49,8 @@ LOAD_EXPLAINED = """\
 stream rides
   from        x.ndjson, each record as e
   event time  e.t
-  execution   record by record, as the stream is read; on Spark in the workers that read it
+  execution   record by record (UNWIND makes several rows of a record), \
+as the stream is read; on Spark in the workers that read it
 
   Set  a:Seen
   │    a += i

@@ -24,6 +24,7 @@ from anabranch.sources.address import parse_address
 from anabranch.sources.base import Decoding, Limit, Offset, Piece, as_event
 from anabranch.sources.kafka import KafkaSource
 from anabranch.sources.kafka_properties import ALLOWED
+from anabranch.syntax.seraph import ingestions
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -154,6 +155,23 @@ def test_many_plain_records_come_as_blocks_and_the_others_in_their_places(broker
     singly = [event for record in packed for event in (record if isinstance(record, GraphBlock) else [record])]
     assert list(map(repr, singly)) == list(map(repr, read(one, one.begin(), one.ahead(one.begin(), ALL), as_event)))
     assert len(singly) == 199
+
+
+def test_many_records_that_are_mapped_come_as_blocks_and_the_others_in_their_places(
+    brokers: KafkaMock, topic: str
+) -> None:
+    values: list[Any] = [{"at": number, "user": number % 7} for number in range(300)]
+    values[40], values[90], values[130], values[200] = b"{", None, {"user": 1}, b'{"at": 1,\n"user": 2}'
+    fill(brokers, topic, 1, values)
+    one = source(brokers, topic)
+    (load,) = ingestions("LOAD STREAM FROM 'kafka:///t' AS r CREATE (:A {x: r.user})")
+    decode = Decoding("s", load).decoder()
+    pieces = one.pieces(one.begin(), one.ahead(one.begin(), ALL))
+    packed = [record for piece in pieces for record in one.read_packed(piece, decode)]
+    assert any(isinstance(record, GraphBlock) for record in packed)
+    singly = [event for record in packed for event in (record if isinstance(record, GraphBlock) else [record])]
+    assert list(map(repr, singly)) == list(map(repr, read(one, one.begin(), one.ahead(one.begin(), ALL), decode)))
+    assert len(singly) == 299
 
 
 @pytest.mark.parametrize("odd", [b"", b'{"at": 1,\n"nodes": []}'])

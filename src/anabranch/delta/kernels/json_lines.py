@@ -64,14 +64,12 @@ _MEANT = tuple(
 
 
 class AskedKeys(NamedTuple):
-    """Property keys as JSON: their first eight bytes, where they stand in `data`, each with its closing quote, and for
-    each the row of the last element of a list that had it."""
+    """Property keys as JSON: their first eight bytes, and where they stand in `data`, each with its closing quote."""
 
     words: npt.NDArray[np.uint64]
     starts: Ids
     stops: Ids
     data: Bytes
-    seen: Ids
 
 
 class LineRows(NamedTuple):
@@ -148,10 +146,7 @@ def _properties(data: Bytes, place: Int, asked: AskedKeys, rows: ElementRows, ro
         place, kind, first, stop = any_value(data, place)
         if kind == REFUSED:
             return -1
-        if number >= 0:
-            if asked.seen[unsigned(number)] == row:
-                return -1
-            asked.seen[unsigned(number)] = row
+        if number >= 0:  # of a key that comes again, the last value counts
             _put(rows, column + number, row, kind, first, stop)
         place = past_space(data, place)
         if data[unsigned(place)] == 125:
@@ -271,8 +266,6 @@ def _elements(
 ) -> tuple[Int, Int]:
     """Return the place behind a list of elements, or -1, and their number; their rows begin at `start`."""
     count = np.int64(0)
-    for number in range(asked.seen.size):
-        asked.seen[number] = -1
     if data[unsigned(place)] != 91:
         place, kind, _first, _stop = scalar(data, place)
         return (place if kind == ABSENT else np.int64(-1)), count
@@ -443,8 +436,6 @@ def scan_maps(
 ) -> None:
     """Fill the rows of maps of properties, each a text between two places; a text that begins at -1 is absent. A status
     is REGULAR, or EXACT for the exact reader, and then the row is not filled."""
-    for number in range(asked.seen.size):
-        asked.seen[number] = -1
     for row in range(starts.size):
         for column in range(rows.kinds.shape[0]):
             _put(rows, column, row, ABSENT, 0, 0)
