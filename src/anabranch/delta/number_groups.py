@@ -215,10 +215,12 @@ class NumberGroups:
         if not self._keeps_empty:
             are_new = self._held.cells[touched, ROWS] != 0
         there = touched if are_new.all() else touched[are_new]
-        columns = [self._held.looks[there], np.empty((len(there), len(self._calls)), np.int64)]
-        failing = self._fill_results(there, columns[1])
-        new = np.zeros((len(touched), self._emitted.shape[1]), np.int64)
-        new[are_new] = np.concatenate(columns, axis=1)
+        new = np.empty((len(there), self._emitted.shape[1]), np.int64)
+        new[:, : self._width] = self._held.looks[there]
+        failing = self._fill_results(there, new[:, self._width :])
+        if len(there) < len(touched):
+            found, new = new, np.zeros((len(touched), new.shape[1]), np.int64)
+            new[are_new] = found
         if failing.any():
             are_new[np.flatnonzero(are_new)[failing]] = False
         old, were = self._emitted[touched], self._has_emitted[touched]
