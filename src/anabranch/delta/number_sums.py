@@ -6,7 +6,7 @@ Work: O(numbers) by a kernel, and O(1) in Python for each run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +15,10 @@ from anabranch.delta.batch import Ids, Weights
 from anabranch.delta.kernels import sums as kernels
 from anabranch.delta.kernels.sums import FLOAT, INTEGER, Kinds
 
-__all__ = ["FLOAT", "INTEGER", "Kinds", "NumberSum", "number_sums"]
+__all__ = ["FLOAT", "INTEGER", "MOST_WEIGHT", "Kinds", "NumberSum", "number_sum", "number_sums"]
 
-_MOST = 1 << 30  # weights
+MOST_WEIGHT = 1 << 30
+"""The sum of absolute weights of a batch must be below it."""
 
 
 class NumberSum(NamedTuple):
@@ -33,7 +34,7 @@ class NumberSum(NamedTuple):
 
 def number_sums(kinds: Kinds, words: Ids, weights: Weights, starts: Ids) -> Iterator[NumberSum]:
     """Yield the sum of each run of numbers; runs begin at `starts`. The word of a float is its bits."""
-    if int(np.abs(weights).sum()) >= _MOST:
+    if int(np.abs(weights).sum()) >= MOST_WEIGHT:
         raise OverflowError("a batch has too many rows to be added up")
     numbers = kernels.WeightedNumbers(kinds, words, weights, np.append(starts, len(words)))
     firsts, sizes = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
@@ -43,9 +44,16 @@ def number_sums(kinds: Kinds, words: Ids, weights: Weights, starts: Ids) -> Iter
     totals = np.empty((len(starts), 4), np.int64)
     kernels.add_up(numbers, firsts, ends - sizes, limbs, totals)
     held, end = limbs.tolist(), 0
-    for (count, low, high, floats), first, size in zip(totals.tolist(), firsts.tolist(), sizes.tolist(), strict=True):
-        units, end = 0, end + size
-        for place in range(end - 1, end - size - 1, -1):
-            units = (units << kernels.LIMB_BITS) + held[place]
-        exponent = kernels.LIMB_BITS * first + kernels.LOWEST
-        yield NumberSum(count, floats, (high << kernels.LIMB_BITS) + low, units, exponent)
+    for total, first, size in zip(totals.tolist(), firsts.tolist(), sizes.tolist(), strict=True):
+        yield number_sum(total, first, held[end : end + size])
+        end += size
+
+
+def number_sum(totals: Sequence[int], first: int, limbs: Sequence[int]) -> NumberSum:
+    """Return the sum that has these totals and these limbs, from the lowest, number `first`, on."""
+    units = 0
+    for limb in reversed(limbs):
+        units = (units << kernels.LIMB_BITS) + limb
+    integers = (totals[kernels.HIGH] << kernels.LIMB_BITS) + totals[kernels.LOW]
+    exponent = kernels.LIMB_BITS * first + kernels.LOWEST
+    return NumberSum(totals[kernels.COUNT], totals[kernels.FLOATS], integers, units, exponent)

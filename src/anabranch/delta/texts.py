@@ -66,7 +66,7 @@ class TextTable:
     def _add(self, data: Bytes, starts: Ids, stops: Ids, form: int, ids: Ids, given: bool) -> None:
         texts = self._texts(data, starts, stops)
         self._make_room(len(ids), int((stops - starts).sum()), int(ids.max()) + 1 if given else 0)
-        kernels.add(texts, form, int(given), self._table(), ids)
+        kernels.add(texts, int(form), int(given), self._table(), ids)  # a form may be of an enumeration
 
     def find(self, text: bytes, form: int) -> int:
         """Return the id of a text, or -1."""
@@ -76,7 +76,7 @@ class TextTable:
     def find_all(self, data: Bytes, starts: Ids, stops: Ids, form: int) -> Ids:
         """Return the ids of texts, -1 for unknown ones."""
         found = np.empty(len(starts), np.int64)
-        kernels.find(self._texts(data, starts, stops), form, self._table(), found)
+        kernels.find(self._texts(data, starts, stops), int(form), self._table(), found)
         return found
 
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
@@ -87,7 +87,7 @@ class TextTable:
 
     def forms(self, ids: Ids) -> Ids:
         """Return the forms of the texts with these ids, -1 for an id that has none in this table."""
-        known = ids.clip(0, len(self._spots) - 1)
+        known = np.minimum(np.maximum(ids, 0), len(self._spots) - 1)
         forms: Ids = self._spots["extent"][known] >> kernels.LENGTH_BITS
         if (known != ids).any():
             forms[known != ids] = -1

@@ -118,10 +118,10 @@ class Trace:
         capacity = (8 if waiting > 8 * old else 2) * old
         if capacity > _MOST:
             raise InternalError(f"a trace holds at most {_MOST:,} rows")
-        cells = _longer(held.cells, capacity)
-        held = held._replace(cells=cells, links=cells.view(np.int32), table=_replanted(held.table, 2 * capacity))
+        cells = longer(held.cells, capacity)
+        held = held._replace(cells=cells, links=cells.view(np.int32), table=replanted(held.table, 2 * capacity))
         if self._grouped:
-            held = held._replace(groups=_longer(held.groups, capacity), keys=_replanted(held.keys, 2 * capacity))
+            held = held._replace(groups=longer(held.groups, capacity), keys=replanted(held.keys, 2 * capacity))
         self._held = held
 
     def _shrink(self) -> None:
@@ -230,13 +230,15 @@ def _at(values: Weights, found: kernels.Numbers) -> Weights:
     return np.where(found >= 0, values[found], 0)
 
 
-def _longer(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], length: int) -> np.ndarray:
+def longer(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], length: int) -> np.ndarray:
+    """Return the array with zeros behind it."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-def _replanted(table: kernels.Slots, length: int) -> kernels.Slots:
+def replanted(table: kernels.Slots, length: int) -> kernels.Slots:
+    """Return a table of this length, a power of two, with the entries of another."""
     larger = np.zeros(length, np.int64)
     kernels.replant(table, larger)
     return larger

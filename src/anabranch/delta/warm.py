@@ -168,6 +168,32 @@ def _extremes() -> None:
     extremes.change(NumberChanges(ones, np.ones(1, np.float64), ones, ones, ones), ones)
 
 
+def _groups() -> None:
+    from anabranch.delta.dictionary import Dictionary
+    from anabranch.delta.number_groups import NumberGroups
+    from anabranch.delta.operators.base import RowFunction
+    from anabranch.delta.operators.group_calls import GroupCall, raise_error
+
+    # The calls of aggregates are not of this room: here is one that only names what it does.
+    class Example:
+        ordered = counts_rows = averages = False
+        extreme = 0
+
+        def __init__(self, counts: bool) -> None:
+            self.counts, self.sums = counts, not counts
+
+        def counted(self, count: int) -> int:
+            return count
+
+    dictionary = Dictionary()
+    value: RowFunction = lambda rows: np.ascontiguousarray(rows[:, 1])  # noqa: E731
+    calls = [GroupCall(Example(counts), (value,)) for counts in (True, False)]  # type: ignore[arg-type]
+    groups = NumberGroups(1, calls, None, dictionary, raise_error, False)
+    rows = np.full((1, 2), dictionary.encode(1.5), np.int64)
+    groups.take(rows[:, :1], rows, np.ones(1, np.int64))
+    groups.changes()
+
+
 def _shortest() -> None:
     from anabranch.delta.paths.shortest import PathEdge, ShortestPaths
 
@@ -189,6 +215,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "elements": _elements,
     "sums": _sums,
     "extremes": _extremes,
+    "groups": _groups,
 }
 
 

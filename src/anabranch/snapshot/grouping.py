@@ -21,7 +21,7 @@ from anabranch.algebra import expressions as ex
 from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, first_of, identity_key, row_order_key
 from anabranch.model.values import Value
-from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, DistinctValues, Extreme, Sum
+from anabranch.snapshot.aggregates import AGGREGATES, Accumulator, Average, DistinctValues, Extreme, Sum
 from anabranch.snapshot.compiled import ExpressionEvaluator, RowSource
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import ColumnNames, compile_expression, position
@@ -52,6 +52,7 @@ class Aggregation:
         "_of_terms",
         "_span",
         "_takes_null",
+        "averages",
         "counts",
         "counts_rows",
         "extreme",
@@ -78,6 +79,9 @@ class Aggregation:
 
         self.sums = isinstance(example, Sum) and not call.distinct
         """Whether many integers and finite floats can be added at once, by `shift`."""
+
+        self.averages = isinstance(example, Average)
+        """Whether the result is the sum, divided by the number of values."""
 
         self.extreme = example.sign if isinstance(example, Extreme) and not call.distinct else 0
         """1 and -1 where the result is the smallest or the largest value."""

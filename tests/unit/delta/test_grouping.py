@@ -16,7 +16,8 @@ from anabranch.algebra import triples as tr
 from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import DeltaOperator, RowFunction
-from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates, GroupOrder
+from anabranch.delta.operators.group_calls import GroupCall, GroupOrder
+from anabranch.delta.operators.grouping import AnnotatedRows, GroupedAggregates
 from anabranch.errors import EvaluationError
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.temporal import Duration

@@ -47,7 +47,7 @@ _FIRST = np.uint64(0xFF51AFD7ED558CCD)
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
 _HALF = np.uint64(32)
 _TOP = np.uint64(33)
-_NUMBER = np.int64(0xFFFFFFFF)
+NUMBER = np.int64(0xFFFFFFFF)
 
 
 class TraceTables(NamedTuple):
@@ -65,7 +65,7 @@ class TraceTables(NamedTuple):
 
 
 @inlined
-def _hash(rows: Ids, index: Int, columns: Ids) -> Int:
+def ids_hash(rows: Ids, index: Int, columns: Ids) -> Int:
     """31 bits for the ids of a row in some columns."""
     mixed = _SEED
     for column in columns:
@@ -75,7 +75,7 @@ def _hash(rows: Ids, index: Int, columns: Ids) -> Int:
 
 
 @compiled
-def _vacate(table: Slots, hashed: Int, number: Int) -> None:
+def vacate(table: Slots, hashed: Int, number: Int) -> None:
     """Take a number out of a table, and close the gap."""
     mask = np.int64(len(table) - 1)
     gap = hashed & mask
@@ -116,11 +116,11 @@ def find(asked: Ids, table: Slots, cells: Ids, columns: Ids, groups: Records) ->
     places = np.arange(width)
     found = np.full(len(asked), -1, np.int32)
     for index in range(len(asked)):
-        hashed = _hash(asked, index, places)
+        hashed = ids_hash(asked, index, places)
         slot = hashed & mask
         while table[slot] != 0:
             if (table[slot] >> 32) == hashed:
-                number = (table[slot] & _NUMBER) - 1
+                number = (table[slot] & NUMBER) - 1
                 row = np.int64(groups[number].head) if len(groups) else number
                 place = 0
                 while place < width and cells[row, columns[place]] == asked[index, place]:
@@ -163,11 +163,11 @@ def _group_of(held: TraceTables, row: Int) -> Int:
     """The group of a row's key, made where there is none."""
     cells, keys, groups, state = held.cells, held.keys, held.groups, held.states[0]
     mask = np.int64(len(keys) - 1)
-    hashed = _hash(cells, row, held.columns)
+    hashed = ids_hash(cells, row, held.columns)
     slot = hashed & mask
     while keys[slot] != 0:
         if (keys[slot] >> 32) == hashed:
-            group = (keys[slot] & _NUMBER) - 1
+            group = (keys[slot] & NUMBER) - 1
             head = np.int64(groups[group].head)
             same = True
             for column in held.columns:
@@ -220,7 +220,7 @@ def _leave_group(held: TraceTables, row: Int) -> None:
         group.head = following
     group.count -= 1
     if group.count == 0:
-        _vacate(held.keys, _hash(held.cells, row, held.columns), number)
+        vacate(held.keys, ids_hash(held.cells, row, held.columns), number)
         group.head = state.free_group
         state.free_group = number
 
@@ -240,7 +240,7 @@ def _settle(held: TraceTables, touched: Numbers, places: Ids) -> tuple[Ids, Weig
         after[index] = cells[row, width]
         links[row, MARK] = 0
         if cells[row, width] == 0:
-            _vacate(held.table, _hash(cells, row, places), row)
+            vacate(held.table, ids_hash(cells, row, places), row)
             if len(held.keys):
                 _leave_group(held, row)
             links[row, NEXT] = state.free_row
@@ -281,12 +281,12 @@ def take_in(
     places = np.arange(width)
     grouped = len(held.keys) > 0
     for index in range(start, len(batch)):
-        hashed = _hash(batch, index, places)
+        hashed = ids_hash(batch, index, places)
         slot = hashed & mask
         row = np.int64(-1)
         while table[slot] != 0:
             if (table[slot] >> 32) == hashed:
-                number = (table[slot] & _NUMBER) - 1
+                number = (table[slot] & NUMBER) - 1
                 column = 0
                 while column < width and cells[number, column] == batch[index, column]:
                     column += 1
@@ -331,7 +331,7 @@ def sums(rows: Ids, weights: Weights) -> tuple[Ids, Weights]:
     summed = np.empty(size, np.int64)
     end = np.int64(0)
     for index in range(size):
-        hashed = _hash(rows, index, places)
+        hashed = ids_hash(rows, index, places)
         slot = hashed & mask
         while True:
             entry = table[slot]
@@ -342,7 +342,7 @@ def sums(rows: Ids, weights: Weights) -> tuple[Ids, Weights]:
                 table[slot] = (hashed << 32) | end
                 break
             if (entry >> 32) == hashed:
-                number = (entry & _NUMBER) - 1
+                number = (entry & NUMBER) - 1
                 first = firsts[number]
                 column = 0
                 while column < width and rows[first, column] == rows[index, column]:

@@ -24,7 +24,7 @@ COUNT, LOW, HIGH, FLOATS = range(4)  # columns of the totals
 LIMB_BITS = 32
 LOWEST = -1074  # the exponent of the unit of limb 0
 
-_MASK = (1 << LIMB_BITS) - 1
+LIMB_MASK = (1 << LIMB_BITS) - 1
 _FRACTION = 52
 
 
@@ -42,6 +42,26 @@ def _shift(word: Int) -> Int:
     """Return how far the integer of a float is shifted, in units of the smallest float."""
     biased = (word >> _FRACTION) & 0x7FF
     return biased - 1 if biased > 0 else 0
+
+
+@inlined
+def add_digits(limbs: Ids, zero: Int, digits: Int, shift: Int, weight: Int) -> None:
+    """Add a weighted integer of 53 bits, shifted, to limbs; `zero` is where limb 0 is, or would be."""
+    place = zero + shift // LIMB_BITS
+    lower = (digits & LIMB_MASK) << (shift % LIMB_BITS)
+    upper = (digits >> LIMB_BITS) << (shift % LIMB_BITS)
+    limbs[place] += weight * (lower & LIMB_MASK)
+    limbs[place + 1] += weight * ((lower >> LIMB_BITS) + (upper & LIMB_MASK))
+    limbs[place + 2] += weight * (upper >> LIMB_BITS)
+
+
+@inlined
+def add_float(limbs: Ids, zero: Int, word: Int, weight: Int) -> None:
+    """Add a weighted float to limbs; `zero` is where limb 0 is, or would be."""
+    digits = word & ((1 << _FRACTION) - 1)
+    if (word >> _FRACTION) & 0x7FF:
+        digits |= 1 << _FRACTION
+    add_digits(limbs, zero, digits, _shift(word), -weight if word < 0 else weight)
 
 
 @kernel
@@ -68,21 +88,10 @@ def add_up(numbers: WeightedNumbers, firsts: Ids, starts: Ids, limbs: Ids, total
             kind, word, weight = numbers.kinds[at], numbers.words[at], numbers.weights[at]
             if kind == INTEGER:
                 count += weight
-                low += weight * (word & _MASK)
+                low += weight * (word & LIMB_MASK)
                 high += weight * (word >> LIMB_BITS)
             elif kind == FLOAT:
                 count += weight
                 floats += weight
-                digits = word & ((1 << _FRACTION) - 1)
-                if (word >> _FRACTION) & 0x7FF:
-                    digits |= 1 << _FRACTION
-                if word < 0:
-                    weight = -weight
-                shift = _shift(word)
-                place = starts[run] + shift // LIMB_BITS - firsts[run]
-                lower = (digits & _MASK) << (shift % LIMB_BITS)
-                upper = (digits >> LIMB_BITS) << (shift % LIMB_BITS)
-                limbs[place] += weight * (lower & _MASK)
-                limbs[place + 1] += weight * ((lower >> LIMB_BITS) + (upper & _MASK))
-                limbs[place + 2] += weight * (upper >> LIMB_BITS)
+                add_float(limbs, starts[run] - firsts[run], word, weight)
         totals[run, COUNT], totals[run, LOW], totals[run, HIGH], totals[run, FLOATS] = count, low, high, floats

@@ -5,6 +5,9 @@ the first, in the canonical order of values, of those that are present. Without 
 
 Law (`AnnotatedRows`): {row + results over the row's group : row in A}.
 
+Groups that have counts and sums of numbers only are on arrays (`NumberGroups`). When a value comes that is no integer
+and no finite float, or a group gets rows of several equivalent keys, all groups become objects, until none is left.
+
 State: per group the number of rows, a number per count, an accumulator per other aggregate; for aggregates that depend
 on the order of rows, their arguments in the given order, else in canonical order; for smallest and largest numbers, an
 index of all groups. A group is dropped with its last row.
@@ -21,24 +24,31 @@ Removals go first. After a raised error the state is invalid: the caller must bu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anabranch.delta.batch import NULL, REFUSED, Batch, Ids, Mask, Weights
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.extremes import GroupExtremes, NumberChanges
+from anabranch.delta.number_groups import GroupState, NumberGroups
 from anabranch.delta.number_sums import FLOAT, INTEGER, number_sums
 from anabranch.delta.operators.base import DeltaOperator, RowFunction, SameAs, Size
+from anabranch.delta.operators.group_calls import (
+    AggregateFunction,
+    GroupCall,
+    GroupOrder,
+    IdRow,
+    Refuse,
+    raise_error,
+)
 from anabranch.delta.value_texts import can_be_text
 from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, canonical_key
 from anabranch.model.sorted_bag import SortedBag
 from anabranch.model.values import Value
-
-IdRow = tuple[int, ...]
 
 _REFUSED: Any = object()  # stands for the value of REFUSED
 
@@ -48,50 +58,6 @@ _MOST_REMEMBERED = 1 << 16  # sort keys of values
 _BYTES_OF_GROUP = 600  # guesses: what Python objects take
 _BYTES_OF_ARGUMENT = 200
 _BYTES_OF_MEMBER = 100
-
-
-class AggregateFunction(Protocol):
-    """An aggregate function over the values of its arguments. `counts`: it only counts the rows (`counts_rows`), or the
-    values of its first argument that are not null, and `counted` is its result. `sums`: it adds up the values of its
-    only argument, and `shift` adds many integers and finite floats at once, given as their sums (`NumberSum`).
-    `extreme`: its result is the smallest (1) or the largest (-1) value of its only argument. `ordered`: its result
-    depends on the order of the rows."""
-
-    ordered: bool
-    sums: bool
-    extreme: int
-    counts: bool
-    counts_rows: bool
-
-    def begin(self) -> Any: ...
-    def add(self, state: Any, values: Sequence[Value]) -> None: ...
-    def refuses(self, values: Sequence[Value]) -> bool: ...
-    def remove(self, state: Any, values: Sequence[Value]) -> None: ...
-    def shift(self, state: Any, count: int, floats: int, integers: int, units: int, exponent: int) -> None: ...
-    def result(self, state: Any) -> Value: ...
-    def counted(self, count: int) -> Value: ...
-
-
-Refuse: TypeAlias = Callable[[EvaluationError], None]
-
-
-def _raise(error: EvaluationError) -> None:
-    raise error
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCall:
-    function: AggregateFunction
-    arguments: Sequence[RowFunction]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOrder:
-    """The order in which aggregates see the rows of a group: `key` makes the sort key of the ids in these columns. Rows
-    with equal keys are equal to the aggregates."""
-
-    columns: Sequence[RowFunction]
-    key: Callable[[IdRow], SortKey]
 
 
 class _Group:
@@ -179,6 +145,16 @@ class _Groups:
             group = self.found[key] = _Group(number, len(self._counting), states, bool(self._ordered))
         return group
 
+    def adopt(self, state: GroupState) -> _Group:
+        """Open a group with the state that it has on arrays."""
+        group = self.open(state.key)
+        group.rows, group.counts, group.results = state.rows, state.counts, state.emitted
+        if state.rows:
+            group.looks[state.look] = state.rows
+        for fed, found, total in zip(self._plain, group.states, state.sums, strict=True):
+            fed.function.shift(found, *total)
+        return group
+
     def close(self, key: IdRow) -> None:
         self._free.append(self.found.pop(key).number)
         if not self.found:  # a dictionary keeps the room that it once needed
@@ -192,7 +168,7 @@ class _Groups:
         touched: dict[IdRow, _Group] = {}
         if not len(rows):
             return touched
-        keys, rows, weights = self._with_keys(rows, weights)
+        keys, rows, weights = self.with_keys(rows, weights)
         if not len(rows):
             return touched
         order, starts = _runs(keys)
@@ -233,7 +209,7 @@ class _Groups:
                 self._feed(keys[left], columns, weights[left], dict(zip(looks, groups, strict=True)))
         return touched
 
-    def _with_keys(self, rows: Ids, weights: Weights) -> tuple[Ids, Ids, Weights]:
+    def with_keys(self, rows: Ids, weights: Weights) -> tuple[Ids, Ids, Weights]:
         """Return the keys of the changed rows, with the rows and weights; rows whose key fails are left out."""
         found = [function(rows) for function in self.keys]
         keys = _columns(found, len(rows))
@@ -409,12 +385,16 @@ class GroupedAggregates(DeltaOperator):
         dictionary: Dictionary,
         same: SameAs | None = None,
         always_one: bool = False,
-        refuse: Refuse = _raise,
+        refuse: Refuse = raise_error,
         order: GroupOrder | None = None,
     ) -> None:
         self.width = len(keys) + len(calls)
         self._groups = _Groups(keys, calls, same, dictionary, refuse, order)
         self._always_one = always_one and not keys
+        self._numbers: NumberGroups | None = None
+        if all(call.function.counts or call.function.sums for call in calls):
+            self._numbers = NumberGroups(len(keys), calls, same, dictionary, refuse, self._always_one)
+        self._is_on_arrays = self._numbers is not None
 
     def apply(self, *inputs: Batch) -> Batch:
         return self.apply_pieces(iter(inputs))
@@ -422,7 +402,34 @@ class GroupedAggregates(DeltaOperator):
     def apply_pieces(self, pieces: Iterator[Batch]) -> Batch:
         touched: dict[IdRow, _Group] = {}
         for piece in pieces:
-            touched.update(self._groups.take(piece.rows, piece.weights))
+            if not self._is_on_arrays or not self._take_on_arrays(piece):
+                touched.update(self._hand_over())
+                touched.update(self._groups.take(piece.rows, piece.weights))
+        if self._numbers is not None and self._is_on_arrays:
+            if self._always_one and not len(self._numbers):
+                self._numbers.open()
+            return self._numbers.changes()
+        changes = self._changes(touched)
+        self._is_on_arrays = self._numbers is not None and not self._groups.found
+        return changes
+
+    def _take_on_arrays(self, piece: Batch) -> bool:
+        assert self._numbers is not None
+        return self._numbers.take(*self._groups.with_keys(piece.rows, piece.weights))
+
+    def _hand_over(self) -> dict[IdRow, _Group]:
+        """Take the groups from the arrays, if they are there; return those that changed at this instant."""
+        touched: dict[IdRow, _Group] = {}
+        if self._is_on_arrays and self._numbers is not None:
+            for state in self._numbers.states():
+                group = self._groups.adopt(state)
+                if state.changed:
+                    touched[state.key] = group
+            self._numbers.clear()
+            self._is_on_arrays = False
+        return touched
+
+    def _changes(self, touched: dict[IdRow, _Group]) -> Batch:
         if self._always_one and not self._groups.found:
             touched = {(): self._groups.open(())}
         rows: list[IdRow] = []
@@ -444,7 +451,7 @@ class GroupedAggregates(DeltaOperator):
         return Batch.of(rows, weights, self.width)
 
     def size(self) -> Size:
-        return self._groups.size()
+        return self._numbers.size() if self._numbers is not None and self._is_on_arrays else self._groups.size()
 
 
 class AnnotatedRows(DeltaOperator):
@@ -457,7 +464,7 @@ class AnnotatedRows(DeltaOperator):
         calls: Sequence[GroupCall],
         dictionary: Dictionary,
         same: SameAs | None = None,
-        refuse: Refuse = _raise,
+        refuse: Refuse = raise_error,
     ) -> None:
         self.width = width + len(calls)
         self._groups = _Groups(keys, calls, same, dictionary, refuse, None)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import depends_on_order, keeps_lists, reads_order
-from anabranch.delta.operators.grouping import AnnotatedRows, GroupCall, GroupedAggregates
+from anabranch.delta.operators.group_calls import GroupCall
+from anabranch.delta.operators.grouping import AnnotatedRows, GroupedAggregates
 from anabranch.planner.flow.runtime import RowValues, Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
 from anabranch.planner.specs.conditions import require_pure

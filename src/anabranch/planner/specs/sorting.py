@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import keeps_order
-from anabranch.delta.operators.grouping import GroupOrder
+from anabranch.delta.operators.group_calls import GroupOrder
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.model.compare import Descending, canonical_key, order_key
 from anabranch.planner.flow.runtime import RowValues, Runtime
