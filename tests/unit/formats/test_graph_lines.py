@@ -367,7 +367,7 @@ def test_a_key_is_found_however_it_is_written(key: str) -> None:
         line = f'{{"at": 1, "nodes": [{{"id": 1, "properties": {{{written}: 5, "other\\n": 6}}}}]}}'.encode()
         assert checked(line) == 1
         twice = line.replace(b'"other\\n"', json.dumps(json.loads(written)).encode())
-        assert checked(twice) == 0
+        assert checked(twice) == 1, "the last value counts, as the exact reader has it"
 
 
 @settings(max_examples=300)
