@@ -21,7 +21,7 @@ from anabranch.model.graph_block import GraphBlock, GraphPart, GraphSource, Prop
 from anabranch.model.mapping import Mapping
 from anabranch.planner.flow.feeds import GraphSlide, GraphSlides
 
-_MOST_SOURCES = 16  # encoded sources that are kept
+_MOST_SOURCES = 3  # encoded sources that are kept
 
 
 class _EncodedSource(NamedTuple):
