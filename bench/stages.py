@@ -109,6 +109,8 @@ class Stopwatch:
 class DictState:
     """A cell's state in memory."""
 
+    durable = True
+
     def __init__(self) -> None:
         self._head: bytes | None = None
         self._chunks: dict[int, bytes] = {}

@@ -93,6 +93,8 @@ def _joined(events: Path) -> Path:
 class _Dictionaries:
     """A state in memory: what is measured is the engine, not the store."""
 
+    durable = True
+
     def __init__(self) -> None:
         self.values: dict[Any, bytes] = {}
 
