@@ -15,6 +15,7 @@ from tests.server.conftest import BUSY, COUNTED, Served, minutes, until
 
 from anabranch.errors import EngineError
 from anabranch.server.hub import Hub
+from anabranch.server.result_changes import restored, unpacked
 
 
 def test_sessions_streams_graphs_queries_and_numbers_survive(serve: Callable[..., Served]) -> None:
@@ -108,8 +109,11 @@ def _more(folder: Path, told: dict[int, str], seen: int) -> bool:
 
     opened = sqlite3.connect(f"file:{folder}/sessions/s/results.sqlite?mode=ro", uri=True)
     try:
-        for seq, body in opened.execute("SELECT seq, body FROM results"):
-            assert told.setdefault(seq, bytes(body).decode()) == bytes(body).decode()
+        opened.execute("BEGIN")
+        wholes = {number: unpacked(body) for number, body in opened.execute("SELECT id, body FROM wholes")}
+        for seq, stored, whole in opened.execute("SELECT seq, body, whole FROM results"):
+            body = (stored if whole is None else restored(stored, wholes[whole])).decode()
+            assert told.setdefault(seq, body) == body
     finally:
         opened.close()
     return len(told) > seen + 40
