@@ -9,7 +9,8 @@ Law: the answers are those that `ContinuousQuery.step` gives instant by instant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from anabranch.engine.arrivals import ArrivalInstants
 from anabranch.engine.cursor import QueryCursor
 from anabranch.engine.flows import QueryFlow
 from anabranch.engine.surroundings import SharedState
+from anabranch.errors import Cancelled
 from anabranch.model.windows import WindowPolicy
 from anabranch.planner.flow.feeds import WindowSlides
 
@@ -89,17 +91,19 @@ def run_ahead(query: ContinuousQuery, around: SharedState, last: int) -> int:
         query.at_once = max(_SPARSE, query.at_once // 4)
         return 0  # a single step goes straight on to the next change
     told = outbox.rows_told
+    telling = _Telling(query, ats, ends - steady.width, ends, around.check)
     if len(moved):
         slides = flow.slides(steady.window, stream, firsts[moved], stops[moved], around.contents.encoded)
+        try:
+            _tell(telling, flow, slides, moved)
+        except Cancelled:
+            raise
+        except Exception:
+            return _go_on_by_steps(query, flow, telling.answered)
         outbox.evaluations += len(moved)
-        telling = _Telling(query, ats, ends - steady.width, ends, around.check)
-        if output == "snapshot":
-            _tell_snapshots(telling, flow, slides, moved)
-        else:
-            _tell_differences(telling, flow, slides, moved)
         run.settle(flow, bool(moved[-1] == count - 1))
     elif output == "snapshot":
-        _Telling(query, ats, ends - steady.width, ends, around.check).repeat(run.kept.rows(), range(count))
+        telling.repeat(run.kept.rows(), count)
         run.kept.stay()
     is_empty = firsts[-1] >= stops[-1]
     run.signature = ((None if is_empty else (int(firsts[-1]), int(stops[-1]), 0),), ())
@@ -119,17 +123,31 @@ def _every(cursor: QueryCursor) -> int | None:
     return instants.every.fixed_micros
 
 
-class _Telling(NamedTuple):
-    """The instants of a call, with the reported ends of their windows."""
+def _go_on_by_steps(query: ContinuousQuery, flow: QueryFlow, answered: int) -> int:
+    """Leave the instants from the first unanswered one on to single steps, so that an error ends the query at its own
+    instant; return how many were answered. The operators are built again."""
+    rows = [] if query.registration.output == "snapshot" else flow.maintained.rows()
+    query.steady = None
+    query.resume(query.cursor.next_index + answered, rows)
+    if answered:
+        query.cursor.passed = query.cursor.started().instant(query.cursor.next_index - 1)
+        query.outbox.instants_passed += answered
+    return answered
+
+
+@dataclass(slots=True)
+class _Telling:
+    """The instants of a call, with the reported ends of their windows, and how many of them are answered."""
 
     query: ContinuousQuery
     ats: Ids
     opens: Ids
     closes: Ids
     check: Callable[[], None] | None
+    answered: int = 0
 
     def tell(self, place: int, rows: list[AnswerRow]) -> None:
-        """Emit the rows of an instant, if there are some."""
+        """Emit the rows of an instant, if there are some; nothing is emitted at the instants before it."""
         if self.check is not None:
             self.check()
         if rows:
@@ -139,11 +157,19 @@ class _Telling(NamedTuple):
                 Answer.told(asked.name, int(self.ats[place]), asked.output, window, self.query.columns, rows)
             )
             outbox.rows_told += len(rows)
+        self.answered = place + 1
 
-    def repeat(self, rows: list[AnswerRow], places: Iterable[int]) -> None:
-        """Emit the same rows at several instants."""
-        for place in places:
+    def repeat(self, rows: list[AnswerRow], stop: int) -> None:
+        """Emit the same rows at all instants before a place that are not answered."""
+        for place in range(self.answered, stop):
             self.tell(place, list(rows))
+
+
+def _tell(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
+    if telling.query.registration.output == "snapshot":
+        _tell_snapshots(telling, flow, slides, moved)
+    else:
+        _tell_differences(telling, flow, slides, moved)
 
 
 def _tell_differences(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
@@ -158,12 +184,11 @@ def _tell_differences(telling: _Telling, flow: QueryFlow, slides: WindowSlides, 
 
 def _tell_snapshots(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
     """Emit all rows at each instant: those between two slides that changed something have the same rows."""
-    rows, done = telling.query.run.kept.rows(), 0
+    rows = telling.query.run.kept.rows()
     for slide in flow.maintained.advance_each(slides, len(moved)):
-        place = int(moved[slide])
-        telling.repeat(rows, range(done, place))
-        rows, done = flow.maintained.rows(), place
-    telling.repeat(rows, range(done, len(telling.ats)))
+        telling.repeat(rows, int(moved[slide]))
+        rows = flow.maintained.rows()
+    telling.repeat(rows, len(telling.ats))
 
 
 def _moved(firsts: Ids, stops: Ids, shown: tuple[int, int]) -> Ids:

@@ -35,7 +35,7 @@ def test_what_breaks_one_query_is_said_of_it_and_the_others_go_on(
     values, run = _Remembered._computed, CompiledPlan.run
 
     def broken(self: _Remembered, key: tuple[int, ...]) -> int:
-        if self._runtime.context.clock == 120_000_000 and len(self._runtime.parameters):
+        if len(self._runtime.parameters) and 1 in map(self._runtime.dictionary.decode, key):
             raise error
         return values(self, key)
 
