@@ -29,8 +29,6 @@ from anabranch.planner.flow.feeds import WindowSlides
 if TYPE_CHECKING:
     from anabranch.engine.query import ContinuousQuery
 
-FEWEST = 1
-"""Instants from which on it pays to take them at once."""
 FIRST_AT_ONCE = 1 << 10
 """Instants that a query takes at once at first."""
 _MOST_INSTANTS = 1 << 16
@@ -71,7 +69,7 @@ def run_ahead(query: ContinuousQuery, around: SharedState, last: int) -> int:
         return 0  # the same answer may be refused to be emitted so often
     count = min(left, query.at_once)
     steady, every = query.steady, _every(query.cursor)
-    if count < FEWEST or steady is None or every is None or not run.is_planned(around) or around.evaluation.verify:
+    if steady is None or every is None or not run.is_planned(around) or around.evaluation.verify:
         return 0
     flow = run.flow
     assert flow is not None, "it is planned"
@@ -111,7 +109,7 @@ def run_ahead(query: ContinuousQuery, around: SharedState, last: int) -> int:
     query.cursor.passed = int(ats[-1])
     outbox.instants_passed += count
     is_much = outbox.rows_told - told > _MANY_ROWS
-    query.at_once = max(FEWEST, query.at_once // 2) if is_much else min(_MOST_INSTANTS, query.at_once * 2)
+    query.at_once = max(1, query.at_once // 2) if is_much else min(_MOST_INSTANTS, query.at_once * 2)
     return count
 
 
