@@ -23,10 +23,22 @@ from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.kernels import number_groups as kernels
 from anabranch.delta.kernels import rows as row_kernels
 from anabranch.delta.kernels import sums as sum_kernels
-from anabranch.delta.kernels.number_groups import BY_VALUE, COUNTS, MARK, ROWS, GroupTable, NumberChange, SumTable
+from anabranch.delta.kernels.number_groups import (
+    BY_VALUE,
+    COUNTS,
+    MARK,
+    ROWS,
+    GroupTable,
+    NumberChange,
+    SlideGroups,
+    SlideResults,
+    SumResults,
+    SumTable,
+)
 from anabranch.delta.number_sums import FLOAT, INTEGER, MOST_WEIGHT, Kinds, NumberSum, number_sum
 from anabranch.delta.operators.base import SameAs, Size
 from anabranch.delta.operators.group_calls import AggregateFunction, GroupCall, IdRow, Refuse
+from anabranch.delta.patterns import Changes
 from anabranch.delta.trace import longer, replanted, usable
 from anabranch.errors import EvaluationError
 
@@ -44,6 +56,21 @@ class GroupState(NamedTuple):
     sums: list[NumberSum]
     emitted: IdRow | None
     changed: bool
+
+
+class _GroupChange(NamedTuple):
+    """Changed rows: their groups and weights; per count the ids that it counts, None where it counts rows; per sum the
+    kinds and words of numbers."""
+
+    groups: Ids
+    weights: Weights
+    counted: list[Ids | None]
+    kinds: list[Kinds]
+    words: list[Ids]
+
+    def change(self, at: int) -> NumberChange:
+        """Return the change of a sum."""
+        return NumberChange(self.groups, self.kinds[at], self.words[at], self.weights)
 
 
 class NumberGroups:
@@ -102,29 +129,77 @@ class NumberGroups:
         """Add changed rows with these keys; return whether that is possible: if not, nothing has changed."""
         if not len(rows):
             return True
+        found = self._found(keys, rows, weights)
+        if found is None:
+            return False
+        self._add(found)
+        return True
+
+    def take_slides(self, keys: Ids, rows: Ids, weights: Weights, ends: Ids) -> Changes | None:
+        """Add the changed rows of several slides; return the rows of groups that change at each, as `changes` does.
+        None where they must be taken slide by slide: then nothing has changed."""
+        found = self._found(keys, rows, weights, is_one_batch=False)
+        if found is None:
+            return None
+        size = len(rows)
+        slides = SlideGroups(
+            np.empty(size, np.int64),
+            np.empty(size, np.int64),
+            np.empty(len(ends), np.int64),
+            usable(ends),
+            np.full(len(self._held.cells), -1, np.int64),
+        )
+        count = kernels.touch_slides(self._held, found.groups, found.weights, slides)
+        slides = slides._replace(groups=slides.groups[:count], rows=slides.rows[:count])
+        counts: list[Ids] = []
+        for column, values in zip(self._columns, found.counted, strict=True):
+            if values is None:
+                counts.append(slides.rows)
+                continue
+            counts.append(np.empty(count, np.int64))
+            changed = (found.groups, values, found.weights)
+            kernels.count_slides(self._held, column, changed, slides, counts[-1])
+        sums = [self._room_of_sums(count) for _ in self._summing]
+        for at, (_, call) in enumerate(self._summing):
+            kernels.sum_slides(self._sums[at], found.change(at), slides, call.function.averages, sums[at])
+        if any((one.kinds == BY_VALUE).any() for one in sums):
+            self._add(found._replace(weights=-found.weights))  # sums are exact: all is as it was
+            kernels.end_groups(self._held, self._keeps_empty)
+            return None
+        return self._told(slides, *self._rows_of(slides, counts, sums))
+
+    def _found(self, keys: Ids, rows: Ids, weights: Weights, is_one_batch: bool = True) -> _GroupChange | None:
+        """Return the groups and the numbers of changed rows; None where these cannot be taken. Rows of several batches
+        must have the keys of their groups."""
         if int(np.abs(weights).sum()) >= MOST_WEIGHT:
             raise OverflowError("a batch has too many rows to be added up")
-        words: list[tuple[Kinds, Ids]] = []
+        kinds: list[Kinds] = []
+        words: list[Ids] = []
         for _, call in self._summing:
             ids = call.arguments[0](rows)
-            kinds, found = self._dictionary.number_words(ids)
-            if not kinds.all() and bool(((kinds == 0) & (ids != NULL) & (ids != REFUSED)).any()):
-                return False
-            words.append((kinds, found))
+            kind, word = self._dictionary.number_words(ids)
+            if not kind.all() and bool(((kind == 0) & (ids != NULL) & (ids != REFUSED)).any()):
+                return None
+            kinds.append(kind)
+            words.append(usable(word))
         keys, weights = usable(keys), usable(weights)
         groups = self._find(keys)
-        if self._held.states["differs"][0] and not self._turn(groups, keys, weights):
-            return False
-        kernels.add_rows(self._held, groups, weights)
-        for column, (_, call) in zip(self._columns, self._counting, strict=True):
-            if column != ROWS:
-                kernels.add_count(self._held, column, groups, usable(call.arguments[0](rows)), weights)
+        if self._held.states["differs"][0] and not (is_one_batch and self._turn(groups, keys, weights)):
+            return None
+        counted = [None if call.function.counts_rows else usable(call.arguments[0](rows)) for _, call in self._counting]
+        found = _GroupChange(groups, weights, counted, kinds, words)
+        for at in range(len(self._summing)):
+            self._reach(at, found.change(at))
+        return found
+
+    def _add(self, found: _GroupChange) -> None:
+        kernels.add_rows(self._held, found.groups, found.weights)
+        for column, values in zip(self._columns, found.counted, strict=True):
+            if values is not None:
+                kernels.add_count(self._held, column, found.groups, values, found.weights)
         touched = self._touched()
-        for at, (kinds, found) in enumerate(words):
-            change = NumberChange(groups, kinds, usable(found), weights)
-            self._reach(at, change)
-            kernels.add_numbers(self._sums[at], change, touched)
-        return True
+        for at in range(len(self._summing)):
+            kernels.add_numbers(self._sums[at], found.change(at), touched)
 
     def open(self) -> None:
         """Open the only group of an operator without keys, as one that changed."""
@@ -211,54 +286,56 @@ class NumberGroups:
         touched = self._touched()
         if not len(touched):
             return Batch.empty(self._emitted.shape[1])
-        are_new: Mask = np.ones(len(touched), np.bool_)
-        if not self._keeps_empty:
-            are_new = self._held.cells[touched, ROWS] != 0
-        there = touched if are_new.all() else touched[are_new]
-        new = np.empty((len(there), self._emitted.shape[1]), np.int64)
-        new[:, : self._width] = self._held.looks[there]
-        failing = self._fill_results(there, new[:, self._width :])
-        if len(there) < len(touched):
-            found, new = new, np.zeros((len(touched), new.shape[1]), np.int64)
-            new[are_new] = found
-        if failing.any():
-            are_new[np.flatnonzero(are_new)[failing]] = False
-        old, were = self._emitted[touched], self._has_emitted[touched]
-        changed = (were != are_new) | (were & (old != new).any(axis=1))
-        leaving, entering = old[were & changed], new[are_new & changed]
-        self._emitted[touched], self._has_emitted[touched] = new, are_new
-        weights = np.ones(len(leaving) + len(entering), np.int64)
-        weights[: len(leaving)] = -1
+        cells, ends = self._held.cells[touched], np.array([len(touched)])
+        slides = SlideGroups(touched, cells[:, ROWS], ends, ends, touched)
+        sums = [self._room_of_sums(len(touched)) for _ in self._summing]
+        for at, (_, call) in enumerate(self._summing):
+            kernels.results(self._sums[at], touched, call.function.averages, sums[at])
+        return self._told(slides, *self._rows_of(slides, [cells[:, column] for column in self._columns], sums)).batch
+
+    def _room_of_sums(self, count: int) -> SumResults:
+        words = np.zeros(count, np.int64)
+        return SumResults(np.zeros(count, np.uint8), words, words.view(np.float64), self._work)
+
+    def _rows_of(self, slides: SlideGroups, counts: Sequence[Ids], sums: Sequence[SumResults]) -> tuple[Ids, Mask]:
+        """Return the rows of changed groups, and which groups have one: those that have rows, or are kept without, and
+        whose results do not fail."""
+        groups = slides.groups
+        are_there: Mask = np.ones(len(groups), np.bool_) if self._keeps_empty else slides.rows != 0
+        rows = np.empty((len(groups), self._emitted.shape[1]), np.int64)
+        rows[:, : self._width] = self._held.looks[groups]
+        for found, (place, call), known in zip(counts, self._counting, self._count_ids, strict=True):
+            rows[:, self._width + place] = self._counted(call.function, found, known)
+        for at, ((place, call), one) in enumerate(zip(self._summing, sums, strict=True)):
+            column = rows[:, self._width + place]
+            if (one.kinds == FLOAT).all():
+                column[:] = self._dictionary.encode_floats(one.floats)
+                continue
+            column[:] = NULL
+            for kind in np.unique(one.kinds).tolist():
+                chosen = np.flatnonzero((one.kinds == kind) & are_there)
+                if kind == INTEGER:
+                    column[chosen] = self._dictionary.encode_integers(one.words[chosen])
+                elif kind == FLOAT:
+                    column[chosen] = self._dictionary.encode_floats(one.floats[chosen])
+                elif kind == BY_VALUE:
+                    for place in chosen.tolist():
+                        result = self._by_value(call.function, at, int(groups[place]))
+                        are_there[place] = result is not None
+                        column[place] = NULL if result is None else result
+        rows[~are_there] = NULL
+        return rows, are_there
+
+    def _told(self, slides: SlideGroups, rows: Ids, are_there: Mask) -> Changes:
+        """Return what changes in the rows of groups, and end those without rows."""
+        told = np.empty((2 * len(rows), rows.shape[1]), np.int64)
+        found = SlideResults(rows, are_there, told, np.empty(len(told), np.int64), np.empty_like(slides.ends))
+        kernels.tell_slides(slides, found, self._emitted, self._has_emitted)
         kernels.end_groups(self._held, self._keeps_empty)
         if 8 * len(self) < len(self._held.cells) > _SMALLEST:
             self._shrink()
-        return Batch(np.concatenate((leaving, entering)), weights)
-
-    def _fill_results(self, groups: Ids, results: Ids) -> Mask:
-        """Write the ids of the results of groups; return which groups have a result that fails."""
-        failing = np.zeros(len(groups), np.bool_)
-        for column, (place, call), known in zip(self._columns, self._counting, self._count_ids, strict=True):
-            results[:, place] = self._counted(call.function, self._held.cells[groups, column], known)
-        for at, (place, call) in enumerate(self._summing):
-            kinds, words = np.empty(len(groups), np.uint8), np.empty(len(groups), np.int64)
-            floats, sums = words.view(np.float64), self._sums[at]
-            kernels.results(sums, groups, call.function.averages, kinds, words, floats, self._work)
-            if (kinds == FLOAT).all():
-                results[:, place] = self._dictionary.encode_floats(floats)
-                continue
-            results[:, place] = NULL
-            for kind in np.unique(kinds).tolist():
-                chosen = np.flatnonzero(kinds == kind)
-                if kind == INTEGER:
-                    results[chosen, place] = self._dictionary.encode_integers(words[chosen])
-                elif kind == FLOAT:
-                    results[chosen, place] = self._dictionary.encode_floats(floats[chosen])
-                elif kind == BY_VALUE:
-                    for one in chosen.tolist():
-                        found = None if failing[one] else self._by_value(call.function, at, int(groups[one]))
-                        failing[one] |= found is None
-                        results[one, place] = NULL if found is None else found
-        return failing
+        count = int(found.ends[-1])
+        return Changes(Batch(told[:count], found.weights[:count]), found.ends)
 
     def _counted(self, function: AggregateFunction, counts: Weights, known: dict[int, int]) -> Ids:
         """Return the ids of counts."""

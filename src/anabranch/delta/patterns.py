@@ -10,8 +10,11 @@ per variable, in the order of the numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from anabranch.delta.batch import Batch, Ids
 
@@ -71,12 +74,21 @@ class Conjunction:
 
 
 class Changes(NamedTuple):
-    """The changes of several slides, one after the other: those of slide i are `batch[ends[i - 1] : ends[i]]`.
-
-    Within one slide each match occurs at most once."""
+    """The changes of several slides, one after the other: those of slide i are `batch[ends[i - 1] : ends[i]]`."""
 
     batch: Batch
     ends: Ids
+
+    def slides(self) -> Iterator[Batch]:
+        """Yield the changes of each slide."""
+        start = 0
+        for end in self.ends.tolist():
+            yield self.batch.part(start, end)
+            start = end
+
+    def slide_of(self) -> Ids:
+        """Return the slide of each change."""
+        return np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
 
 
 class BudgetExceeded(Exception):

@@ -192,6 +192,19 @@ def _groups() -> None:
     rows = np.full((1, 2), dictionary.encode(1.5), np.int64)
     groups.take(rows[:, :1], rows, np.ones(1, np.int64))
     groups.changes()
+    groups.take_slides(rows[:, :1], rows, np.ones(1, np.int64), np.ones(1, np.int64))
+
+
+def _orders() -> None:
+    from anabranch.delta.dictionary import Dictionary
+    from anabranch.delta.operators.ordering import OrderedSlice
+    from anabranch.delta.sort_words import ColumnOrder, SortWords
+
+    dictionary = Dictionary()
+    rows = dictionary.encode_integers(np.arange(20)).reshape(-1, 1)
+    ordered = OrderedSlice(1, ColumnOrder(0, SortWords(dictionary, lambda value: value)), 0, 1)
+    ordered.apply(Batch.entering(rows))
+    ordered.listed()
 
 
 def _shortest() -> None:
@@ -216,6 +229,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "sums": _sums,
     "extremes": _extremes,
     "groups": _groups,
+    "orders": _orders,
 }
 
 

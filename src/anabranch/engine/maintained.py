@@ -9,14 +9,15 @@ State: that of the operators, and the bag of rows by their ids; decoded rows are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
 from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import Size
-from anabranch.delta.operators.ordering import OrderedIdRow, OrderedSlice
+from anabranch.delta.operators.ordering import OrderedSlice
+from anabranch.delta.patterns import Changes
+from anabranch.delta.sort_words import JoinedOrder
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
 from anabranch.planner.flow.feeds import Tick, WindowSlides
@@ -25,31 +26,6 @@ from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import Spec
 from anabranch.planner.queries import QueryPlan
 from anabranch.planner.specs.values import canonical_order
-
-
-@dataclass(frozen=True, slots=True)
-class SlideDifferences:
-    """The changes of a query's rows at several slides."""
-
-    answer: IncrementalAnswer
-    batch: Batch
-    slide_of: Ids
-
-    @property
-    def rows(self) -> int:
-        return len(self.batch)
-
-    def differences(self, sign: int) -> Iterator[tuple[int, list[AnswerRow]]]:
-        """Yield the slides at which rows entered, or with sign -1 left, with these rows."""
-        starts = np.flatnonzero(np.diff(self.slide_of, prepend=-1))
-        stops = np.append(starts[1:], len(self.batch))
-        wanted = self.batch.weights * sign > 0
-        some = np.add.reduceat(wanted, starts) > 0 if len(starts) else starts
-        for start, stop in zip(starts[some].tolist(), stops[some].tolist(), strict=True):
-            rows = self.answer.difference(self.batch.part(start, stop), sign)
-            if rows:
-                yield int(self.slide_of[start]), rows
-
 
 _FEW = 64
 
@@ -64,10 +40,10 @@ class IncrementalAnswer:
         self._terms = plan.terms
         self.flow = Flow(plan.root, runtime, clock)
         width = plan.root.width
-        self._bag = Trace(width, tuple(range(width)))
+        self._bag = Trace(width, tuple(range(width)))  # the rows, where they are not listed
         self._count = 0
         self._changed = Batch.empty(width)
-        self._order = canonical_order(runtime)
+        self._order = JoinedOrder(canonical_order(range(width), runtime))
         self._canonical: OrderedSlice | None = None
         self._ordered: OrderedSlice | None = None  # the listed rows, kept in order
         if plan.listing is not None:
@@ -75,37 +51,66 @@ class IncrementalAnswer:
             assert isinstance(ordered, OrderedSlice)
             self._ordered = ordered
         elif listed:
-            self._ordered = self._canonical = OrderedSlice(width, self._order, 0, None)
-        self._shown: dict[OrderedIdRow, AnswerRow] = {}  # decoded rows of the answer, and of rows that left
+            self._ordered = self._canonical = OrderedSlice(width, self._order)
+        if self._ordered is not None:
+            self._ordered.lists = True
+        self._different: dict[bytes, AnswerRow] = {}  # listed rows by their ids, where each is listed once
         self._rows: list[AnswerRow] = []  # all of them, in order, at the revision of `_ordered`
         self._revision = 0
 
     def advance(self, tick: Tick) -> None:
-        self._add(self.flow.advance(tick).consolidated())
-
-    def advance_slides(self, slides: WindowSlides, count: int) -> SlideDifferences:
-        """Advance a linear chain by several slides; return the rows that entered and left at each."""
-        batch, slide_of = self.flow.advance_slides(slides)
-        self._add(batch.consolidated())
-        self._changed = batch.part(int(np.searchsorted(slide_of, count - 1)), len(batch))
-        return SlideDifferences(self, batch, slide_of)
-
-    def advance_each(self, slides: WindowSlides, count: int) -> Iterator[int]:
-        """Advance by several slides, one after the other; yield the slides at which rows may have changed. All must be
-        taken."""
-        last = -1
-        for last, batch in self.flow.advance_each(slides):
-            self._add(batch.consolidated())
-            yield last
-        if last != count - 1:
-            self._changed = Batch.empty(self._bag.width)
-
-    def _add(self, batch: Batch) -> None:
-        self._bag.add(batch)
+        batch = self.flow.advance(tick)
         self._count += int(batch.weights.sum())
         self._changed = batch
         if self._canonical is not None:
-            self._canonical.take(batch)
+            self._canonical.apply(batch)
+        elif self._ordered is None:
+            self._bag.add(batch.consolidated())
+
+    def advance_slides(self, slides: WindowSlides) -> Changes:
+        """Advance by several slides; return the changes of the rows at each."""
+        changes = self.flow.advance_slides(slides)
+        batch, ends = changes
+        self._count += int(batch.weights.sum())
+        self._changed = batch.part(int(ends[-2]) if len(ends) > 1 else 0, len(batch))
+        if self._canonical is not None:
+            self._canonical.apply_slides(changes)
+        elif self._ordered is None:
+            self._bag.add(batch.consolidated())
+        return changes
+
+    def snapshots(self, slides: WindowSlides) -> Iterator[tuple[int, list[AnswerRow]]]:
+        """Advance by several slides; yield those at which rows may have changed, with all rows."""
+        self.advance_slides(slides)
+        ordered = self._ordered
+        assert ordered is not None, "rows are listed"
+        if ordered.listings is None:
+            return
+        found = ordered.listings
+        self._show(ordered, found.rows)
+        kept = ordered.kept
+        shown = list(map(kept.__getitem__, found.rows.tolist()))
+        for slide, start, stop in zip(found.slides.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True):
+            self._rows = self._listed(shown[start:stop])
+            yield slide, self._rows
+        self._revision = ordered.revision
+
+    def differences(self, changes: Changes, sign: int) -> Iterator[tuple[int, list[AnswerRow]]]:
+        """Yield the slides at which rows entered, or with sign -1 left, with these rows."""
+        batch, slide_of = changes.batch, changes.slide_of()
+        whole = Batch(np.column_stack((slide_of, batch.rows)), batch.weights).consolidated()
+        if not self._terms and (self._dictionary.looks(whole.rows[:, 1:]) != whole.rows[:, 1:]).any():
+            starts = np.flatnonzero(np.diff(whole.rows[:, 0], prepend=-1)).tolist()
+            for start, stop in zip(starts, [*starts[1:], len(whole)], strict=True):
+                part = Batch(np.ascontiguousarray(whole.rows[start:stop, 1:]), whole.weights[start:stop])
+                yield int(whole.rows[start, 0]), self.difference(part, sign)
+            return
+        wanted = whole.weights * sign > 0
+        ids = np.repeat(whole.rows[wanted], np.abs(whole.weights[wanted]), axis=0)
+        slide_of, rows = ids[:, 0], self._sorted(np.ascontiguousarray(ids[:, 1:]), ids[:, 0])
+        starts = np.flatnonzero(np.diff(slide_of, prepend=-1)).tolist()
+        for start, stop in zip(starts, [*starts[1:], len(rows)], strict=False):
+            yield int(slide_of[start]), rows[start:stop]
 
     # --- what the last advance changed ---
 
@@ -120,17 +125,17 @@ class IncrementalAnswer:
 
     def difference(self, changed: Batch, sign: int) -> list[AnswerRow]:
         """Return the rows of a change that entered, or with sign -1 left, in the order of their values."""
-        batch = changed if self._terms else self._by_looks(changed)
+        batch = changed.consolidated()
+        batch = batch if self._terms else self._by_looks(batch)
         wanted = batch.weights * sign > 0
         return self._sorted(np.repeat(batch.rows[wanted], np.abs(batch.weights[wanted]), axis=0))
 
-    def _sorted(self, ids: Ids) -> list[AnswerRow]:
-        """Decode rows, in the order of their values."""
-        rows = self._dictionary.rows(ids)
-        if len(rows) < 2:
-            return rows
-        keys = self._order(list(map(tuple, ids.tolist())))
-        return [rows[place] for place in sorted(range(len(rows)), key=keys.__getitem__)]
+    def _sorted(self, ids: Ids, parts: Ids | None = None) -> list[AnswerRow]:
+        """Decode rows, in the order of their values; rows of several parts, which stand in order, part by part."""
+        if len(ids) < 2:
+            return self._dictionary.rows(ids)
+        keys = [*([] if parts is None else [parts]), *self._order.words(ids).T, *ids.T]
+        return self._dictionary.rows(ids[np.lexsort(keys[::-1])])
 
     def _by_looks(self, batch: Batch) -> Batch:
         """Cancel rows that an answer shows alike though their ids differ, such as 1 and 1.0."""
@@ -170,28 +175,35 @@ class IncrementalAnswer:
             batch = self._bag.rows()
             return self._sorted(np.repeat(batch.rows, batch.weights, axis=0))
         if ordered.revision != self._revision:
-            self._rows = self._decoded(self._keys(ordered))
+            listed = ordered.listed()
+            self._show(ordered, listed)
+            self._rows = self._listed(list(map(ordered.kept.__getitem__, listed.tolist())))
             self._revision = ordered.revision
         return self._rows
 
-    def _keys(self, ordered: OrderedSlice) -> Iterable[OrderedIdRow]:
-        """Return the listed rows as ids, in their order."""
-        listing = self.plan.listing
-        if listing is None:
-            return ordered.ordered()
-        picks = listing.picks
-        keys = (tuple([row[pick] for pick in picks]) for row in ordered.ordered())
-        return dict.fromkeys(keys) if listing.distinct else keys
+    def _show(self, ordered: OrderedSlice, rows: Ids) -> None:
+        """Decode the rows with these numbers that were not shown before."""
+        asked = np.zeros(len(ordered.kept), np.bool_)
+        asked[rows] = True
+        kept = ordered.kept
+        missing = [row for row in np.flatnonzero(asked).tolist() if kept[row] is None]
+        if not missing:
+            return
+        ids, listing = ordered.ids(np.array(missing)), self.plan.listing
+        if listing is not None:
+            ids = np.ascontiguousarray(ids[:, listing.picks])
+        made = self._dictionary.rows(ids)
+        if listing is not None and listing.distinct:
+            if len(self._different) > 2 * len(ordered.kept) + _FEW:  # most of them have left
+                self._different = {}
+            made = [self._different.setdefault(one.tobytes(), row) for one, row in zip(ids, made, strict=True)]
+        for row, shown in zip(missing, made, strict=True):
+            kept[row] = shown
 
-    def _decoded(self, keys: Iterable[OrderedIdRow]) -> list[AnswerRow]:
-        keys, shown = list(keys), self._shown
-        missing = list(dict.fromkeys([key for key in keys if key not in shown]))
-        if missing:
-            made = self._dictionary.rows(np.array(missing, np.int64).reshape(len(missing), -1))
-            shown.update(zip(missing, made, strict=True))
-        if len(shown) > 2 * len(keys) + _FEW:  # most of them have left
-            self._shown = shown = {key: shown[key] for key in keys}
-        return [shown[key] for key in keys]
+    def _listed(self, rows: list[AnswerRow]) -> list[AnswerRow]:
+        if self.plan.listing is None or not self.plan.listing.distinct:
+            return rows
+        return list({id(row): row for row in rows}.values())
 
     def sizes(self) -> list[tuple[Spec, Size]]:
         return list(self.flow.sizes())

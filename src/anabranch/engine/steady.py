@@ -34,6 +34,7 @@ FIRST_AT_ONCE = 1 << 10
 _MOST_INSTANTS = 1 << 16
 MOST_ALIKE = 5_000_000  # instants in a row at which no event enters or leaves, and each of which emits an answer
 _SPARSE = 32  # one of so many instants, or fewer, at which something changes
+_MOST_LISTED = 1 << 18  # rows of all answers of a call
 _MANY_ROWS = 1 << 14  # changes of one call, above which the next takes fewer instants
 
 
@@ -77,6 +78,9 @@ def run_ahead(query: ContinuousQuery, around: SharedState, last: int) -> int:
     if model is None or (model == "elements" and not run.skips_failing_rows(around)):
         return 0  # a row that ends the query must do so at its own instant
     flow.maintained.flow.runtime.context.steps = 0
+    outbox, output = query.outbox, query.registration.output
+    if output == "snapshot":
+        count = min(count, max(1, _MOST_LISTED // max(1, len(run.kept))))
     index = query.cursor.next_index
     ats = query.cursor.started().instant(index) + every * np.arange(count, dtype=np.int64)
     ends = ats if not steady.step else steady.origin + (ats - steady.origin) // steady.step * steady.step
@@ -84,7 +88,6 @@ def run_ahead(query: ContinuousQuery, around: SharedState, last: int) -> int:
     shift = int(steady.is_trailing)
     firsts, stops = stream.positions_of(ends - steady.width + shift, ends + shift)
     moved = _moved(firsts, stops, flow.shown(steady.window))
-    outbox, output = query.outbox, query.registration.output
     if len(moved) * _SPARSE < count and (output != "snapshot" or not len(run.kept)):
         query.at_once = max(_SPARSE, query.at_once // 4)
         return 0  # a single step goes straight on to the next change
@@ -172,20 +175,16 @@ def _tell(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) 
 
 def _tell_differences(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
     answer, sign = flow.maintained, 1 if telling.query.registration.output == "entering" else -1
-    if answer.flow.is_linear:
-        for slide, rows in answer.advance_slides(slides, len(moved)).differences(sign):
-            telling.tell(int(moved[slide]), rows)
-        return
-    for slide in answer.advance_each(slides, len(moved)):
-        telling.tell(int(moved[slide]), answer.entered() if sign > 0 else answer.left())
+    for slide, rows in answer.differences(answer.advance_slides(slides), sign):
+        telling.tell(int(moved[slide]), rows)
 
 
 def _tell_snapshots(telling: _Telling, flow: QueryFlow, slides: WindowSlides, moved: Ids) -> None:
     """Emit all rows at each instant: those between two slides that changed something have the same rows."""
     rows = telling.query.run.kept.rows()
-    for slide in flow.maintained.advance_each(slides, len(moved)):
+    for slide, changed in flow.maintained.snapshots(slides):
         telling.repeat(rows, int(moved[slide]))
-        rows = flow.maintained.rows()
+        rows = changed
     telling.repeat(rows, len(telling.ats))
 
 

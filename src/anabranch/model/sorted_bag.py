@@ -71,6 +71,14 @@ class SortedBag(Generic[Item]):
         chunk = self._chunks[at]
         return chunk[bisect_left(chunk, probe)]  # type: ignore[no-any-return]
 
+    def around(self, probe: Any) -> tuple[Item | None, Item | None]:
+        """Return the last item before the probe, and the first that does not come before it."""
+        at = bisect_left(self._lasts, probe)
+        place = bisect_left(self._chunks[at], probe) if at < len(self._chunks) else 0
+        after = self._chunks[at][place] if at < len(self._chunks) else None
+        before = self._chunks[at][place - 1] if place else self._lasts[at - 1] if at else None
+        return before, after
+
     def add(self, item: Item) -> None:
         self._size += 1
         if not self._chunks:

@@ -30,6 +30,7 @@ CHOSEN = [
     "test_texts.py",
     "test_extremes.py",
     "test_number_groups.py",
+    "test_ordering.py",
     *seeds("test_number_sums.py::test_sums_are_exact", 20),
     *seeds("test_evaluation.py::test_random_conjunctions_over_random_facts_match_as_defined", 20),
     *seeds("test_evaluation.py::test_stars_on_a_chain_match_as_defined_however_many_facts_a_row_has", 10),

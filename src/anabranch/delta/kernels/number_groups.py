@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.delta.batch import NULL, REFUSED, Ids, Weights
+from anabranch.delta.batch import NULL, REFUSED, Ids, Mask, Weights
 from anabranch.delta.kernels.compiling import Floats, Int, Records, compiled, fields, inlined, kernel
 from anabranch.delta.kernels.rows import NUMBER, Slots, ids_hash, vacate
 from anabranch.delta.kernels.sums import (
@@ -74,6 +74,29 @@ class NumberChange(NamedTuple):
     kinds: Kinds
     words: Ids
     weights: Weights
+
+
+class SlideGroups(NamedTuple):
+    """The groups that change at each of several slides: those of slide i are `groups[ends[i - 1] : ends[i]]`; the
+    number of rows of each after its slide; and the end of each slide among the changed rows. `lasts` has, for each
+    group, the last slide at which it changed."""
+
+    groups: Ids
+    rows: Ids
+    ends: Ids
+    row_ends: Ids
+    lasts: Ids
+
+
+class SlideResults(NamedTuple):
+    """The rows of groups, one for each group of each slide, and whether there is one; room for those that change, with
+    their weights and the end of each slide."""
+
+    rows: Ids
+    are_there: Mask
+    told: Ids
+    weights: Weights
+    ends: Ids
 
 
 @compiled
@@ -151,6 +174,50 @@ def add_count(held: GroupTable, column: int, groups: Ids, values: Ids, weights: 
             held.cells[groups[index], column] += weights[index]
 
 
+@kernel
+def touch_slides(held: GroupTable, groups: Ids, weights: Weights, slides: SlideGroups) -> int:
+    """Add the rows of several slides to their groups, and list the groups, both those of all slides and those of each.
+    Return how many the latter are. O(rows)."""
+    cells, state = held.cells, held.states[0]
+    start = np.int64(0)
+    count: Int = np.int64(0)
+    for slide in range(len(slides.row_ends)):
+        first = count
+        for index in range(start, slides.row_ends[slide]):
+            number = groups[index]
+            cells[number, ROWS] += weights[index]
+            if slides.lasts[number] != slide:
+                slides.lasts[number] = slide
+                slides.groups[count] = number
+                count += 1
+                if cells[number, MARK] == 0:
+                    held.touched[state.touched] = number
+                    state.touched += 1
+                    cells[number, MARK] = state.touched
+        for at in range(first, count):
+            slides.rows[at] = cells[slides.groups[at], ROWS]
+        slides.ends[slide] = count
+        start = slides.row_ends[slide]
+    return count  # type: ignore[no-any-return]
+
+
+@kernel
+def count_slides(
+    held: GroupTable, column: int, change: tuple[Ids, Ids, Weights], slides: SlideGroups, counts: Ids
+) -> None:
+    """Add to a count the rows of several slides that have a value, given as their groups, values and weights; write the
+    counts of the groups of each slide. O(rows)."""
+    groups, values, weights = change
+    start, first = np.int64(0), np.int64(0)
+    for slide in range(len(slides.row_ends)):
+        for index in range(start, slides.row_ends[slide]):
+            if values[index] != NULL and values[index] != REFUSED:
+                held.cells[groups[index], column] += weights[index]
+        for at in range(first, slides.ends[slide]):
+            counts[at] = held.cells[slides.groups[at], column]
+        start, first = slides.row_ends[slide], slides.ends[slide]
+
+
 @inlined
 def _carry(limbs: Ids, start: Int, size: Int) -> None:
     for place in range(start, start + size - 1):
@@ -162,8 +229,14 @@ def _carry(limbs: Ids, start: Int, size: Int) -> None:
 def add_numbers(sums: SumTable, change: NumberChange, touched: Ids) -> None:
     """Add numbers to the sums of their groups, which are all touched. Their floats are within the range of the limbs.
     O(rows + limbs of touched groups)."""
+    _add_numbers(sums, change, np.int64(0), np.int64(len(change.groups)))
+    _normalise(sums, touched, np.int64(0), np.int64(len(touched)))
+
+
+@compiled
+def _add_numbers(sums: SumTable, change: NumberChange, start: Int, stop: Int) -> None:
     totals, limbs = sums.totals, sums.limbs
-    for index in range(len(change.groups)):
+    for index in range(start, stop):
         number, kind, word = change.groups[index], change.kinds[index], change.words[index]
         weight = change.weights[index]
         if kind == INTEGER:
@@ -174,10 +247,16 @@ def add_numbers(sums: SumTable, change: NumberChange, touched: Ids) -> None:
             totals[number, COUNT] += weight
             totals[number, FLOATS] += weight
             add_float(limbs, number * sums.size - sums.first, word, weight)
-    for number in touched:
+
+
+@compiled
+def _normalise(sums: SumTable, groups: Ids, start: Int, stop: Int) -> None:
+    totals = sums.totals
+    for at in range(start, stop):
+        number = groups[at]
         totals[number, HIGH] += totals[number, LOW] >> LIMB_BITS
         totals[number, LOW] &= LIMB_MASK
-        _carry(limbs, number * sums.size, sums.size)
+        _carry(sums.limbs, number * sums.size, sums.size)
 
 
 @compiled
@@ -218,11 +297,38 @@ def _rounded(limbs: Ids, size: Int, first: Int) -> Int:
     return sign | ((shift << 52) + digits)
 
 
+class SumResults(NamedTuple):
+    """The kind and the word of the sum, or of the average, of each of some groups. `floats` are the words seen as
+    floats. `work` is room for MOST_LIMBS limbs."""
+
+    kinds: Kinds
+    words: Ids
+    floats: Floats
+    work: Ids
+
+
 @kernel
-def results(sums: SumTable, groups: Ids, averages: bool, kinds: Kinds, words: Ids, floats: Floats, work: Ids) -> None:
-    """Write the kind and the word of the sum, or of the average, of each of these groups. `floats` are the words seen
-    as floats. `work` is room for MOST_LIMBS limbs. O(limbs of groups)."""
-    for at in range(len(groups)):
+def results(sums: SumTable, groups: Ids, averages: bool, found: SumResults) -> None:
+    """Write the sums, or the averages, of groups. O(limbs of groups)."""
+    _results(sums, groups, averages, found, np.int64(0), np.int64(len(groups)))
+
+
+@kernel
+def sum_slides(sums: SumTable, change: NumberChange, slides: SlideGroups, averages: bool, found: SumResults) -> None:
+    """Add the numbers of several slides to the sums of their groups; write the results of the groups of each slide.
+    Floats are within the range of the limbs. O(rows + limbs of groups of slides)."""
+    start, first = np.int64(0), np.int64(0)
+    for slide in range(len(slides.row_ends)):
+        _add_numbers(sums, change, start, slides.row_ends[slide])
+        _normalise(sums, slides.groups, first, slides.ends[slide])
+        _results(sums, slides.groups, averages, found, first, slides.ends[slide])
+        start, first = slides.row_ends[slide], slides.ends[slide]
+
+
+@compiled
+def _results(sums: SumTable, groups: Ids, averages: bool, found: SumResults, start: Int, stop: Int) -> None:
+    kinds, words, floats, work = found.kinds, found.words, found.floats, found.work
+    for at in range(start, stop):
         number = groups[at]
         count, high, low = sums.totals[number, COUNT], sums.totals[number, HIGH], sums.totals[number, LOW]
         if averages and count == 0:
@@ -254,6 +360,39 @@ def results(sums: SumTable, groups: Ids, averages: bool, kinds: Kinds, words: Id
             words[at] = _rounded(work, size, first)
             if averages:
                 floats[at] = floats[at] / np.float64(count)
+
+
+@kernel
+def tell_slides(slides: SlideGroups, found: SlideResults, emitted: Ids, has_emitted: Mask) -> None:
+    """Compare the rows of groups with those that were emitted before; write those that leave and those that enter at
+    each slide. O(groups of slides)."""
+    first, count, width = np.int64(0), np.int64(0), emitted.shape[1]
+    for slide in range(len(slides.ends)):
+        for is_entering in (False, True):
+            for at in range(first, slides.ends[slide]):
+                number = slides.groups[at]
+                if not is_entering:
+                    differs = has_emitted[number] != found.are_there[at]
+                    for column in range(width):
+                        differs |= emitted[number, column] != found.rows[at, column]
+                    if has_emitted[number] and differs:
+                        for column in range(width):
+                            found.told[count, column] = emitted[number, column]
+                        found.weights[count] = -1
+                        count += 1
+                    if has_emitted[number] and not differs:
+                        found.are_there[at] = False  # nothing enters
+                        continue
+                    has_emitted[number] = found.are_there[at]
+                    for column in range(width):
+                        emitted[number, column] = found.rows[at, column]
+                elif found.are_there[at]:
+                    for column in range(width):
+                        found.told[count, column] = found.rows[at, column]
+                    found.weights[count] = 1
+                    count += 1
+        found.ends[slide] = count
+        first = slides.ends[slide]
 
 
 @kernel

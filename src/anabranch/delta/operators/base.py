@@ -10,7 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple, TypeAlias
 
+import numpy as np
+
 from anabranch.delta.batch import Batch, Ids, Mask, concatenated
+from anabranch.delta.patterns import Changes
 
 RowFunction: TypeAlias = Callable[[Ids], Ids]
 """From a matrix of rows to one id per row. The same row always gives the same id."""
@@ -48,6 +51,17 @@ class DeltaOperator(ABC):
             return concatenated([self.apply(piece) for piece in pieces], self.width)
         whole = list(pieces)
         return self.apply(concatenated(whole, whole[0].rows.shape[1]))
+
+    def apply_slides(self, changes: Changes) -> Changes:
+        """Take the changes of several slides of the only input; return the resulting change at each."""
+        whole, ends = changes
+        if self.linear:
+            # Operators on single rows keep the weight of each row, and their order: here it is the row's number.
+            batch = self.apply(Batch(whole.rows, np.arange(len(whole), dtype=np.int64)))
+            numbers = batch.weights
+            return Changes(Batch(batch.rows, whole.weights[numbers]), np.searchsorted(numbers, ends))
+        parts = [self.apply(part) if len(part) else Batch.empty(self.width) for part in changes.slides()]
+        return Changes(concatenated(parts, self.width), np.cumsum([len(part) for part in parts], dtype=np.int64))
 
     def given_in_pieces(self, *inputs: Batch) -> Iterator[Batch]:
         """Yield the result of `apply`, in pieces where it may be far larger than the inputs."""

@@ -44,6 +44,7 @@ from anabranch.delta.operators.group_calls import (
     Refuse,
     raise_error,
 )
+from anabranch.delta.patterns import Changes
 from anabranch.delta.value_texts import can_be_text
 from anabranch.errors import EvaluationError
 from anabranch.model.compare import SortKey, canonical_key
@@ -412,6 +413,16 @@ class GroupedAggregates(DeltaOperator):
         changes = self._changes(touched)
         self._is_on_arrays = self._numbers is not None and not self._groups.found
         return changes
+
+    def apply_slides(self, changes: Changes) -> Changes:
+        if self._numbers is not None and self._is_on_arrays:
+            whole, numbers = changes.batch, np.arange(len(changes.batch), dtype=np.int64)
+            keys, rows, numbers = self._groups.with_keys(whole.rows, numbers)
+            ends = np.searchsorted(numbers, changes.ends)
+            told = self._numbers.take_slides(keys, rows, whole.weights[numbers], ends)
+            if told is not None:
+                return told
+        return super().apply_slides(changes)
 
     def _take_on_arrays(self, piece: Batch) -> bool:
         assert self._numbers is not None

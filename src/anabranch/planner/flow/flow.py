@@ -16,14 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import chain
 from typing import TypeAlias
 
-import numpy as np
-
-from anabranch.delta.batch import Batch, Ids
+from anabranch.delta.batch import Batch
 from anabranch.delta.operators.base import DeltaOperator, Size
-from anabranch.delta.patterns import BudgetExceeded
+from anabranch.delta.patterns import BudgetExceeded, Changes
 from anabranch.errors import LimitExceeded
 from anabranch.planner.flow.feeds import Tick, WindowSlides
 from anabranch.planner.flow.runtime import Runtime
@@ -102,66 +100,26 @@ class Flow:
         )
         return leaf.part.slides_of if is_chain else None
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether all operators above the leaf of a chain work on single rows."""
-        return all(isinstance(step.part, DeltaOperator) and step.part.linear for step in self._steps[1:])
-
-    def advance_slides(self, slides: WindowSlides) -> tuple[Batch, Ids]:
-        """Advance a linear chain by several slides; return the changes of all of them, and the slide of each change.
-        Those of one slide stand side by side, each row at most once."""
+    def advance_slides(self, slides: WindowSlides) -> Changes:
+        """Advance a chain by several slides; return the root's changes at each."""
         self._at = None
-        try:
-            batch, slide_of = self._prefix(slides)
-        except MemoryError:
-            raise self._out_of_memory() from None
-        found = Batch(np.column_stack((slide_of, batch.rows)), batch.weights).consolidated()
-        return Batch(np.ascontiguousarray(found.rows[:, 1:]), found.weights), found.rows[:, 0]
-
-    def advance_each(self, slides: WindowSlides) -> Iterator[tuple[int, Batch]]:
-        """Advance a chain by several slides, one after the other above its operators on single rows; yield the slides
-        at which something may have changed, with the root's change. All must be taken."""
-        self._at = None
-        try:
-            batch, slide_of = self._prefix(slides)
-            rest = [step for step in self._steps[1:] if step not in self._linear_prefix()]
-            starts = np.flatnonzero(np.diff(slide_of, prepend=-1)).tolist()
-            for start, stop in zip(starts, [*starts[1:], len(batch)], strict=False):
-                part = batch.part(start, stop)
-                for step in rest:
-                    part = self._applied(step, part)
-                yield int(slide_of[start]), part
-        except MemoryError:
-            raise self._out_of_memory() from None
-
-    def _linear_prefix(self) -> list[_Step]:
-        return list(takewhile(lambda step: isinstance(step.part, DeltaOperator) and step.part.linear, self._steps[1:]))
-
-    def _prefix(self, slides: WindowSlides) -> tuple[Batch, Ids]:
-        """Advance the leaf and the operators on single rows directly above it; return all changes in the order of
-        slides, and the slide of each."""
-        leaf = self._steps[0]
+        leaf, *others = self._steps
         assert isinstance(leaf.part, Leaf)
-        with self._at_work(leaf):
-            changes = leaf.part.slides(slides)
-        leaf.work.calls += 1
-        leaf.work.rows_out += len(changes.batch)
-        # Operators on single rows keep the weight of each row, and their order: here it is the row's number.
-        whole = changes.batch
-        batch = Batch(whole.rows, np.arange(len(whole), dtype=np.int64))
-        for step in self._linear_prefix():
-            batch = self._applied(step, batch)
-        numbers = batch.weights
-        return Batch(batch.rows, whole.weights[numbers]), np.searchsorted(changes.ends, numbers, "right")
-
-    def _applied(self, step: _Step, batch: Batch) -> Batch:
-        assert isinstance(step.part, DeltaOperator)
-        with self._at_work(step):
-            made = step.part.apply(batch) if len(batch) else Batch.empty(step.spec.width)
-        step.work.calls += 1
-        step.work.rows_in += len(batch)
-        step.work.rows_out += len(made)
-        return made
+        try:
+            with self._at_work(leaf):
+                changes = leaf.part.slides(slides)
+            leaf.work.calls += 1
+            leaf.work.rows_out += len(changes.batch)
+            for step in others:
+                assert isinstance(step.part, DeltaOperator)
+                step.work.calls += 1
+                step.work.rows_in += len(changes.batch)
+                with self._at_work(step):
+                    changes = step.part.apply_slides(changes)
+                step.work.rows_out += len(changes.batch)
+        except MemoryError:
+            raise self._out_of_memory() from None
+        return changes
 
     def _out_of_memory(self, needs: str = "") -> LimitExceeded:
         at = self._at

@@ -13,12 +13,12 @@ from anabranch.delta.batch import NULL, REFUSED
 from anabranch.delta.operators.copies import NumberedCopies
 from anabranch.delta.operators.distinct import DistinctRows
 from anabranch.delta.operators.rowwise import ColumnChoice, NetChanges, RowExtension, RowFilter, RowProjection, Unwound
+from anabranch.model.compare import canonical_key
 from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
 from anabranch.planner.flow.spec import FlowPart, Spec
 from anabranch.planner.leaves.graph_facts import nothing_shared, path_values
 from anabranch.planner.patterns.kinds import NamedPath
 from anabranch.planner.specs.conditions import require_pure
-from anabranch.planner.specs.values import canonical_order
 
 
 def arranged(spec: Spec, columns: tuple[str, ...], about: op.Operator | None) -> Spec:
@@ -113,8 +113,10 @@ def distinct(spec: Spec, about: op.Operator, terms: bool) -> Spec:
     def make(runtime: Runtime) -> FlowPart:
         if terms:
             return DistinctRows(spec.width, None, None)
-        order = canonical_order(runtime)
-        return DistinctRows(spec.width, runtime.dictionary.identities, lambda row: order([row])[0])
+        decode_all = runtime.dictionary.decode_all
+        return DistinctRows(
+            spec.width, runtime.dictionary.identities, lambda row: tuple(map(canonical_key, decode_all(row)))
+        )
 
     return Spec("Distinct", make, spec.columns, (spec,), about)
 

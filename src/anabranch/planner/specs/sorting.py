@@ -15,17 +15,11 @@ from anabranch.algebra import operators as op
 from anabranch.algebra.walk import keeps_order
 from anabranch.delta.operators.group_calls import GroupOrder
 from anabranch.delta.operators.ordering import OrderedSlice
+from anabranch.delta.sort_words import ColumnOrder, JoinedOrder, KeyOrder, RowWords
 from anabranch.model.compare import Descending, canonical_key, order_key
 from anabranch.planner.flow.runtime import RowValues, Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
-from anabranch.planner.specs.values import (
-    RowOrder,
-    SortParts,
-    canonical_parts,
-    descending_parts,
-    joined_parts,
-    shared_keys,
-)
+from anabranch.planner.specs.values import canonical_order, shared_words
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.operators import or_null, row_count
 from anabranch.snapshot.rdf.ordering import order_key as term_order_key
@@ -33,35 +27,26 @@ from anabranch.snapshot.rdf.ordering import order_key as term_order_key
 IdRows: TypeAlias = Sequence[tuple[int, ...]]
 
 
-def placing(keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime) -> RowOrder:
-    """Return the function from rows of ids to their sort keys. Keys of values are remembered by id."""
-    parts = [_part(key, columns, runtime) for key in keys]
-    tie = shared_keys(runtime, canonical_parts)
-    picks = sorted(range(len(columns)), key=columns.__getitem__)
-
-    def places(rows: IdRows) -> list[SortParts]:
-        found = [part(rows) for part in parts]
-        found += [tie.all_of([row[pick] for row in rows]) for pick in picks]
-        return joined_parts(found, len(rows))
-
-    return places
+def placing(keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime) -> RowWords:
+    """Return the order of rows of ids by keys and, where these are equal, by their values."""
+    ties = sorted(range(len(columns)), key=columns.__getitem__)
+    return JoinedOrder([*(_part(key, columns, runtime) for key in keys), *canonical_order(ties, runtime)])
 
 
-def _part(key: op.OrderKey, columns: tuple[str, ...], runtime: Runtime) -> RowOrder:
-    """Return the function from rows of ids to their parts by one key."""
-    if isinstance(key.expression, ex.Variable) and key.expression.name in columns and not key.of_terms:
-        at = columns.index(key.expression.name)
-        known = shared_keys(runtime, descending_parts if key.descending else order_key)
-        return lambda rows: known.all_of([row[at] for row in rows])
-    evaluate = compile_expression(key.expression, columns)
+def _part(key: op.OrderKey, columns: tuple[str, ...], runtime: Runtime) -> RowWords:
+    """Return the order of rows of ids by one key."""
     key_of = term_order_key if key.of_terms else order_key
+    if isinstance(key.expression, ex.Variable) and key.expression.name in columns:
+        words = shared_words(runtime, key_of, has_numbers=not key.of_terms)
+        return ColumnOrder(columns.index(key.expression.name), words, key.descending)
+    evaluate = compile_expression(key.expression, columns)
     decode_all = runtime.dictionary.decode_all
 
-    def parts(rows: IdRows) -> list[SortParts]:
+    def keys_of(rows: IdRows) -> list[Any]:
         found = [key_of(or_null(evaluate, tuple(decode_all(row)), runtime.context)) for row in rows]
-        return [(Descending(one) if key.descending else one,) for one in found]
+        return [Descending(one) for one in found] if key.descending else found
 
-    return parts
+    return KeyOrder(keys_of)
 
 
 def slice_spec(operator: op.Slice | None, order: op.Order | None, source: Spec) -> Spec:
@@ -132,10 +117,8 @@ def slice_in_order(operator: op.Slice, rows: OrderedRows) -> OrderedRows:
         limit = _count(operator.limit, "LIMIT", runtime)
         place = placed_by(rows.order, runtime)
 
-        def places(ids: IdRows) -> list[SortParts]:
-            return [place([row[pick] for pick in picks]) for row in ids]
-
-        return OrderedSlice(source.width, places, skip, limit)
+        order = KeyOrder(lambda ids: [place([row[pick] for pick in picks]) for row in ids])
+        return OrderedSlice(source.width, order, skip, limit)
 
     return OrderedRows(Spec("OrderedSlice", make, source.columns, (source,), operator), rows.order)
 

@@ -5,15 +5,13 @@ Invariant: results are cached, and depend on the values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from anabranch.delta.batch import NULL, Ids
-from anabranch.delta.dictionary import Dictionary
-from anabranch.model.compare import Descending, canonical_key, order_key
+from anabranch.delta.sort_words import ColumnOrder, KeyOf, RowWords, SortWords
+from anabranch.model.compare import canonical_key
 from anabranch.model.union import overlay
 from anabranch.model.values import Node, Relationship, Value
 from anabranch.planner.flow.runtime import Runtime
@@ -55,66 +53,16 @@ def _united(older: Value, newer: Value) -> Value:
     return older
 
 
-SortParts: TypeAlias = tuple[object, ...]
-RowOrder: TypeAlias = Callable[[Sequence[tuple[int, ...]]], list[SortParts]]
-"""From rows of ids to their sort keys: parts that are compared one after the other."""
-
-
-class SortKeys(dict[int, SortParts]):
-    """Sort keys by id, made at the first request. Equal values have the same object, which compares fast."""
-
-    def __init__(self, dictionary: Dictionary, key_of: Callable[[Value], SortParts]) -> None:
-        super().__init__()
-        self._dictionary = dictionary
-        self._key_of = key_of
-
-    def __missing__(self, one: int) -> SortParts:
-        if len(self) >= _MOST_REMEMBERED:
-            self.clear()
-        made = self[one] = self._key_of(self._dictionary.decode(one))
-        return made
-
-    def all_of(self, ids: Sequence[int]) -> list[SortParts]:
-        """Return the keys of values."""
-        self._dictionary.decode_all([one for one in ids if one not in self])
-        return [self[one] for one in ids]
-
-
-def canonical_parts(value: Value) -> SortParts:
-    """Return `canonical_key` in one tuple. Keys of one kind have one length, so they compare in the same way."""
-    order, look = canonical_key(value)
-    return (*order, look)  # type: ignore[misc]
-
-
-def descending_parts(value: Value) -> SortParts:
-    """Return the reverse of `order_key` in one tuple; that of numbers is a number, which compares fast."""
-    rank, *rest = order_key(value)
-    if rest and isinstance(value, int | float):
-        return (-rank, -value)  # type: ignore[operator]
-    return (-rank, Descending(tuple(rest)))  # type: ignore[operator]
-
-
-def shared_keys(runtime: Runtime, key_of: Callable[[Value], SortParts]) -> SortKeys:
-    """Return the sort keys that all operators of a query share."""
+def shared_words(runtime: Runtime, key_of: KeyOf, looks: bool = False, has_numbers: bool = True) -> SortWords:
+    """Return the sort words that all operators of a query share."""
     found = runtime.shared.get(key_of)
     if found is None:
-        found = runtime.shared[key_of] = SortKeys(runtime.dictionary, key_of)
-    assert isinstance(found, SortKeys)
+        found = runtime.shared[key_of] = SortWords(runtime.dictionary, key_of, looks, has_numbers)
+    assert isinstance(found, SortWords)
     return found
 
 
-def canonical_order(runtime: Runtime) -> RowOrder:
-    """Return the sort keys of rows of ids in the order of values."""
-    keys = shared_keys(runtime, canonical_parts)
-
-    def places(rows: Sequence[tuple[int, ...]]) -> list[SortParts]:
-        return joined_parts([keys.all_of(column) for column in zip(*rows, strict=True)], len(rows))
-
-    return places
-
-
-def joined_parts(columns: Sequence[Sequence[SortParts]], rows: int) -> list[SortParts]:
-    """Return the sort keys of rows that have these parts, column by column."""
-    if len(columns) < 2:
-        return list(columns[0]) if columns else [()] * rows
-    return [tuple(chain.from_iterable(parts)) for parts in zip(*columns, strict=True)]
+def canonical_order(columns: Iterable[int], runtime: Runtime) -> list[RowWords]:
+    """Return the order of rows by the values in these columns, one after the other."""
+    words = shared_words(runtime, canonical_key, looks=True)
+    return [ColumnOrder(column, words) for column in columns]
