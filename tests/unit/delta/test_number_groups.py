@@ -13,18 +13,19 @@ import numpy as np
 import pytest
 
 from anabranch.algebra import expressions as ex
-from anabranch.delta.batch import REFUSED, Batch, Ids
+from anabranch.delta.batch import REFUSED, Batch, Ids, concatenated
 from anabranch.delta.dictionary import Dictionary
 from anabranch.delta.operators.base import RowFunction
 from anabranch.delta.operators.group_calls import GroupCall
 from anabranch.delta.operators.grouping import GroupedAggregates
+from anabranch.delta.patterns import Changes
 from anabranch.errors import EvaluationError
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import XSD_INTEGER, Literal
 from anabranch.model.values import Node, Value
 from anabranch.snapshot.grouping import Aggregation
 
-from .bags import Bag, ChangingBag, Row, accumulate, follows
+from .bags import Bag, ChangingBag, Row, accumulate, follows, summed
 
 CALLS = (("avg", "x"), ("count", ""), ("sum", "x"), ("count", "x"), ("sum", "y"), ("avg", "y"))
 LARGEST = math.nextafter(math.inf, 0)
@@ -34,6 +35,7 @@ FLOATS = (1e300, -1e300, LARGEST, -LARGEST, 1e292, 5e-324, -5e-324, 2.2e-308, -0
 TIES = (2.0**53, 1.0, 2.0**-60, -(2.0**-60), 2.0**53 + 2, 0.5, 2.0**-1000, -1.0, 3.0, 2.0**200, -(2.0**200))
 INTEGERS = (2**63 - 1, -(2**63), 2**62, -(2**62), 2**53 + 1, 2**53, 1, -1, 0, None)
 MIXED = (2**63 - 1, -(2**63), 2**53 + 1, 1, -1, 0, 1e19, -1e19, 0.5, 5e-324, 1e308, 2.0**52, -0.0, None)
+ODD = (math.nan, math.inf, -math.inf)
 REPEATED = (0.1, 2.0**-31, 2.0**32 + 0.5)
 POOLS = {
     "small": SMALL,
@@ -48,8 +50,15 @@ POOLS = {
 class Grouped:
     """Rows (k, x, y) grouped by k, and what fractions say about them."""
 
-    def __init__(self, keys: Sequence[Value], values: Sequence[Value], *, is_keyed: bool = True) -> None:
-        self.dictionary = Dictionary()
+    def __init__(
+        self,
+        keys: Sequence[Value],
+        values: Sequence[Value],
+        *,
+        is_keyed: bool = True,
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        self.dictionary = dictionary or Dictionary()
         self.refused: list[EvaluationError] = []
         self.is_keyed = is_keyed
         self.keys = [self.dictionary.encode(key) for key in keys]
@@ -150,6 +159,28 @@ def test_sums_on_arrays_are_those_of_fractions(pool: str, steps: int, most: int,
         assert not grouped.refused or pool in ("integers", "mixed")
 
 
+@pytest.mark.parametrize("is_keyed", [True, False], ids=["keys", "no keys"])
+@pytest.mark.parametrize("pool", [*POOLS, "odd"])
+def test_many_slides_at_once_are_as_one_after_the_other(pool: str, is_keyed: bool) -> None:
+    """Also where they must be taken one after the other: sums by value, numbers that are not finite, equal keys that
+    look different."""
+    values = POOLS.get(pool, (*SMALL, *ODD))
+    for seed in range(8):
+        keys = ("a", "b", None, 4, 4.0) if seed % 2 else ("a", "b", None, 4)
+        single = Grouped(keys, values, is_keyed=is_keyed)
+        several = Grouped(keys, values, is_keyed=is_keyed, dictionary=single.dictionary)
+        changing = single.changing(seed)
+        for count in (1, 1, 6, 12, 3):
+            batches = [
+                changing.emptied() if place == 4 else changing.change(12 if place % 3 else 0, 0.5)
+                for place in range(count)
+            ]
+            ends = np.cumsum([len(batch) for batch in batches])
+            told = several.operator.apply_slides(Changes(concatenated(batches, 3), ends))
+            for batch, change in zip(batches, told.slides(), strict=True):
+                assert summed([change]) == (summed([single.operator.apply(batch)]) if len(batch) else Counter())
+
+
 @pytest.mark.usefixtures("on_arrays")
 @pytest.mark.parametrize("seed", range(4))
 def test_floats_of_any_bits_are_added_exactly(seed: int) -> None:
@@ -180,9 +211,6 @@ def test_many_groups_come_and_go_and_their_room_is_given_back(seed: int) -> None
     assert not held
     assert sizes[2] < sizes[0] / 4
     assert sizes[-1] == 0
-
-
-ODD = (math.nan, math.inf, -math.inf)
 
 
 @pytest.mark.parametrize("seed", range(10))
