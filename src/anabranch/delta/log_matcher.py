@@ -210,7 +210,7 @@ class LogMatcher:
         state.limit[0] = limit
         told, self._out = self._told(), kept
         self._broken = False
-        return np.ascontiguousarray(told[:, :-1])
+        return told[:, :-1].copy()
 
     # --- what it holds ---
 
@@ -291,7 +291,7 @@ class LogMatcher:
 
     def _taken(self) -> Batch:
         table = self._told()
-        return Batch(np.ascontiguousarray(table[:, :-1]), table[:, -1].copy())
+        return Batch(table[:, :-1].copy(), table[:, -1].copy())
 
     def _told(self) -> Ids:
         """Return rows and weights of the output; valid until the next call."""

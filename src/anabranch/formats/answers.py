@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, NamedTuple
 
 from anabranch.formats.rendered_rows import AnswerRow, RenderedRows
@@ -79,10 +81,13 @@ class AnswerTexts:
         return start.join([b"", *self._json.of(answer.rows, _may_stay(answer))])
 
     def _json_rows(self, rows: Iterable[AnswerRow]) -> list[bytes]:
-        names = self._columns
-        return [
-            json_text({name: to_json(value) for name, value in zip(names, row, strict=True)}) + b"}\n" for row in rows
-        ]
+        rows = list(rows)
+        if not self._columns:
+            return [b"{}}\n"] * len(rows)
+        cells = [_json_cells(column) for column in zip(*rows, strict=True)]
+        names = (f"{_encode(name)}: ".replace("%", "%%") for name in self._columns)
+        line = "{" + ", ".join(f"{name}%s" for name in names) + "}}\n"
+        return [(line % row).encode("utf-8", "backslashreplace") for row in zip(*cells, strict=True)]
 
     def csv_lines(
         self,
@@ -120,6 +125,16 @@ class AnswerTexts:
             "columns": list(answer.columns),
         }
         return b"\n".join([_encode_typed(first).encode(), *self._typed.of(answer.rows, _may_stay(answer))])
+
+
+def _json_cells(values: Sequence[Value]) -> Iterable[str]:
+    """Return the JSON of values, many of which have one kind."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return map(encode_basestring, values)  # type: ignore[arg-type]
+    if kinds == {int} or (kinds == {float} and all(map(math.isfinite, values))):  # type: ignore[arg-type]
+        return map(repr, values)
+    return [_encode(to_json(value)) for value in values]
 
 
 def _may_stay(answer: AnswerParts) -> bool:

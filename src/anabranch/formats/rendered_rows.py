@@ -3,8 +3,8 @@
 A row is recognised by its identity: whoever lists the rows of a snapshot (`engine.maintained`, `formats.answers`) gives
 the same tuple as long as the row is part of the answer.
 
-State: the rows of the last snapshot and their renderings; a row that has left is forgotten with the next answer. Work
-per answer: a lookup a row, and none where all rows stay.
+State: the rows of the last snapshot and their renderings, and at most about as many that have left. Work per answer: a
+lookup a row, and none where all rows stay.
 
 Invariant: the renderings are those that `render` gives for each row alone.
 """
@@ -20,16 +20,18 @@ from anabranch.model.values import Value
 AnswerRow = tuple[Value, ...]
 Rendering = TypeVar("Rendering")
 
+_FEW = 64
+
 
 class RenderedRows(Generic[Rendering]):
     """The rows of one query's last snapshot with their renderings. `render` gives one for each row."""
 
     def __init__(self, render: Callable[[Iterable[AnswerRow]], list[Rendering]]) -> None:
         self._render = render
-        # The rows are held as long as their ids are keys: no other row can get the id of one.
         self._rows: Sequence[AnswerRow] = ()
         self._renderings: list[Rendering] = []
         self._by_id: dict[int, Rendering] = {}
+        self._held: list[AnswerRow] = []  # those whose ids are keys: no other row can get the id of one
 
     def __len__(self) -> int:
         """Return how many rows are kept."""
@@ -44,8 +46,12 @@ class RenderedRows(Generic[Rendering]):
         ids = list(map(id, rows))
         by_id = self._by_id
         new = {key: row for key, row in zip(ids, rows, strict=True) if key not in by_id}
-        by_id = by_id | dict(zip(new, self._render(new.values()), strict=True))
-        self._renderings = [by_id[key] for key in ids]
-        self._by_id = dict(zip(ids, self._renderings, strict=True))
-        self._rows = list(rows)
+        if new:
+            made = dict(zip(new, self._render(new.values()), strict=True))
+            self._by_id |= made
+            self._held += new.values()
+        found = list(map(self._by_id.__getitem__, ids))
+        if len(self._held) > 2 * len(rows) + _FEW:  # most of them have left
+            self._by_id, self._held = dict(zip(ids, found, strict=True)), list(rows)
+        self._renderings, self._rows = found, list(rows)
         return self._renderings

@@ -555,3 +555,16 @@ def test_a_limit_of_matches_holds_over_all_pieces_of_a_slide(monkeypatch: pytest
     assert sum(map(len, LogMatcher(ways, max_matches=900).slide_once(matrix(facts, 3), 0))) == 900
     with pytest.raises(BudgetExceeded):
         list(LogMatcher(ways, max_matches=899).slide_once(matrix(facts, 3), 0))
+
+
+def test_a_batch_of_one_match_stays_as_it_is() -> None:
+    """A single row of the output is contiguous: without care it would be the output itself, which is written again."""
+    single = Conjunction(3, (FactPattern((Free(0), Fixed(7), Free(1))),), 2)
+    for give in (
+        lambda matcher, fact: matcher.change(matrix([], 3), matrix([fact], 3)),
+        lambda matcher, fact: matcher.slide(matrix([fact], 3), np.array([fact[0]]), np.array([0])).batch,
+    ):
+        matcher = LogMatcher(single)
+        first = give(matcher, (1, 7, 5))
+        give(matcher, (2, 7, 6))
+        assert first.rows.tolist() == [[1, 5]]

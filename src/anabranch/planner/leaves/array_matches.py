@@ -65,7 +65,6 @@ class ArrayMatch(MatchLeaf):
     ) -> None:
         self._window = window
         self._picks = component.picks
-        self._width = len(component.picks)
         self._budgets = budgets
         kinds = [kind for kind in match.kinds if kind.number in component.kinds]
         nodes = [kind for kind in kinds if isinstance(kind, NodeKind)]
@@ -119,14 +118,15 @@ class ArrayMatch(MatchLeaf):
             for next_removed, next_added in zip(facts.removed_ends.tolist(), facts.added_ends.tolist(), strict=True):
                 if next_removed > removed or next_added > added:
                     batch = self.matcher.change(facts.removed[removed:next_removed], facts.added[added:next_added])
-                    batches.append(batch.picked(self._picks))
+                    batches.append(batch)
                     size += len(batch)
                     removed, added = next_removed, next_added
                 ends.append(size)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
         self._budgets.check(self.size())
-        return Changes(concatenated(batches, self._width), np.array(ends, np.int64))
+        whole = concatenated(batches, self.matcher.conjunction.variables)
+        return Changes(whole.picked(self._picks), np.array(ends, np.int64))
 
     def _asked(self, slide: GraphSlide | GraphSlides) -> tuple[NodeRows, LinkRows]:
         """Return the arrivals with the properties that this pattern reads."""
