@@ -105,18 +105,6 @@ def _place_in(table: OrderTable, chunk: Int, row: Int) -> Int:
 
 
 @compiled
-def _find(table: OrderTable, row: Int) -> Int:
-    """The number under which a row is in the order; -1: it is not."""
-    if table.states[0].chunks == 0:
-        return np.int64(-1)
-    chunk = table.directory[_chunk_of(table, row)]
-    place = _place_in(table, chunk, row)
-    if place < table.sizes[chunk] and _order(table, table.chunks[chunk, place], row) == 0:
-        return table.chunks[chunk, place]
-    return np.int64(-1)
-
-
-@compiled
 def _open_chunk(table: OrderTable, at: Int) -> Int:
     """Take a free chunk into the directory at a place; return its number."""
     state, directory = table.states[0], table.directory
@@ -140,8 +128,8 @@ def _close_chunk(table: OrderTable, at: Int) -> None:
 
 
 @compiled
-def _add(table: OrderTable, row: Int) -> None:
-    """Add a copy of a row to the order."""
+def _add(table: OrderTable, row: Int) -> Int:
+    """Add a copy of a row to the order; return its number there: that of an equal row, if there is one."""
     chunks, sizes, state = table.chunks, table.sizes, table.states[0]
     if state.chunks == 0:
         _open_chunk(table, 0)
@@ -156,21 +144,26 @@ def _add(table: OrderTable, row: Int) -> None:
         if _order(table, chunks[chunk, half - 1], row) < 0:
             chunk = other
     place = _place_in(table, chunk, row)
+    if place < sizes[chunk] and _order(table, chunks[chunk, place], row) == 0:
+        row = chunks[chunk, place]
     for one in range(sizes[chunk], place, -1):
         chunks[chunk, one] = chunks[chunk, one - 1]
     chunks[chunk, place] = row
     sizes[chunk] += 1
     state.entries += 1
     table.copies[row] += 1
+    return row
 
 
 @compiled
-def _remove(table: OrderTable, row: Int) -> None:
-    """Remove a copy of a row, which is in the order. Two chunks with few entries become one."""
+def _remove(table: OrderTable, row: Int) -> Int:
+    """Remove a copy of a row, which is in the order; return its number there. Two chunks with few entries become
+    one."""
     chunks, sizes, state, directory = table.chunks, table.sizes, table.states[0], table.directory
     at = _chunk_of(table, row)
     chunk = directory[at]
     place = _place_in(table, chunk, row)
+    row = chunks[chunk, place]
     sizes[chunk] -= 1
     for one in range(place, sizes[chunk]):
         chunks[chunk, one] = chunks[chunk, one + 1]
@@ -178,16 +171,15 @@ def _remove(table: OrderTable, row: Int) -> None:
     table.copies[row] -= 1
     if sizes[chunk] == 0:
         _close_chunk(table, at)
-        return
-    if sizes[chunk] > CHUNK >> 2 or state.chunks == 1:
-        return
-    left = at if at + 1 < state.chunks else at - 1
-    first, second = directory[left], directory[left + 1]
-    if sizes[first] + sizes[second] <= CHUNK >> 1:
-        for place in range(sizes[second]):
-            chunks[first, sizes[first] + place] = chunks[second, place]
-        sizes[first] += sizes[second]
-        _close_chunk(table, left + 1)
+    elif sizes[chunk] <= CHUNK >> 2 and state.chunks > 1:
+        left = at if at + 1 < state.chunks else at - 1
+        first, second = directory[left], directory[left + 1]
+        if sizes[first] + sizes[second] <= CHUNK >> 1:
+            for place in range(sizes[second]):
+                chunks[first, sizes[first] + place] = chunks[second, place]
+            sizes[first] += sizes[second]
+            _close_chunk(table, left + 1)
+    return row
 
 
 @compiled
@@ -216,7 +208,7 @@ def _count(table: OrderTable, told: SliceChanges, row: Int, change: Int) -> None
 def _enter(table: OrderTable, row: Int, changes: OrderChanges, told: SliceChanges) -> None:
     """Add a copy of a row: one that comes before the end of the slice pushes one out there and, where it comes before
     the beginning, one in."""
-    _add(table, row)
+    row = _add(table, row)
     pushed_out = _at(table, changes.stop)
     if changes.skip == changes.stop or (pushed_out >= 0 and _order(table, row, pushed_out) >= 0):
         return
@@ -231,7 +223,7 @@ def _enter(table: OrderTable, row: Int, changes: OrderChanges, told: SliceChange
 def _leave(table: OrderTable, row: Int, changes: OrderChanges, told: SliceChanges) -> None:
     """Remove a copy of a row, with the reverse effect."""
     pulled_in, first = _at(table, changes.stop), _at(table, changes.skip)
-    _remove(table, row)
+    row = _remove(table, row)
     if changes.skip == changes.stop or (pulled_in >= 0 and _order(table, row, pulled_in) >= 0):
         return
     if pulled_in >= 0:
@@ -256,9 +248,7 @@ def place_rows(table: OrderTable, changes: OrderChanges, told: SliceChanges) -> 
                 weight = changes.weights[index]
                 if weight == 0 or (weight > 0) != is_entering:
                     continue
-                row = _find(table, changes.first + index)
-                if row < 0:
-                    row = changes.first + index
+                row = changes.first + index
                 for _ in range(abs(weight)):
                     if not is_bounded:
                         if is_entering:
