@@ -65,6 +65,7 @@ class ArrayMatch(MatchLeaf):
     ) -> None:
         self._window = window
         self._picks = component.picks
+        self._width = len(component.picks)
         self._budgets = budgets
         kinds = [kind for kind in match.kinds if kind.number in component.kinds]
         nodes = [kind for kind in kinds if isinstance(kind, NodeKind)]
