@@ -1,8 +1,8 @@
 """Many instants of a query in one call: those of one window that moves by fixed steps over a matcher.
 
 A query qualifies whose plan is one pattern over one window with a chain of operators above it, and whose instants and
-window are of fixed lengths. The matcher and the operators on single rows take all slides at once, the others one slide
-after the other; an instant at which no event enters or leaves the window changes nothing.
+window are of fixed lengths. Its operators take all slides in one call; an instant at which no event enters or leaves
+the window changes nothing.
 
 Law: the answers are those that `ContinuousQuery.step` gives instant by instant.
 """
