@@ -97,3 +97,16 @@ def test_labels_are_forgotten_and_words_given_anew(monkeypatch: pytest.MonkeyPat
     found = order.words(rows).tolist()
     assert found == sorted(found)
     assert len({tuple(one) for one in found}) == 200
+
+
+def test_words_from_before_are_not_used_when_labels_were_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sort_words, "_ROOM", 1 << 12)
+    dictionary = Dictionary()
+    words = SortWords(dictionary, order_key)
+    texts = [f"t{number:03}" for number in range(200)]
+    ids = dictionary.encode_all(texts)
+    for place in (0, 199, *(one // 2 if one % 2 else 200 - one // 2 for one in range(2, 200))):
+        words.words(ids[place : place + 1])
+    assert words.revision > 0
+    found = words.words(ids)[:, 0].tolist()
+    assert found == sorted(set(found))
