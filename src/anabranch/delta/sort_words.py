@@ -186,12 +186,11 @@ def _ordered_bits(number: float) -> int:
 
 
 class ColumnOrder:
-    """Rows by the values in one of their columns."""
+    """Rows by the values in some of their columns, one after the other."""
 
-    width = WORDS
-
-    def __init__(self, column: int, values: SortWords, descending: bool = False) -> None:
-        self._column = column
+    def __init__(self, columns: Sequence[int], values: SortWords, descending: bool = False) -> None:
+        self.width = WORDS * len(columns)
+        self._columns = list(columns)
         self._values = values
         self._descending = descending
 
@@ -200,7 +199,7 @@ class ColumnOrder:
         return self._values.revision
 
     def words(self, rows: Ids) -> Ids:
-        found = self._values.words(rows[:, self._column])
+        found = self._values.words(rows[:, self._columns].reshape(-1)).reshape(len(rows), self.width)
         return ~found if self._descending else found
 
 
@@ -238,8 +237,10 @@ class JoinedOrder:
         return sum(part.revision for part in self._parts)
 
     def words(self, rows: Ids) -> Ids:
+        if len(self._parts) == 1:
+            return self._parts[0].words(rows)
         revision, found = -1, np.empty((len(rows), 0), np.int64)
         while revision != self.revision:  # parts may share labels
             revision = self.revision
-            found = np.concatenate([part.words(rows) for part in self._parts], axis=1) if self._parts else found
+            found = np.concatenate([part.words(rows) for part in self._parts], axis=1)
         return found

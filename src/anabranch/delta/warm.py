@@ -202,7 +202,7 @@ def _orders() -> None:
 
     dictionary = Dictionary()
     rows = dictionary.encode_integers(np.arange(20)).reshape(-1, 1)
-    ordered = OrderedSlice(1, ColumnOrder(0, SortWords(dictionary, lambda value: value)), 0, 1)
+    ordered = OrderedSlice(1, ColumnOrder([0], SortWords(dictionary, lambda value: value)), 0, 1)
     ordered.apply(Batch.entering(rows))
     ordered.listed()
 

@@ -17,7 +17,6 @@ from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.operators.base import Size
 from anabranch.delta.operators.ordering import OrderedSlice
 from anabranch.delta.patterns import Changes
-from anabranch.delta.sort_words import JoinedOrder
 from anabranch.delta.trace import Trace
 from anabranch.engine.answers import AnswerRow
 from anabranch.planner.flow.feeds import Tick, WindowSlides
@@ -43,7 +42,7 @@ class IncrementalAnswer:
         self._bag = Trace(width, tuple(range(width)))  # the rows, where they are not listed
         self._count = 0
         self._changed = Batch.empty(width)
-        self._order = JoinedOrder(canonical_order(range(width), runtime))
+        self._order = canonical_order(range(width), runtime)
         self._canonical: OrderedSlice | None = None
         self._ordered: OrderedSlice | None = None  # the listed rows, kept in order
         if plan.listing is not None:

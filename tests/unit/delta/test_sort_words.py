@@ -60,7 +60,7 @@ def test_descending_words_compare_the_other_way_round() -> None:
     dictionary = Dictionary()
     rows = dictionary.encode_all([1, 2.5, "a", None]).reshape(-1, 1)
     words = SortWords(dictionary, order_key)
-    up, down = (ColumnOrder(0, words, descending).words(rows).tolist() for descending in (False, True))
+    up, down = (ColumnOrder([0], words, descending).words(rows).tolist() for descending in (False, True))
     assert sorted(range(4), key=up.__getitem__) == sorted(range(4), key=down.__getitem__, reverse=True) == [2, 0, 1, 3]
 
 
@@ -87,7 +87,7 @@ def test_labels_are_forgotten_and_words_given_anew(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sort_words, "_MOST_KNOWN", 8)
     dictionary = Dictionary()
     words = SortWords(dictionary, canonical_key, looks=True)
-    order = JoinedOrder([ColumnOrder(0, words), ColumnOrder(1, words)])
+    order = JoinedOrder([ColumnOrder([0], words), ColumnOrder([1], words)])
     texts = [f"t{number:03}" for number in range(200)]
     rows = np.column_stack([dictionary.encode_all(texts), dictionary.encode_all(reversed(texts))])
     before = order.revision

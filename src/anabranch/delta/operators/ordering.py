@@ -22,6 +22,7 @@ from anabranch.delta.sort_words import RowWords
 from anabranch.delta.trace import longer, usable
 
 _SMALLEST = 64
+_NOTHING = np.empty(0, np.int64)
 
 
 class SlideListings(NamedTuple):
@@ -77,14 +78,16 @@ class OrderedSlice(DeltaOperator):
         weights = usable(batch.weights)
         units = int(np.abs(weights).sum())
         is_bounded = self._skip > 0 or self._stop >= 0
-        lengths = self._lengths(changes) if lists else np.zeros(len(ends), np.int64)
-        stops = np.cumsum(lengths)
+        lengths = stops = _NOTHING
+        if lists:
+            lengths = self._lengths(changes)
+            stops = np.cumsum(lengths)
         room = 2 * units if is_bounded else 0
         told = SliceChanges(
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
+            np.empty(room, np.int64) if room else _NOTHING,
+            np.empty(room, np.int64) if room else _NOTHING,
             np.empty(len(ends), np.int64),
-            np.empty(int(stops[-1]), np.int64),
+            np.empty(int(stops[-1]), np.int64) if lists else _NOTHING,
             stops,
         )
         first = self._take(batch)

@@ -30,7 +30,7 @@ IdRows: TypeAlias = Sequence[tuple[int, ...]]
 def placing(keys: Sequence[op.OrderKey], columns: tuple[str, ...], runtime: Runtime) -> RowWords:
     """Return the order of rows of ids by keys and, where these are equal, by their values."""
     ties = sorted(range(len(columns)), key=columns.__getitem__)
-    return JoinedOrder([*(_part(key, columns, runtime) for key in keys), *canonical_order(ties, runtime)])
+    return JoinedOrder([*(_part(key, columns, runtime) for key in keys), canonical_order(ties, runtime)])
 
 
 def _part(key: op.OrderKey, columns: tuple[str, ...], runtime: Runtime) -> RowWords:
@@ -38,7 +38,7 @@ def _part(key: op.OrderKey, columns: tuple[str, ...], runtime: Runtime) -> RowWo
     key_of = term_order_key if key.of_terms else order_key
     if isinstance(key.expression, ex.Variable) and key.expression.name in columns:
         words = shared_words(runtime, key_of, has_numbers=not key.of_terms)
-        return ColumnOrder(columns.index(key.expression.name), words, key.descending)
+        return ColumnOrder([columns.index(key.expression.name)], words, key.descending)
     evaluate = compile_expression(key.expression, columns)
     decode_all = runtime.dictionary.decode_all
 

@@ -5,7 +5,7 @@ Invariant: results are cached, and depend on the values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -62,7 +62,6 @@ def shared_words(runtime: Runtime, key_of: KeyOf, looks: bool = False, has_numbe
     return found
 
 
-def canonical_order(columns: Iterable[int], runtime: Runtime) -> list[RowWords]:
+def canonical_order(columns: Sequence[int], runtime: Runtime) -> RowWords:
     """Return the order of rows by the values in these columns, one after the other."""
-    words = shared_words(runtime, canonical_key, looks=True)
-    return [ColumnOrder(column, words) for column in columns]
+    return ColumnOrder(columns, shared_words(runtime, canonical_key, looks=True))
