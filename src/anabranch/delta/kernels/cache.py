@@ -1,6 +1,6 @@
 """Disk cache of kernels: they are compiled at the first call, and loaded from disk afterwards.
 
-numba checks whether a kernel's own file has changed, but not the files of the kernels that it calls. So compiled
+numba checks whether a kernel's own file has changed, but not the files of the functions that it calls. So compiled
 kernels are kept in a folder named by a digest of all kernels' sources: a change in any of them starts a new folder.
 Then the folders of other sources that were not used for a month are removed; the new folder's own time stamp is the
 present time.
@@ -19,9 +19,11 @@ import shutil
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from llvmlite.binding import parse_assembly  # type: ignore[import-untyped]
 from numba import config as _numba_config
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.environment import Environment
 from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -82,22 +84,59 @@ def cached(function: Kernel, **options: Any) -> Kernel:
             config.CACHE_DIR = _FOLDER
         dispatcher: Any = njit(**options)(function)
         if not config.DISABLE_JIT:
-            dispatcher._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+            dispatcher._cache = _KernelCache(function, allocates=options.get("_nrt", True))
+            dispatcher._compilation_chain_init_hook = lambda: None  # kernels need no packages that extend numba
         return cast(Kernel, dispatcher)
     finally:
         config.CACHE_DIR = before
+
+
+class _KernelCode(CompileResultCacheImpl):
+    """A kernel as it lies on disk: the machine code, and as little else as a call needs.
+
+    numba also keeps the code for compilers, which callers of the function could inline, and names the modules of all
+    functions that were compiled into it, which it imports in order to load them. A kernel has no callers but Python,
+    and its code asks its modules for nothing. Parsing and importing took longer than all else that loads a kernel.
+    """
+
+    def reduce(self, compiled: Any) -> Any:
+        (name, kind, (code, _)), description, environment, *rest, environments = super().reduce(compiled)
+        entries = (description.llvm_func_name, description.llvm_cpython_wrapper_name)
+        stub = parse_assembly("\n".join(f'define void @"{entry}"() {{ ret void }}' for entry in entries))
+        library = name, kind, (code, stub.as_bitcode())
+        return library, description, environment, *rest, tuple(map(_without_module, environments))
+
+    def rebuild(self, context: Any, payload: Any) -> Any:
+        compiled = super().rebuild(context, payload)
+        compiled.library._shared_module = None  # the stub: numba refuses to link what has no code for compilers
+        return compiled
+
+
+def _without_module(environment: Any) -> Any:
+    """Return an environment of the same name and constants that belongs to this module."""
+    made: Any = Environment(globals())
+    made.consts[:] = environment.consts
+    made.env_name = environment.env_name
+    return made
 
 
 class _KernelCache(FunctionCache):
     """numba's cache of one kernel, which loads code without numba's library.
 
     numba prepares itself to compile before it loads anything: it imports its implementations of Python, numpy and
-    scipy, which takes longer than most runs. Loaded code needs only the memory that kernels allocate from. A kernel
-    that is not in the cache is compiled, and the compiler prepares itself.
+    scipy, which takes longer than most runs. Loaded code needs only the memory that kernels allocate from, if this one
+    does. A kernel that is not in the cache is compiled, and the compiler prepares itself.
     """
 
+    _impl_class = _KernelCode
+
+    def __init__(self, function: Kernel, allocates: bool) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._allocates = allocates
+
     def load_overload(self, signature: Any, context: Any) -> Any:
-        rtsys.initialize(context)
+        if self._allocates:
+            rtsys.initialize(context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(signature, context)  # type: ignore[no-untyped-call]
         return None  # the block swallowed an error
