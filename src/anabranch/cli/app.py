@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from anabranch import __version__
+from anabranch.cli.arguments import Command, CommandGroup
 from anabranch.cli.check import check
 from anabranch.cli.connectivity.command import WithBareChanges, connectivity
 from anabranch.cli.convert import convert
@@ -22,6 +23,7 @@ from anabranch.cli.why import why, why_not
 
 app = typer.Typer(
     name="anabranch",
+    cls=CommandGroup,
     help="Continuous graph queries over streams: at every instant, what the plain query would say about the window.",
     epilog="Begin with: anabranch demo",
     no_args_is_help=True,
@@ -29,15 +31,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo)
-app.command("run")(run)
-app.command("serve")(serve)
-app.command("check")(check)
-app.command("explain")(explain)
-app.command("why")(why)
-app.command("why-not")(why_not)
-app.command("eval")(evaluate)
-app.command("convert")(convert)
+app.command("demo", cls=Command)(demo)
+app.command("run", cls=Command)(run)
+app.command("serve", cls=Command)(serve)
+app.command("check", cls=Command)(check)
+app.command("explain", cls=Command)(explain)
+app.command("why", cls=Command)(why)
+app.command("why-not", cls=Command)(why_not)
+app.command("eval", cls=Command)(evaluate)
+app.command("convert", cls=Command)(convert)
 app.command("connectivity", cls=WithBareChanges)(connectivity)
 
 

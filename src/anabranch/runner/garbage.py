@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _GROWTH = 2  # the memory in use since the last whole collection at which there is another one
-_OBJECTS = 10_000  # new objects between two collections: Python's 700 are too few for a program that loads an engine
+_OBJECTS = 500_000  # new objects between two collections: more than a command loads, of which nothing is garbage
 _YOUNG = 1  # the generation of objects that few collections have looked at
 _lock = threading.Lock()
 _users = 0

@@ -46,8 +46,9 @@ class _StateLexer(BasicLexer):
     """A lexer of the terminals that some states of the parser accept."""
 
     def _build_scanner(self) -> Scanner:
-        terminals, self.callback = _create_unless(self.terminals, self.g_regex_flags, self.re, self.use_bytes)
-        return _TerminalScanner(terminals, self.g_regex_flags, self.re, self.use_bytes)
+        settings = self.g_regex_flags, self.re, self.use_bytes
+        terminals, self.callback = _create_unless(self.terminals, *settings)  # type: ignore[no-untyped-call]
+        return _TerminalScanner(terminals, *settings)  # type: ignore[no-untyped-call]
 
 
 class _Lexer(ContextualLexer):

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 from rich.text import Text
-from typer.core import TyperCommand
 
 from anabranch.cli import options
-from anabranch.cli.arguments import takes
+from anabranch.cli.arguments import Command, takes
 from anabranch.cli.connectivity.report import ConnectivityForm, ReportOptions, WhichChanges, WriteLine, make_report
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import OK, SET_ASIDE, InputError, guarded
@@ -42,7 +41,7 @@ class TimeUnitOption(StrEnum):
     ns = "ns"
 
 
-class WithBareChanges(TyperCommand):
+class WithBareChanges(Command):
     """A command in which `--changes` without a value means `--changes=main`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
