@@ -6,6 +6,7 @@ Invariant: an ingestion reads nothing but its record, and writes one event per r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from anabranch.algebra.expressions import Expression
 from anabranch.algebra.operators import Operator
@@ -78,3 +79,9 @@ class Ingestion:
     variable: str
     at: Expression | None
     steps: tuple[Step, ...]
+
+
+def last_part(uri: str) -> str:
+    """Return the part of an address after its last slash, without its options."""
+    parts = urlsplit(uri)
+    return parts.path.rstrip("/").rpartition("/")[2] or parts.netloc or uri

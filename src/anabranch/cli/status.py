@@ -8,15 +8,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
-from rich.progress import Progress as RichProgress
 
 from anabranch.cli.values import clock
 from anabranch.runner.outlet import RunProgress
 from anabranch.sources.base import OpenedStream
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 _REFRESH = 1.0
 _FARTHEST = 2**62
@@ -70,6 +71,9 @@ class StatusLine:
         self.aside()
 
     def _make(self) -> RichProgress:
+        from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
         self._bar = RichProgress(
             SpinnerColumn(),
             BarColumn(bar_width=16),

@@ -10,13 +10,16 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from anabranch.errors import QueryError, line_and_column
 from anabranch.model.instants import format_instant
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PATIENCE = 0.7  # seconds before the bar is worth its place
 _REFRESH = 0.1
@@ -131,6 +134,8 @@ class Bar:
         self._progress.refresh()
 
     def _make(self) -> Progress:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
         progress = Progress(
             BarColumn(bar_width=24),
             TaskProgressColumn(),

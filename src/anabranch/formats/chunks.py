@@ -111,6 +111,14 @@ class Head:
         return self.nodes + self.relationships + self.triples
 
 
+@dataclass(frozen=True, slots=True)
+class ReducedChunk:
+    """A chunk of some rows, and the number of rows that it stands for."""
+
+    data: bytes
+    rows: int
+
+
 class JsonCodes:
     """Texts of JSON in the order in which they first came, and their codes."""
 

@@ -30,8 +30,6 @@ from anabranch.plugins.oxigraph import Oxigraph
 from anabranch.runner.options import RunOptions, StreamOptions
 from anabranch.sinks.base import AnswerForm, Sink
 from anabranch.sources.base import OpenedStream
-from anabranch.sources.generators import GeneratorSource
-from anabranch.sources.spool import SpoolSource
 from anabranch.sources.static import AnyGraph, GraphFile
 
 
@@ -151,12 +149,12 @@ def has_wall_clock(stream: OpenedStream) -> bool:
     """Return whether a stream's events can be compared with the wall clock: a generator's events have times of their
     own.
     """
-    return is_live(stream) and not isinstance(stream.source, GeneratorSource)
+    return is_live(stream) and not stream.source.has_own_clock
 
 
 def is_live(stream: OpenedStream) -> bool:
     """Return whether a stream may be silent for a while before more events come."""
-    return not stream.source.finite or isinstance(stream.source, SpoolSource)
+    return not stream.source.finite or stream.source.is_received
 
 
 def _digest(text: str) -> str:

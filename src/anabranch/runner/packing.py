@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from anabranch.formats import chunks, deadletter
-from anabranch.formats.rdf.tables import ReducedChunk
 from anabranch.model.block import TripleBlock
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock, PropertyKeys
@@ -51,7 +50,7 @@ def read_piece(settings: SourceSettings, piece: Piece, keys: PropertyKeys = ()) 
         number += 1
         return PackedRow(CELL, "chunk", data, piece.stream, piece.split, piece.order, number, events=events)
 
-    def linked(kept: ReducedChunk) -> PackedRow:
+    def linked(kept: chunks.ReducedChunk) -> PackedRow:
         assert links is not None
         return replace(row(LinkedRows(piece, records, kept.rows, links.name).wrapped(kept.data)), kind="links")
 
@@ -66,13 +65,13 @@ def read_piece(settings: SourceSettings, piece: Piece, keys: PropertyKeys = ()) 
             for event in record.events():
                 single.add(event)
             records += len(record)
-        elif isinstance(record, bytes | ReducedChunk | GraphBlock):
+        elif isinstance(record, bytes | chunks.ReducedChunk | GraphBlock):
             if single.events:
                 yield row(events=single.taken())
             if isinstance(record, GraphBlock):
                 yield row(events=record)
                 records += len(record)
-            elif isinstance(record, ReducedChunk):
+            elif isinstance(record, chunks.ReducedChunk):
                 yield linked(record)
                 records += record.rows
             else:

@@ -13,10 +13,10 @@ from anabranch.runner.folder import RunFolder
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import Source
 from anabranch.sources.open import open_source
-from anabranch.sources.spool import Spool, SpoolSource
 
 if TYPE_CHECKING:
     from anabranch.sources.receivers.base import Receiver
+    from anabranch.sources.spool import Spool
 
 
 class Receivers:
@@ -33,6 +33,7 @@ class Receivers:
             follow = self._follow and parsed.is_files
             return open_source(stream, address, follow=follow, records_are_events=records_are_events)
         from anabranch.sources.receivers.open import open_receiver
+        from anabranch.sources.spool import Spool, SpoolSource
 
         directory = self._folder.spool(stream)
         receiver = open_receiver(parsed)

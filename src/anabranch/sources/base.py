@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import event_from_dict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from anabranch.algebra.ingestion import Ingestion
     from anabranch.engine.column_mapping import ColumnMapping
     from anabranch.engine.ingestion import RecordMapping
-    from anabranch.formats.rdf.tables import ReducedChunk
+    from anabranch.formats.chunks import ReducedChunk
     from anabranch.planner.link_streams import LinkStream
 
 Offset: TypeAlias = dict[str, Any]
@@ -70,6 +70,8 @@ class Source(ABC):
     """One stream's origin. A source is pickled to the workers: it holds settings, never open files or connections."""
 
     stream: str
+    is_received: ClassVar[bool] = False  # somebody sends the records, whenever they like
+    has_own_clock: ClassVar[bool] = False  # event times are independent of the wall clock
 
     @property
     @abstractmethod

@@ -22,7 +22,7 @@ from anabranch.model.event import Event
 from anabranch.sources.lines import LineRecords, exactly, explained, unpacked
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import ReducedChunk
+    from anabranch.formats.chunks import ReducedChunk
 
 RdfKind: TypeAlias = Literal["timed", "timed-gzip", "triples-csv", "nquads", "trig", "jsonld"]
 

@@ -50,7 +50,6 @@ from anabranch.sources.lines import (
     read_whole,
     whole_kind,
 )
-from anabranch.sources.mapped import pack_csv, pack_list
 from anabranch.sources.reach import ANYWHERE, Reach
 from anabranch.sources.rowgroups import cut_row_groups, pack_record_groups, pack_row_groups, read_row_groups
 
@@ -112,6 +111,8 @@ class Files(Source):
         return pack_range(content, start.at, stop.at, start.line + 1, decode, sequence_of)
 
     def _mapped(self, content: BinaryIO, where: Mapping[str, Any], decode: MappingDecoder) -> Iterator[PackedRecord]:
+        from anabranch.sources.mapped import pack_csv, pack_list  # loads what computes with columns of texts
+
         sequence_of = _sequences(where)
         match where["kind"]:
             case "csv":

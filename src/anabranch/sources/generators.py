@@ -44,6 +44,8 @@ _LONGEST_STEP = 36_525 * MICROS_PER_DAY
 class GeneratorSource(Source):
     """The events of a generator. The offset is the number of the next one, and when a stream with a rate began."""
 
+    has_own_clock = True
+
     def __init__(
         self, stream: str, name: str, options: Mapping[str, str] | None = None, now: Callable[[], float] = time.time
     ) -> None:

@@ -18,7 +18,8 @@ from anabranch.sources.base import Decode, MappingDecoder, PackedRecord
 from anabranch.sources.lines import PIECE, Cut, LineRecords, SequenceOf, decoded
 
 if TYPE_CHECKING:
-    from anabranch.formats.rdf.tables import ReducedChunk, TableHeader
+    from anabranch.formats.chunks import ReducedChunk
+    from anabranch.formats.rdf.tables import TableHeader
     from anabranch.planner.link_streams import LinkStream
 
 

@@ -342,6 +342,8 @@ class Spool:
 class SpoolSource(Source):
     """The reader's side. An offset is {"segment", "at": byte, "line": lines before it, through all segments}."""
 
+    is_received = True
+
     def __init__(self, stream: str, directory: str | Path, finite: bool = False) -> None:
         self.stream = stream
         self.directory = Path(directory)

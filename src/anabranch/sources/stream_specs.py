@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from anabranch.algebra.ingestion import last_part
 from anabranch.algebra.walk import windows
 from anabranch.errors import EngineError
 from anabranch.sources.address import STDIN, parse_address
 from anabranch.sources.base import Decoding, OpenedStream, Source
 from anabranch.sources.chain import ChainSource
 from anabranch.syntax.languages import Script
-from anabranch.syntax.seraph.lower_ingestion import last_part
 
 
 @dataclass(frozen=True, slots=True)

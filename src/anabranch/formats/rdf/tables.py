@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from anabranch.errors import InternalError, MalformedEventError, StreamError
 from anabranch.formats.arrow_arrays import numbers
-from anabranch.formats.chunks import pack_columns
+from anabranch.formats.chunks import ReducedChunk, pack_columns
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import FARTHEST_MILLIS, instant_from_json
 from anabranch.formats.rdf.lines import time_of_text
@@ -72,14 +72,6 @@ class TripleColumns(NamedTuple):
 
     def block(self) -> TripleBlock:
         return TripleBlock(self.times, self.terms.terms(), self.subjects, self.predicates, self.objects)
-
-
-@dataclass(frozen=True, slots=True)
-class ReducedChunk:
-    """A chunk of some rows, and the number of rows that it stands for."""
-
-    data: bytes
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)

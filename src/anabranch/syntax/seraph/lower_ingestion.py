@@ -6,10 +6,18 @@ depends on nothing but the record.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from anabranch.algebra import expressions as x
-from anabranch.algebra.ingestion import ROWS, Assign, Assignment, ElementTemplate, Ingestion, Reshape, Step, Write
+from anabranch.algebra.ingestion import (
+    ROWS,
+    Assign,
+    Assignment,
+    ElementTemplate,
+    Ingestion,
+    Reshape,
+    Step,
+    Write,
+    last_part,
+)
 from anabranch.algebra.operators import Argument, Operator, Project, Unwind
 from anabranch.algebra.types import ANY, NODE, RELATIONSHIP
 from anabranch.errors import Span
@@ -29,12 +37,6 @@ def stream_name(uri: str) -> str:
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return name
-
-
-def last_part(uri: str) -> str:
-    """Return the part of an address after its last slash, without its options."""
-    parts = urlsplit(uri)
-    return parts.path.rstrip("/").rpartition("/")[2] or parts.netloc or uri
 
 
 class IngestionLowering:
