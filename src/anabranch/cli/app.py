@@ -5,25 +5,63 @@ Invariant: building the app loads no engine and no grammar; a command loads what
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand
 
 from anabranch import __version__
 from anabranch.cli.arguments import Command, CommandGroup
-from anabranch.cli.check import check
-from anabranch.cli.connectivity.command import WithBareChanges, connectivity
-from anabranch.cli.convert import convert
-from anabranch.cli.demo import demo
-from anabranch.cli.eval import evaluate
-from anabranch.cli.explain import explain
-from anabranch.cli.run import run
-from anabranch.cli.serve import serve
-from anabranch.cli.why import why, why_not
+
+
+class CommandPlace(NamedTuple):
+    """The module of a command, the function in it, and the name of the command's class there if it has its own."""
+
+    module: str
+    function: str
+    own_class: str | None = None
+
+    def load(self, name: str) -> TyperCommand:
+        module = import_module(f"anabranch.cli.{self.module}")
+        app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        kind = Command if self.own_class is None else getattr(module, self.own_class)
+        app.command(name, cls=kind)(getattr(module, self.function))
+        made: Any = typer.main.get_command(app)
+        assert isinstance(made, TyperCommand)
+        return made
+
+
+COMMANDS = {
+    "demo": CommandPlace("demo", "demo"),
+    "run": CommandPlace("run", "run"),
+    "serve": CommandPlace("serve", "serve"),
+    "check": CommandPlace("check", "check"),
+    "explain": CommandPlace("explain", "explain"),
+    "why": CommandPlace("why", "why"),
+    "why-not": CommandPlace("why", "why_not"),
+    "eval": CommandPlace("eval", "evaluate"),
+    "convert": CommandPlace("convert", "convert"),
+    "connectivity": CommandPlace("connectivity.command", "connectivity", "WithBareChanges"),
+}
+
+
+class AllCommands(CommandGroup):
+    """The commands by their names. A command is loaded when it is called, or when the help lists all of them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = COMMANDS[cmd_name].load(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
 
 app = typer.Typer(
     name="anabranch",
-    cls=CommandGroup,
+    cls=AllCommands,
     help="Continuous graph queries over streams: at every instant, what the plain query would say about the window.",
     epilog="Begin with: anabranch demo",
     no_args_is_help=True,
@@ -31,16 +69,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo", cls=Command)(demo)
-app.command("run", cls=Command)(run)
-app.command("serve", cls=Command)(serve)
-app.command("check", cls=Command)(check)
-app.command("explain", cls=Command)(explain)
-app.command("why", cls=Command)(why)
-app.command("why-not", cls=Command)(why_not)
-app.command("eval", cls=Command)(evaluate)
-app.command("convert", cls=Command)(convert)
-app.command("connectivity", cls=WithBareChanges)(connectivity)
 
 
 def _version(wanted: bool) -> None:

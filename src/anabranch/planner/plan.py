@@ -30,7 +30,6 @@ from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
 from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
 from anabranch.planner.leaves.over_rows import over_rows_spec
-from anabranch.planner.leaves.property_paths import path_spec
 from anabranch.planner.patterns.graph_patterns import plan_pattern
 from anabranch.planner.patterns.parted_patterns import PatternHalves, parted
 from anabranch.planner.patterns.questions import (
@@ -282,6 +281,8 @@ class Planner:
             case tr.Ask(input_):
                 return ask_spec(operator, self.build(input_, scope))
             case tr.Path():
+                from anabranch.planner.leaves.property_paths import path_spec  # few queries walk along predicates
+
                 return path_spec(operator, self.choices)
             case tr.PluginQuery():
                 raise NotIncremental("the SPARQL plug-in answers it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -48,8 +49,9 @@ def test_the_page_shows_true_output(invoke: Invoke, tmp_path: Path, command: str
 
 
 def test_the_page_names_every_command_and_option() -> None:
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    for name, command in commands.items():
+    group: Any = get_command(app)
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         assert f"\n## {name}\n" in TEXT
         for parameter in command.params:
             for option in parameter.opts:
@@ -60,7 +62,8 @@ def test_the_page_names_every_command_and_option() -> None:
 @pytest.mark.parametrize("name", ["demo", "run", "connectivity", "explain", "convert", "serve"])
 def test_the_help_shows_what_holds_unless_an_option_is_given(invoke: Invoke, name: str) -> None:
     shown = " ".join(invoke(name, "--help", columns=400).out.split())
-    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    group: Any = get_command(app)
+    command = group.get_command(None, name)
     for parameter in command.params:
         said = re.search(r"\\?(\[[^]]+])$", getattr(parameter, "help", None) or "")
         if said is not None:
