@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
+from anabranch.delta import kernels
 from anabranch.delta.kernels import cache
 
 DAY = 86_400
@@ -52,3 +58,36 @@ def test_a_folder_that_is_there_removes_nothing(tmp_path: Path, monkeypatch: pyt
     old = folder(tmp_path, "kernels-0123456789ab", 31, tmp_path.stat().st_mtime)
     cache._folder()
     assert old.exists()
+
+
+def test_no_kernel_calls_another_because_a_loaded_kernel_cannot_be_inlined() -> None:
+    calls = []
+    for place in pkgutil.iter_modules(kernels.__path__):
+        module = importlib.import_module(f"{kernels.__name__}.{place.name}")
+        for function in vars(module).values():
+            if isinstance(function, Dispatcher):
+                names = function.py_func.__code__.co_names
+                called = (function.py_func.__globals__.get(name) for name in names)
+                calls += [
+                    (function.__name__, one.__name__)
+                    for one in called
+                    if isinstance(one, Dispatcher) and isinstance(one._cache, cache._KernelCache)
+                ]
+    assert calls == []
+
+
+def test_a_kernel_is_loaded_without_what_compiles_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy as np\n"
+        "from anabranch.delta.kernels.rows import sums\n"  # one that makes arrays
+        "print(sums(np.array([[1, 2], [3, 4], [1, 2]]), np.array([1, 1, 1]))[1].tolist())\n"
+        "print('numba.np.arrayobj' in sys.modules)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    compiled, loaded = (
+        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split("\n")
+        for _ in range(2)
+    )
+    assert (compiled[1], loaded[1]) == ("True", "False")
+    assert compiled[0] == loaded[0] != ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import pytest
+from lark import Lark, Tree, UnexpectedInput
 
 from anabranch.syntax import grammars
 
@@ -49,3 +51,41 @@ def test_the_place_is_that_of_bytecode() -> None:
     place = Path(grammars._kept("seraph-grammar"))
     assert place.parent == Path(grammars.__cached__).parent
     assert place.suffix == ".tables"
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NAMES = {".seraph": ("seraph", ["grammar"]), ".csparql": ("sparql", ["grammar", "streams", "csparql"])}
+
+
+def outcome(parser: Lark, text: str) -> object:
+    """The tree of a text, or where and why there is none."""
+    try:
+        return parser.parse(text, start="script")
+    except UnexpectedInput as error:
+        expected = getattr(error, "allowed", None) or getattr(error, "expected", None)
+        return type(error), error.pos_in_stream, expected
+
+
+@pytest.mark.parametrize("ending", NAMES)
+def test_terminals_tried_one_by_one_give_the_trees_and_errors_of_all_in_one(ending: str) -> None:
+    folder, names = NAMES[ending]
+    package = f"anabranch.syntax.{folder}"
+    ours = grammars.parser_of(package, names, ["script"])
+    files = (resources.files(package).joinpath(f"{name}.lark") for name in names)
+    larks = Lark(
+        "\n".join(file.read_text(encoding="utf-8") for file in files),
+        parser="lalr",
+        lexer="contextual",
+        start=["script"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+    texts = [path.read_text(encoding="utf-8") for path in EXAMPLES.rglob(f"*{ending}")]
+    assert len(texts) > 3
+    trees = 0
+    for text in texts:
+        for one in (text, text[: len(text) // 2], text.replace(" ", " § ", 9), text.upper(), text.lower()):
+            found = outcome(ours, one)
+            assert found == outcome(larks, one)
+            trees += isinstance(found, Tree)
+    assert trees >= len(texts)
