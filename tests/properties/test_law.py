@@ -12,6 +12,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.draws import draw_case, draw_idioms, draw_trails, draw_unwound, permuted
 
 from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.optimizer import optimize
@@ -20,7 +21,6 @@ from anabranch.syntax import languages
 from anabranch.syntax.seraph.parser import parse_script
 from anabranch.syntax.seraph.printer import print_script
 from anabranch.testing.cases import CaseFile, agreed, new_session
-from anabranch.testing.draws import draw_case, draw_idioms, draw_trails, draw_unwound, permuted
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
 SHARDS = 20

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.draws import draw_case
 
 from anabranch.errors import StreamError
 from anabranch.formats import chunks
@@ -18,7 +19,6 @@ from anabranch.model.points import Point
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Blank, Iri, Literal, Triple, tagged
 from anabranch.model.values import Node, Relationship
-from anabranch.testing.draws import draw_case
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=5)
 IDS = st.one_of(st.integers(-(2**63), 2**63 - 1), TEXTS)

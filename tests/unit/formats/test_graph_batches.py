@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.support.draws import draw_case
 from tests.support.graph_columns import events_of, narrowed
 
 from anabranch.delta.batch import ABSENT
@@ -26,7 +27,6 @@ from anabranch.formats.graph_batches import GraphBatch, read_blocks
 from anabranch.formats.parquet import event_batches, opened_parquet, read_batch, write_parquet
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock
-from anabranch.testing.draws import draw_case
 
 KEYS = ("name", "age", "é", "missing", "w", "$date", "list")
 TEXT, LABELS = pa.string(), pa.list_(pa.string())
