@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
@@ -144,12 +143,6 @@ class Bar:
         )
         progress.add_task("reading", total=self._meter.total, rate="")
         return progress
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Remove the bar from the screen while the code inside prints."""
-        self.close()
-        yield
 
     def close(self) -> None:
         if self._progress is not None and self._visible:

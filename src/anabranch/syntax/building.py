@@ -19,7 +19,7 @@ from lark import Token, Tree
 from anabranch.errors import Diagnostic, Span
 from anabranch.syntax.common import LiteralProblem
 
-Rule: TypeAlias = Callable[..., Any]
+GrammarRule: TypeAlias = Callable[..., Any]
 _Read = TypeVar("_Read")
 
 
@@ -78,7 +78,7 @@ class TreeBuilder:
         return part
 
 
-def node(kind: Callable[..., Any], *first: Any, **fixed: Any) -> Rule:
+def node(kind: Callable[..., Any], *first: Any, **fixed: Any) -> GrammarRule:
     """A rule whose parts are the fields of a node, after those that the rule itself says."""
 
     def build(self: TreeBuilder, span: Span, *parts: Any) -> Any:
@@ -87,7 +87,7 @@ def node(kind: Callable[..., Any], *first: Any, **fixed: Any) -> Rule:
     return build
 
 
-def group(kind: Callable[..., Any]) -> Rule:
+def group(kind: Callable[..., Any]) -> GrammarRule:
     """A rule whose parts are one field of a node."""
 
     def build(self: TreeBuilder, span: Span, *parts: Any) -> Any:
@@ -96,7 +96,7 @@ def group(kind: Callable[..., Any]) -> Rule:
     return build
 
 
-def alternating(kind: Callable[..., Any]) -> Rule:
+def alternating(kind: Callable[..., Any]) -> GrammarRule:
     """A rule of parts with others between them: two fields of a node."""
 
     def build(self: TreeBuilder, span: Span, *parts: Any) -> Any:
@@ -105,7 +105,7 @@ def alternating(kind: Callable[..., Any]) -> Rule:
     return build
 
 
-def marked(mark: str) -> Rule:
+def marked(mark: str) -> GrammarRule:
     """A rule of one part, which is told from its neighbours by a mark."""
 
     def build(self: TreeBuilder, span: Span, part: Any) -> tuple[str, Any]:
@@ -114,7 +114,7 @@ def marked(mark: str) -> Rule:
     return build
 
 
-def always(value: Any) -> Rule:
+def always(value: Any) -> GrammarRule:
     """A rule that has one meaning, whatever its parts are."""
 
     def build(self: TreeBuilder, span: Span, *parts: Any) -> Any:

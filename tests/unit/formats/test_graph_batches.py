@@ -396,7 +396,6 @@ def test_a_chunk_of_some_rows_of_several_batches_has_these_events() -> None:
             assert head.layout is chunks.ChunkLayout.ARROW
         opened = chunks.opened(packed)
         assert repr(list(opened)) == repr(part.events())
-        assert chunks.columns(packed).event_times.tolist() == part.times.tolist()
 
 
 def test_batches_of_two_schemas_and_lines_are_packed_as_events() -> None:

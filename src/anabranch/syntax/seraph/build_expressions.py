@@ -12,7 +12,7 @@ from lark import Token
 
 from anabranch.errors import Span
 from anabranch.model.temporal import Duration
-from anabranch.syntax.building import Rule, TreeBuilder, listed, node, pair, same
+from anabranch.syntax.building import GrammarRule, TreeBuilder, listed, node, pair, same
 from anabranch.syntax.seraph import literals
 from anabranch.syntax.seraph import tree as t
 
@@ -36,7 +36,7 @@ def bare(part: Any) -> Any:
     return part
 
 
-def _binary(operator: str) -> Rule:
+def _binary(operator: str) -> GrammarRule:
     """Two operands, or a chain of them, which leans to the left."""
 
     def build(self: ExpressionBuilder, span: Span, first: t.Expr, *rest: t.Expr) -> t.Expr:

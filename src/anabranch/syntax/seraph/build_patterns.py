@@ -10,7 +10,7 @@ from typing import Any
 from lark import Token
 
 from anabranch.errors import Span
-from anabranch.syntax.building import Rule, alternating, listed, node
+from anabranch.syntax.building import GrammarRule, alternating, listed, node
 from anabranch.syntax.seraph import literals
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.build_expressions import Bracket, ExpressionBuilder
@@ -18,7 +18,7 @@ from anabranch.syntax.seraph.build_expressions import Bracket, ExpressionBuilder
 _SHORTEST = {"shortestpath": "shortest", "allshortestpaths": "all-shortest"}
 
 
-def _relationship(direction: Any) -> Rule:
+def _relationship(direction: Any) -> GrammarRule:
     def build(
         self: ExpressionBuilder, span: Span, detail: tuple[Any, ...] = (None, (), None, None)
     ) -> t.RelationshipTree:

@@ -1,4 +1,4 @@
-"""Literals of Seraph: numbers, strings, names, instants and durations, from their text and back.
+"""Literals of Seraph: numbers, strings, names, instants and durations, from their text.
 
 Invariant: a literal that cannot be read raises `LiteralProblem` with what is wrong in the user's words; nothing
 is guessed.
@@ -21,7 +21,6 @@ _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/"}
 _ESCAPES |= {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _HALF = re.compile("[\ud800-\udfff]")
-_PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
 
 
 def read_integer(text: str) -> int:
@@ -80,31 +79,12 @@ def _whole(text: str) -> str:
         raise LiteralProblem("SER-004", "half of a surrogate pair is no Unicode character", hint) from None
 
 
-def write_string(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    for character, escape in (("\b", "b"), ("\f", "f"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
-        escaped = escaped.replace(character, "\\" + escape)
-    return f"'{escaped}'"
-
-
 def read_name(text: str) -> str:
     if text.startswith("`"):
         return text[1:-1].replace("``", "`")
     if text.startswith("<"):
         return text[1:-1].strip()
     return text
-
-
-def write_name(name: str) -> str:
-    """The name, in backticks unless it can stand alone."""
-    return name if _PLAIN_NAME.match(name) else "`" + name.replace("`", "``") + "`"
-
-
-def write_number(value: int | float) -> str:
-    if isinstance(value, int):
-        return str(value)
-    text = repr(value)
-    return text if "e" not in text or "." in text else text.replace("e", ".0e")
 
 
 def read_instant(text: str) -> int:
