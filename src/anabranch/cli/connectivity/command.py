@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TypeAlias, cast, get_args
 
 import typer
 from rich.text import Text
@@ -35,20 +34,16 @@ if TYPE_CHECKING:
     from anabranch.formats.edges.reader import EdgeChunk
 
 
-class TimeUnitOption(StrEnum):
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
+TimeUnitOption: TypeAlias = Literal["s", "ms", "us", "ns"]
 
 
 class WithBareChanges(TyperCommand):
     """A command in which `--changes` without a value means `--changes=main`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        values = set(WhichChanges)
+        values = get_args(WhichChanges)
         full = [
-            f"{one}={WhichChanges.main}" if one == "--changes" and after not in values else one
+            f"{one}=main" if one == "--changes" and after not in values else one
             for one, after in zip(args, [*args[1:], ""], strict=True)
         ]
         return super().parse_args(ctx, full)
@@ -84,7 +79,7 @@ class ConnectivityArguments:
     index: Annotated[
         IndexOption,
         typer.Option(help="The index: a recency tree, or BIC as its paper has it; the answers are the same."),
-    ] = IndexOption.recency
+    ] = "recency"
     chunk: Annotated[
         int | None, typer.Option(metavar="SLIDES", min=1, help="The chunk of BIC. \\[as long as the window]")
     ] = None
@@ -99,7 +94,7 @@ class ConnectivityArguments:
         str | None,
         typer.Option(metavar="INSTANT", help="The first instant. \\[the first multiple of the slide with an edge]"),
     ] = None
-    form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = ConnectivityForm.table
+    form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = "table"
     dead_letter: Annotated[
         str | None,
         typer.Option(
@@ -148,7 +143,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
             arguments.window,
             arguments.slide,
             pairs=asked.pairs,
-            index=arguments.index.value,
+            index=arguments.index,
             chunk=arguments.chunk,
             starting_at=first,
         )
@@ -160,9 +155,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
             "yellow",
         )
     names = tuple(one.strip() for one in arguments.columns.split(",")) if arguments.columns else ()
-    reader = EdgeReader(
-        names, arguments.time_unit.value if arguments.time_unit else None, needs_time=not workload.counts_edges
-    )
+    reader = EdgeReader(names, arguments.time_unit, needs_time=not workload.counts_edges)
     letters = _Letters(
         arguments.dead_letter
         or f"{'edges' if arguments.edges == STDIN else Path(arguments.edges).name.split('.')[0]}.dead.ndjson"
@@ -308,7 +301,7 @@ def _read_pairs(path: str | None) -> list[tuple[str, str]]:
 
 def _refuse_together(form: ConnectivityForm, asked: ReportOptions) -> None:
     several = bool(asked.pairs) + asked.components + (asked.changes is not None) > 1
-    if form is ConnectivityForm.csv and several:
+    if form == "csv" and several:
         raise typer.BadParameter(
             "csv has one kind of rows: ask for one of --pairs, --components and --changes, or for json",
             param_hint="--format",
