@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from anabranch.errors import QueryError, line_and_column
@@ -101,50 +101,57 @@ class Meter:
     done: int = 0
 
 
-class Bar:
-    """A progress bar by bytes read. It is removed while other text is printed on the same screen."""
+class TransientLine:
+    """A line of columns at the end of a terminal, of which `said` is a text. It is removed while other text is printed
+    on the same screen; where it is not `shown`, nothing is drawn."""
 
-    def __init__(self, console: Console, meter: Meter, shown: bool) -> None:
+    def __init__(self, console: Console, shown: bool, *columns: ProgressColumn) -> None:
+        self.is_shown = shown and console.is_terminal
         self._console = console
-        self._meter = meter
-        self._shown = shown and console.is_terminal
-        self._visible = False
-        self._begun = time.monotonic()
-        self._drawn = 0.0
+        self._columns = columns
         self._progress: Progress | None = None
+        self._visible = False
 
-    def update(self, events: int) -> None:
-        if not self._shown:
-            return
-        now = time.monotonic()
-        if now - self._begun < _PATIENCE or now - self._drawn < _REFRESH:
-            return
-        self._drawn = now
-        self._progress = self._progress or self._make()
+    def draw(self, done: int, total: int | None, said: str) -> None:
+        if self._progress is None:
+            self._progress = Progress(
+                *self._columns,
+                console=self._console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._progress.add_task("", total=total, said=said)
         if not self._visible:
             self._progress.start()
             self._visible = True
-        fields = f"{events:,} events · {events / (now - self._begun):,.0f}/s"
-        task = self._progress.task_ids[0]
-        self._progress.update(task, completed=self._meter.done, total=self._meter.total, rate=fields)
+        self._progress.update(self._progress.task_ids[0], completed=done, total=total, said=said)
         self._progress.refresh()
 
-    def _make(self) -> Progress:
-        progress = Progress(
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        progress.add_task("reading", total=self._meter.total, rate="")
-        return progress
-
-    def close(self) -> None:
+    def hide(self) -> None:
         if self._progress is not None and self._visible:
             self._progress.stop()
             self._visible = False
+
+
+class Bar:
+    """A progress bar by bytes read."""
+
+    def __init__(self, console: Console, meter: Meter, shown: bool) -> None:
+        columns = (BarColumn(bar_width=24), TaskProgressColumn(), TextColumn("{task.fields[said]}"))
+        self._line = TransientLine(console, shown, *columns, TimeRemainingColumn())
+        self._meter = meter
+        self._begun = time.monotonic()
+        self._drawn = 0.0
+
+    def update(self, events: int) -> None:
+        now = time.monotonic()
+        if not self._line.is_shown or now - self._begun < _PATIENCE or now - self._drawn < _REFRESH:
+            return
+        self._drawn = now
+        said = f"{events:,} events · {events / (now - self._begun):,.0f}/s"
+        self._line.draw(self._meter.done, self._meter.total, said)
+
+    def close(self) -> None:
+        self._line.hide()
