@@ -28,9 +28,9 @@ from anabranch.errors import EngineError, StreamError
 
 if TYPE_CHECKING:
     from anabranch.cli.connectivity.plot import Plot
+    from anabranch.cli.deadletters import DeadLetterFile
     from anabranch.cli.summary import Bar, Meter
     from anabranch.engine.connectivity.workload import ConnectivityAnswer, ConnectivityWorkload
-    from anabranch.formats.deadletter import DeadLetters, MalformedRecord
     from anabranch.formats.edges.reader import EdgeChunk
 
 
@@ -128,6 +128,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
 
       tail -f calls.csv | anabranch connectivity - --window 1000e --slide 50e --changes --format json
     """
+    from anabranch.cli.deadletters import DeadLetterFile
     from anabranch.engine.connectivity.workload import ConnectivityWorkload
     from anabranch.formats.edges.reader import EdgeReader, edge_format
 
@@ -156,7 +157,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
         )
     names = tuple(one.strip() for one in arguments.columns.split(",")) if arguments.columns else ()
     reader = EdgeReader(names, arguments.time_unit, needs_time=not workload.counts_edges)
-    letters = _Letters(
+    letters = DeadLetterFile(
         arguments.dead_letter
         or f"{'edges' if arguments.edges == STDIN else Path(arguments.edges).name.split('.')[0]}.dead.ndjson"
     )
@@ -178,7 +179,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
         )
     if not arguments.quiet:
         _summarize(terminal, run, time.perf_counter() - begun)
-    if not code and arguments.strict and (letters.malformed or workload.late):
+    if not code and arguments.strict and (run.malformed or workload.late):
         code = SET_ASIDE
     raise typer.Exit(code)
 
@@ -202,12 +203,13 @@ class _Run:
         asked: ReportOptions,
         write: WriteLine,
         plot: Plot | None,
-        letters: _Letters,
+        letters: DeadLetterFile,
     ) -> None:
         self.workload, self.plot, self.letters = workload, plot, letters
         self._asked, self._write = asked, write
         self.instants = 0
         self.rows = 0
+        self.malformed = 0
 
     def all(self, chunks: Iterable[EdgeChunk], terminal: Terminal, meter: Meter, file: BinaryIO, quiet: bool) -> None:
         from anabranch.cli.summary import Bar
@@ -241,38 +243,12 @@ class _Run:
 
         for record in chunk.malformed:
             self.letters.add(record)
-            self.letters.malformed += 1
+        self.malformed += len(chunk.malformed)
         for place in self.workload.late_places.tolist():
             at = "" if chunk.times is None else format_instant(int(chunk.times[place]))
             raw = f"{chunk.sources[place]},{chunk.targets[place]},{at}"
             reason = f"late: all windows that hold {at} had been answered when the edge came"
             self.letters.add(MalformedRecord(reason, int(chunk.lines[place]), raw))
-
-
-class _Letters:
-    """The file of edges that were set aside; the first one creates it."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.malformed = 0
-        self._file: BinaryIO | None = None
-        self._letters: DeadLetters | None = None
-
-    @property
-    def is_needed(self) -> bool:
-        return self._file is not None
-
-    def add(self, record: MalformedRecord) -> None:
-        from anabranch.formats.deadletter import DeadLetters
-
-        if self._letters is None:
-            self._file = Path(self.path).open("wb")  # noqa: SIM115  closed by close()
-            self._letters = DeadLetters(self._file)
-        self._letters.write(record)
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
 
 def _new_plot(path: str | None) -> Plot | None:
@@ -352,11 +328,11 @@ def _summarize(terminal: Terminal, run: _Run, seconds: float) -> None:
     edges, letters, late = run.workload.edges, run.letters, run.workload.late
     parts = counted(edges, "edge"), counted(run.instants, "instant"), counted(run.rows, "row")
     text = Text(" · ".join(parts), style="dim")
-    for count, word in ((letters.malformed, "malformed"), (late, "late")):
+    for count, word in ((run.malformed, "malformed"), (late, "late")):
         text.append(" · ").append(f"{count:,} {word}", style="not dim bold yellow" if count else "")
     if run.workload.outside:
         text.append(f" · {run.workload.outside:,} in no window")
     text.append(f" · {seconds:.2f} s · {round(edges / seconds) if seconds else 0:,} edges/s")
-    if letters.is_needed:
+    if letters.count:
         text.append(f"\nset aside in {letters.path}")
     terminal.note(text)
