@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 from tests.support.cells import answers_of, play
+from tests.support.draws import draw_case
+from tests.support.sparql_draws import DEFAULT, draw
 
 from anabranch.engine.answers import Answer
 from anabranch.model.triples import TripleGraph
 from anabranch.testing.case_file import CaseFile
 from anabranch.testing.cases import agreed, new_session
-from anabranch.testing.draws import draw_case
-from anabranch.testing.sparql_draws import DEFAULT, draw
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000")) // 2
 SHARDS = 10

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.draws import draw_case
 from tests.unit.engine.test_random_streams import query_texts, runs, streams
 
 from anabranch.engine.answers import Answer, row_key
@@ -29,7 +30,6 @@ from anabranch.model.event import Event
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax import seraph
 from anabranch.testing.case_file import CaseFile
-from anabranch.testing.draws import draw_case
 from anabranch.testing.oracle import Oracle
 
 DRAWS = max(1, int(os.environ.get("ANABRANCH_DRAWS", "1000")) // 3)

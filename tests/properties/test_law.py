@@ -12,15 +12,15 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.draws import draw_case, draw_idioms, draw_trails, draw_unwound, permuted
+from tests.support.seraph_printer import print_script
 
 from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.optimizer import optimize
 from anabranch.optimizer.rules import GRAPH_RULES
 from anabranch.syntax import languages
 from anabranch.syntax.seraph.parser import parse_script
-from anabranch.syntax.seraph.printer import print_script
 from anabranch.testing.cases import CaseFile, agreed, new_session
-from anabranch.testing.draws import draw_case, draw_idioms, draw_trails, draw_unwound, permuted
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000"))
 SHARDS = 20

@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.support.sparql_draws import Draw, _value, disagreement, draw
 
 from anabranch.engine.session import Session
 from anabranch.model.triples import TripleGraph
 from anabranch.syntax import languages
-from anabranch.testing.sparql_draws import Draw, _value, disagreement, draw
 
 JUDGED = int(os.environ.get("ANABRANCH_DRAWS", "1000")) * 2 // 5
 WITH_RULES = JUDGED * 3 // 8

@@ -184,7 +184,13 @@ class Killed(BaseException):
     """Stands for a server that ends at some line."""
 
 
-STEPS = ["log.begin_anew", "_folder_forget", "_feeds.forget", "_catalogue.put_stream", "_catalogue.forget_failures"]
+STEPS = [
+    "log.begin_anew",
+    "_renewal._forget_folder",
+    "_feeds.forget",
+    "_catalogue.put_stream",
+    "_catalogue.forget_failures",
+]
 
 
 @pytest.mark.parametrize("after", [False, True])

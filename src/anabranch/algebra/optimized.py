@@ -28,7 +28,3 @@ class OptimizedPlan:
     before: Operator
     plan: Operator
     fired: tuple[FiredRule, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        return any(one.changed for one in self.fired)

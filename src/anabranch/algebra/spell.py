@@ -322,11 +322,6 @@ class Speller:
         return ", ".join(self.spell(item) for item in items)
 
 
-def spell(expression: x.Expression) -> str:
-    """Return the text of one expression."""
-    return Speller().spell(expression)
-
-
 def constant(value: object) -> str:
     match value:
         case None:

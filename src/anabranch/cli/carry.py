@@ -16,7 +16,6 @@ import typer
 from anabranch.api import carrier
 from anabranch.cli.console import Terminal
 from anabranch.cli.failures import OK, draw_error
-from anabranch.cli.options import OutputOption
 from anabranch.cli.signals import INTERRUPTED, stopping
 from anabranch.cli.status import StatusLine
 from anabranch.cli.summary import Summary, first_words
@@ -91,16 +90,16 @@ def carry(spec: RunSpec, arguments: RunArguments, terminal: Terminal) -> Carried
 
 
 def _on_stdout(spec: RunSpec, arguments: RunArguments, terminal: Terminal, status: StatusLine) -> list[Sink | str]:
-    form = arguments.output or (OutputOption.none if arguments.sink else OutputOption.table)
+    form = arguments.output or ("none" if arguments.sink else "table")
     match form:
-        case OutputOption.none:
+        case "none":
             return []
-        case OutputOption.table:
+        case "table":
             return [TableSink(terminal.out, spec.options.windows, status.aside, prefixes_of(spec.queries))]
-        case OutputOption.json:
+        case "json":
             return ["ndjson:-"]
         case _:
-            return [f"{form.value}:-"]
+            return [f"{form}:-"]
 
 
 def _summary(opened: OpenedRun, seconds: float) -> Summary:

@@ -26,7 +26,7 @@ from anabranch.cli.options import STDIN, Color, existing
 from anabranch.errors import EngineError, MalformedEventError
 
 if TYPE_CHECKING:
-    from anabranch.cli.deadletters import SetAside
+    from anabranch.cli.deadletters import DeadLetterFile
     from anabranch.cli.summary import Meter
     from anabranch.formats.deadletter import MalformedRecord
     from anabranch.model.event import Event
@@ -74,7 +74,7 @@ def convert(arguments: ConvertArguments) -> None:
 
       zcat log.tsv.gz | anabranch convert - - --from tsv --to ndjson-elements
     """
-    from anabranch.cli.deadletters import SetAside
+    from anabranch.cli.deadletters import DeadLetterFile
     from anabranch.cli.summary import Bar, Meter
     from anabranch.formats.streams import checked, format_of, write_events
     from anabranch.model.mapping import Mapping
@@ -92,7 +92,7 @@ def convert(arguments: ConvertArguments) -> None:
         )
     given = None if arguments.from_ is None else checked(arguments.from_)
     meter = Meter()
-    letters = SetAside(
+    letters = DeadLetterFile(
         arguments.dead_letter or f"{'convert' if arguments.target == STDIN else arguments.target}.dead.ndjson"
     )
     bar = Bar(terminal.err, meter, shown=not arguments.quiet)
@@ -106,7 +106,7 @@ def convert(arguments: ConvertArguments) -> None:
         letters.close()
     if not arguments.quiet:
         _summarize(terminal, count, letters, time.perf_counter() - begun)
-    if arguments.strict and letters.malformed:
+    if arguments.strict and letters.count:
         raise typer.Exit(SET_ASIDE)
 
 
@@ -154,13 +154,13 @@ def _of_source(address: str, meter: Meter) -> Iterator[Event | MalformedRecord]:
 
 
 def _good(
-    records: Iterable[Event | MalformedEventError], letters: SetAside, tell: Callable[[int], None]
+    records: Iterable[Event | MalformedEventError], letters: DeadLetterFile, tell: Callable[[int], None]
 ) -> Iterator[Event]:
     """Yield the events; malformed records are set aside."""
     count = 0
     for record in records:
         if isinstance(record, MalformedEventError):
-            letters.add_malformed(record)
+            letters.add(record)
             continue
         count += 1
         if count % _TOLD_EVERY == 0:
@@ -203,13 +203,13 @@ def _written(target: str) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def _summarize(terminal: Terminal, count: int, letters: SetAside, seconds: float) -> None:
+def _summarize(terminal: Terminal, count: int, letters: DeadLetterFile, seconds: float) -> None:
     text = Text(f"{count:,} event{'' if count == 1 else 's'}", style="dim")
     text.append(" · ")
-    text.append(f"{letters.malformed:,} malformed", style="not dim bold yellow" if letters.malformed else "")
+    text.append(f"{letters.count:,} malformed", style="not dim bold yellow" if letters.count else "")
     text.append(f" · {seconds:.2f} s")
     if seconds > 0:
         text.append(f" · {round(count / seconds):,} events/s")
-    for path in letters.paths:
-        text.append(f"\nset aside in {path}")
+    if letters.count:
+        text.append(f"\nset aside in {letters.path}")
     terminal.note(text)

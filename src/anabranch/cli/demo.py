@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -18,18 +17,16 @@ from anabranch.cli.options import Color, EngineOption
 _BEAT = 0.9  # seconds
 
 
-class Demo(StrEnum):
-    bikes = "bikes"
-    auctions = "auctions"
+Demo: TypeAlias = Literal["bikes", "auctions"]
 
 
 @dataclass(frozen=True, slots=True)
 class DemoArguments:
-    name: Annotated[Demo, typer.Argument(help="Which one.")] = Demo.bikes
+    name: Annotated[Demo, typer.Argument(help="Which one.")] = "bikes"
     speed: Annotated[float, typer.Option(min=0, help="Pace on a terminal: 2 is twice as fast, 0 does not wait.")] = 1.0
     engine: Annotated[
         EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Auctions: on Spark, or in this process.")
-    ] = EngineOption.spark
+    ] = "spark"
     rate: Annotated[float, typer.Option(metavar="N", min=0.1, help="Auctions: events per second.")] = 10.0
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Auctions: end after so many events. \\[never]")
@@ -63,11 +60,11 @@ def demo(arguments: DemoArguments) -> None:
 
       anabranch demo auctions --no-ui --engine local --count 500
     """
-    if arguments.name is Demo.auctions:
+    if arguments.name == "auctions":
         from anabranch.cli.demo_auctions import AuctionDemo, in_terminal, on_page
 
         asked = AuctionDemo(
-            arguments.engine.value,
+            arguments.engine,
             arguments.rate * arguments.speed if arguments.speed else None,
             arguments.count,
             arguments.data,

@@ -32,7 +32,7 @@ def evaluate(
     now: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="What datetime() says; by default the clock.")
     ] = None,
-    output: Annotated[OutputOption, typer.Option("--output", "-o", help="The form of the rows.")] = OutputOption.table,
+    output: Annotated[OutputOption, typer.Option("--output", "-o", help="The form of the rows.")] = "table",
     color: Color = None,
 ) -> None:
     """Answer a plain query, openCypher or SPARQL, over graphs from files.
@@ -73,4 +73,4 @@ def evaluate(
         now=options.instant(now, "--now"),
         file_name=file or "<query>",
     )
-    write_table(terminal.out, table, output.value)
+    write_table(terminal.out, table, output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,10 +34,10 @@ class ExplainArguments:
         None
     )
     text: Annotated[str | None, typer.Option("--text", "-t", help="The query itself, instead of a file.")] = None
-    form: Annotated[ExplainForm, typer.Option("--format", "-f", help="The form of the plan.")] = ExplainForm.text
+    form: Annotated[ExplainForm, typer.Option("--format", "-f", help="The form of the plan.")] = "text"
     view: Annotated[
         ExplainView, typer.Option(help="What is drawn: the operators, or what is asked and which source knows it.")
-    ] = ExplainView.ograph
+    ] = "ograph"
     stage: Annotated[
         ExplainStage | None,
         typer.Option(help="The plan before the rules, after, or both.", show_default="after; drawings: both"),
@@ -55,7 +55,7 @@ class ExplainArguments:
             metavar="[STREAM=]N", help="Events per second, of one stream or of each. [1000]", show_default=False
         ),
     ] = None
-    windows: WindowsOption = WindowPolicyOption.trailing
+    windows: WindowsOption = "trailing"
     color: Color = None
 
 
@@ -82,29 +82,29 @@ def explain(arguments: ExplainArguments) -> None:
     query_text = arguments.text if arguments.text is not None else options.read_text(arguments.file or "")
     rates = options.rates(arguments.rate) if arguments.state or arguments.rate else None
     found = explained(query_text, arguments.file or "<text>", arguments.windows, arguments.graph, rates)
-    if arguments.form is ExplainForm.json:
+    if arguments.form == "json":
         plans = [explanation.to_dict() for explanation in found]
         print(json.dumps(plans[0] if len(plans) == 1 else plans, indent=2, ensure_ascii=False))
         return
-    if arguments.form is not ExplainForm.text:
-        from anabranch.drawings import DrawingForm, draw
+    if arguments.form != "text":
+        from anabranch.drawings import draw
 
         print(
             draw(
                 found,
-                cast(DrawingForm, arguments.form.value),
-                arguments.view.value,
-                (arguments.stage or ExplainStage.both).value,
+                arguments.form,
+                arguments.view,
+                arguments.stage or "both",
             )
         )
         return
-    if arguments.view is not ExplainView.ograph:
+    if arguments.view != "ograph":
         raise typer.BadParameter("the D-Graph is drawn: add --format svg, mermaid or dot", param_hint="--view")
     width = terminal.out.width if terminal.out.is_terminal else PLAIN_WIDTH
     for index, explanation in enumerate(found):
         if index:
             terminal.out.print()
-        terminal.out.print(drawn(explanation, width, arguments.stage or ExplainStage.after), soft_wrap=True)
+        terminal.out.print(drawn(explanation, width, arguments.stage or "after"), soft_wrap=True)
 
 
 def explained(
@@ -148,12 +148,12 @@ def explained(
             case Registration():
                 optimized = optimize(query.plan, Knowledge.of(graphs, query.prefixes))
                 plan = planned(optimized.plan, query, EvaluationOptions(), {})
-                explanation = explain_query(query, windows.value, optimized, ways=_ways(plan, rates))
+                explanation = explain_query(query, windows, optimized, ways=_ways(plan, rates))
                 explanation = _with_links(explanation, query, as_links)
                 found.append(explanation if rates is None else _with_forecast(explanation, plan, rates))
             case _:
                 optimized = optimize(query, Knowledge.of(graphs, plain_prefixes))
-                found.append(explain_query(query, windows.value, optimized, plain_prefixes))
+                found.append(explain_query(query, windows, optimized, plain_prefixes))
     return found
 
 
@@ -161,7 +161,7 @@ def _link_streams(queries: Sequence[Registration], windows: WindowPolicyOption) 
     """Return the streams that travel as links when these queries run on Spark together."""
     from anabranch.planner.link_streams import link_streams
 
-    return link_streams([(one, windows.value) for one in queries], lambda _: None)
+    return link_streams([(one, windows) for one in queries], lambda _: None)
 
 
 def _with_links(explanation: Explanation, query: Registration, as_links: dict[str, LinkStream]) -> Explanation:
@@ -211,7 +211,7 @@ def _with_forecast(explanation: Explanation, plan: QueryPlan, rates: dict[str | 
     return replace(explanation, facts=(*explanation.facts, *said), data={**explanation.data, "state": data})
 
 
-def drawn(explanation: Explanation, width: int, stage: ExplainStage = ExplainStage.after) -> Text:
+def drawn(explanation: Explanation, width: int, stage: ExplainStage = "after") -> Text:
     """Return the explanation in colour; its characters are those of `Explanation.text`."""
     from rich.text import Text
 
@@ -221,7 +221,7 @@ def drawn(explanation: Explanation, width: int, stage: ExplainStage = ExplainSta
     for label, fact in explanation.fact_lines(width):
         text.append(f"\n  {label:<10}  ", style="cyan").append(fact)
     text.append("\n")
-    for line in explanation.tree(width - 2, stage.value):
+    for line in explanation.tree(width - 2, stage):
         if not str(line):
             text.append("\n")
             continue

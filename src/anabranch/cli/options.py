@@ -10,9 +10,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import typer
 
@@ -36,88 +35,33 @@ _IRI_NAMED = re.compile(
 _ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 
 
-class WindowPolicyOption(StrEnum):
-    trailing = "trailing"
-    formal = "formal"
-    right_open = "right-open"
-
-
-class ConflictPolicyOption(StrEnum):
-    latest = "latest"
-    strict = "strict"
-
-
-class OnErrorOption(StrEnum):
-    skip = "skip"
-    fail = "fail"
-
-
-class OutputOption(StrEnum):
-    table = "table"
-    json = "json"
-    csv = "csv"
-    sparql_json = "sparql-json"
-    sparql_xml = "sparql-xml"
-    sparql_csv = "sparql-csv"
-    tsv = "tsv"
-    ntriples = "ntriples"
-    nquads = "nquads"
-    turtle = "turtle"
-    rdfxml = "rdfxml"
-    jsonld = "jsonld"
-    none = "none"
-
-
-class EngineOption(StrEnum):
-    spark = "spark"
-    local = "local"
-
-
-class EvaluatorOption(StrEnum):
-    own = "own"
-    plugin = "plugin"
-
-
-class ForceOption(StrEnum):
-    auto = "auto"
-    recompute = "recompute"
-
-
-class MatcherOption(StrEnum):
-    auto = "auto"
-    log = "log"
-    semijoin = "semijoin"
-
-
-class IndexOption(StrEnum):
-    recency = "recency"
-    bic = "bic"
-
-
-class SummaryForm(StrEnum):
-    text = "text"
-    json = "json"
-    none = "none"
-
-
-class ExplainForm(StrEnum):
-    text = "text"
-    json = "json"
-    mermaid = "mermaid"
-    dot = "dot"
-    svg = "svg"
-
-
-class ExplainView(StrEnum):
-    ograph = "ograph"
-    dgraph = "dgraph"
-
-
-class ExplainStage(StrEnum):
-    before = "before"
-    after = "after"
-    both = "both"
-
+WindowPolicyOption: TypeAlias = Literal["trailing", "formal", "right-open"]
+ConflictPolicyOption: TypeAlias = Literal["latest", "strict"]
+OnErrorOption: TypeAlias = Literal["skip", "fail"]
+OutputOption: TypeAlias = Literal[
+    "table",
+    "json",
+    "csv",
+    "sparql-json",
+    "sparql-xml",
+    "sparql-csv",
+    "tsv",
+    "ntriples",
+    "nquads",
+    "turtle",
+    "rdfxml",
+    "jsonld",
+    "none",
+]
+EngineOption: TypeAlias = Literal["spark", "local"]
+EvaluatorOption: TypeAlias = Literal["own", "plugin"]
+ForceOption: TypeAlias = Literal["auto", "recompute"]
+MatcherOption: TypeAlias = Literal["auto", "log", "semijoin"]
+IndexOption: TypeAlias = Literal["recency", "bic"]
+SummaryForm: TypeAlias = Literal["text", "json", "none"]
+ExplainForm: TypeAlias = Literal["text", "json", "mermaid", "dot", "svg"]
+ExplainView: TypeAlias = Literal["ograph", "dgraph"]
+ExplainStage: TypeAlias = Literal["before", "after", "both"]
 
 KafkaBroker = Annotated[
     str | None,

@@ -27,7 +27,6 @@ from anabranch.cli.options import (
     OutputOption,
     Params,
     SummaryForm,
-    WindowPolicyOption,
     WindowsOption,
 )
 
@@ -66,18 +65,18 @@ class RunArguments:
     ] = "all"
     evaluator: Annotated[
         EvaluatorOption, typer.Option(help="Who answers SPARQL: our own algebra, or the plug-in (pyoxigraph).")
-    ] = EvaluatorOption.own
+    ] = "own"
     force: Annotated[
         ForceOption, typer.Option(help="How answers are found: on changes where it can be, or by computing them anew.")
-    ] = ForceOption.auto
+    ] = "auto"
     matcher: Annotated[
         MatcherOption,
         typer.Option(help="How patterns over triples are matched: as it costs least, or by one of three ways."),
-    ] = MatcherOption.auto
+    ] = "auto"
     index: Annotated[
         IndexOption,
         typer.Option(help="What answers connected() and its kin: the recency tree, or BIC where slides fit."),
-    ] = IndexOption.recency
+    ] = "recency"
     max_matches: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="The most matches a pattern may keep, or tell at once."),
@@ -91,13 +90,13 @@ class RunArguments:
     ] = 0
     on_error: Annotated[
         OnErrorOption, typer.Option(help="A row on which an expression fails: skip and count it, or end its query.")
-    ] = OnErrorOption.skip
+    ] = "skip"
     max_steps: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most steps that one evaluation of a query may need.")
     ] = 50_000_000
     engine: Annotated[
         EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Where it runs: on Spark, or in this process.")
-    ] = EngineOption.spark
+    ] = "spark"
     output: Annotated[
         OutputOption | None,
         typer.Option("--output", "-o", help="The answers on stdout. \\[table; none with --sink]", show_default=False),
@@ -114,11 +113,11 @@ class RunArguments:
         str | None,
         typer.Option(metavar="DIR", help="Where the run keeps what it needs to go on after a crash."),
     ] = None
-    windows: WindowsOption = WindowPolicyOption.trailing
+    windows: WindowsOption = "trailing"
     conflicts: Annotated[
         ConflictPolicyOption,
         typer.Option(help="Events that disagree about an element: the newest value, or an empty window."),
-    ] = ConflictPolicyOption.latest
+    ] = "latest"
     lateness: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How far out of order events may come, such as PT5S.")
     ] = None
@@ -160,7 +159,7 @@ class RunArguments:
     metrics_port: Annotated[
         int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Figures for Prometheus on this port.")
     ] = None
-    summary: Annotated[SummaryForm, typer.Option(help="The summary on stderr.")] = SummaryForm.text
+    summary: Annotated[SummaryForm, typer.Option(help="The summary on stderr.")] = "text"
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no status line.")] = False
     color: Color = None
 
@@ -173,20 +172,20 @@ class RunArguments:
 
         until, drain = options.until(self.until)
         return RunOptions(
-            windows=self.windows.value,
-            conflicts=self.conflicts.value,
-            evaluator=self.evaluator.value,
+            windows=self.windows,
+            conflicts=self.conflicts,
+            evaluator=self.evaluator,
             parameters=parameter_values(options.parameters(self.param)),
             mapping=ModelMapping(options.vocabulary(self.vocabulary)),
             rules=options.rules(self.rules),
             evaluation=EvaluationOptions(
-                self.force.value,
-                self.matcher.value,
+                self.force,
+                self.matcher,
                 self.max_matches,
                 options.size(self.max_state, "--max-state"),
                 self.verify,
-                self.index.value,
-                self.on_error.value,
+                self.index,
+                self.on_error,
                 self.max_steps,
             ),
             lateness=options.lateness(self.lateness),
@@ -199,7 +198,7 @@ class RunArguments:
             batch_events=self.batch_events,
             checkpoint=self.checkpoint,
             dead_letter=self.dead_letter,
-            engine=self.engine.value,
+            engine=self.engine,
             master=self.master,
             conf=options.pairs(self.conf, "--conf"),
         )
@@ -243,9 +242,9 @@ def run(arguments: RunArguments) -> None:
         raise typer.BadParameter(message, param_hint="--stream")
     carried = carry(spec, arguments, terminal)
     done = carried.summary
-    if arguments.summary is SummaryForm.json:
+    if arguments.summary == "json":
         terminal.note(done.to_json())
-    elif arguments.summary is SummaryForm.text and not arguments.quiet:
+    elif arguments.summary == "text" and not arguments.quiet:
         if terminal.out.is_terminal and done.rows:
             terminal.note("")
         terminal.note(done.text())

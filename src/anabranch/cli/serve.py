@@ -37,7 +37,7 @@ class ServeArguments:
     ] = None
     engine: Annotated[
         EngineOption, typer.Option(envvar="ANABRANCH_ENGINE", help="Where queries run: on Spark, or in this process.")
-    ] = EngineOption.spark
+    ] = "spark"
     data: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where sessions are kept: streams, queries, checkpoints, results.")
     ] = DATA
@@ -113,7 +113,7 @@ def serve(arguments: ServeArguments) -> None:
     place.check()
     if arguments.root is not None and arguments.any_file:
         raise typer.BadParameter("give one of --root and --any-file", param_hint="--any-file")
-    if arguments.engine is EngineOption.spark:
+    if arguments.engine == "spark":
         from anabranch.spark.java import require_java
 
         require_java()
@@ -134,11 +134,11 @@ def serve(arguments: ServeArguments) -> None:
     limits = Limits(**{name: value for name, value in asked.items() if value is not None})
     timing = options.timing(arguments.idle_timeout, arguments.idle, arguments.ahead)
     folder = Path(arguments.data)
-    where = "on Spark" if arguments.engine is EngineOption.spark else "in this process"
+    where = "on Spark" if arguments.engine == "spark" else "in this process"
     remark = f"queries run {where}; sessions are kept in {folder}"
     roots = None if arguments.root is None else [options.existing(one) for one in arguments.root]
     serve_hub(
-        lambda: Hub(folder, arguments.engine.value, limits, timing=timing, roots=roots, secrets=arguments.secret or ()),
+        lambda: Hub(folder, arguments.engine, limits, timing=timing, roots=roots, secrets=arguments.secret or ()),
         place,
         open_terminal(arguments.color),
         remark=remark,

@@ -12,26 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from anabranch.cli.summary import TransientLine
 from anabranch.cli.values import clock
 from anabranch.runner.outlet import RunProgress
 from anabranch.sources.base import OpenedStream
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
+    from rich.progress import ProgressColumn
 
 _REFRESH = 1.0
 _FARTHEST = 2**62
 
 
+def _columns() -> Sequence[ProgressColumn]:
+    from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+
+    return SpinnerColumn(), BarColumn(bar_width=16), TaskProgressColumn(), TextColumn("{task.fields[said]}")
+
+
 class StatusLine:
     def __init__(self, console: Console, shown: bool, beginning: str = "starting") -> None:
         self._beginning = beginning
-        self._console = console
-        self._shown = shown and console.is_terminal
+        self._line = TransientLine(console, shown, _columns)
         self._streams: Sequence[OpenedStream] = ()
         self._lock = threading.RLock()
-        self._bar: RichProgress | None = None
-        self._visible = False
         self._drawn = 0.0
         self._progress = RunProgress()
         self._before = (0, time.monotonic())
@@ -48,45 +52,19 @@ class StatusLine:
     def tick(self) -> None:
         """Draw the line if a second has passed."""
         now = time.monotonic()
-        if not self._shown or now - self._drawn < _REFRESH:
+        if not self._line.is_shown or now - self._drawn < _REFRESH:
             return
         with self._lock:
             self._drawn = now
-            bar = self._bar or self._make()
-            if not self._visible:
-                bar.start()
-                self._visible = True
-            done, total = self._backlog()
-            bar.update(bar.task_ids[0], completed=done, total=total, said=self._said(now))
-            bar.refresh()
+            self._line.draw(*self._backlog(), self._said(now))
 
     def aside(self) -> None:
         """Remove the line from the screen until the next second."""
         with self._lock:
-            if self._bar is not None and self._visible:
-                self._bar.stop()
-                self._visible = False
+            self._line.hide()
 
     def close(self) -> None:
         self.aside()
-
-    def _make(self) -> RichProgress:
-        from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        self._bar = RichProgress(
-            SpinnerColumn(),
-            BarColumn(bar_width=16),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[said]}"),
-            console=self._console,
-            transient=True,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._bar.add_task("run", total=None, said=self._beginning)
-        return self._bar
 
     def _backlog(self) -> tuple[int, int | None]:
         offsets = self._progress.offset.get("streams", {})

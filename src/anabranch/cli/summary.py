@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from anabranch.errors import QueryError, line_and_column
 from anabranch.model.instants import format_instant
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
 _PATIENCE = 0.7  # seconds before the bar is worth its place
 _REFRESH = 0.1
@@ -105,58 +104,64 @@ class Meter:
     done: int = 0
 
 
-class Bar:
-    """A progress bar by bytes read. It is removed while other text is printed on the same screen."""
+class TransientLine:
+    """A line of columns at the end of a terminal, of which `said` is a text. It is removed while other text is printed
+    on the same screen; where it is not `shown`, nothing is drawn."""
 
-    def __init__(self, console: Console, meter: Meter, shown: bool) -> None:
+    def __init__(self, console: Console, shown: bool, columns: Callable[[], Sequence[ProgressColumn]]) -> None:
+        self.is_shown = shown and console.is_terminal
         self._console = console
-        self._meter = meter
-        self._shown = shown and console.is_terminal
-        self._visible = False
-        self._begun = time.monotonic()
-        self._drawn = 0.0
+        self._columns = columns
         self._progress: Progress | None = None
+        self._visible = False
 
-    def update(self, events: int) -> None:
-        if not self._shown:
-            return
-        now = time.monotonic()
-        if now - self._begun < _PATIENCE or now - self._drawn < _REFRESH:
-            return
-        self._drawn = now
-        self._progress = self._progress or self._make()
+    def draw(self, done: int, total: int | None, said: str) -> None:
+        if self._progress is None:
+            from rich.progress import Progress  # most runs draw no line
+
+            self._progress = Progress(
+                *self._columns(),
+                console=self._console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._progress.add_task("", total=total, said=said)
         if not self._visible:
             self._progress.start()
             self._visible = True
-        fields = f"{events:,} events · {events / (now - self._begun):,.0f}/s"
-        task = self._progress.task_ids[0]
-        self._progress.update(task, completed=self._meter.done, total=self._meter.total, rate=fields)
+        self._progress.update(self._progress.task_ids[0], completed=done, total=total, said=said)
         self._progress.refresh()
 
-    def _make(self) -> Progress:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-        progress = Progress(
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        progress.add_task("reading", total=self._meter.total, rate="")
-        return progress
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Remove the bar from the screen while the code inside prints."""
-        self.close()
-        yield
-
-    def close(self) -> None:
+    def hide(self) -> None:
         if self._progress is not None and self._visible:
             self._progress.stop()
             self._visible = False
+
+
+def _bar_columns() -> Sequence[ProgressColumn]:
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    return BarColumn(bar_width=24), TaskProgressColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn()
+
+
+class Bar:
+    """A progress bar by bytes read."""
+
+    def __init__(self, console: Console, meter: Meter, shown: bool) -> None:
+        self._line = TransientLine(console, shown, _bar_columns)
+        self._meter = meter
+        self._begun = time.monotonic()
+        self._drawn = 0.0
+
+    def update(self, events: int) -> None:
+        now = time.monotonic()
+        if not self._line.is_shown or now - self._begun < _PATIENCE or now - self._drawn < _REFRESH:
+            return
+        self._drawn = now
+        said = f"{events:,} events · {events / (now - self._begun):,.0f}/s"
+        self._line.draw(self._meter.done, self._meter.total, said)
+
+    def close(self) -> None:
+        self._line.hide()

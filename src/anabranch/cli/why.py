@@ -16,7 +16,7 @@ from anabranch.cli import options
 from anabranch.cli.arguments import takes
 from anabranch.cli.console import Terminal, open_terminal
 from anabranch.cli.failures import guarded
-from anabranch.cli.options import Color, ConflictPolicyOption, Params, WindowPolicyOption, WindowsOption
+from anabranch.cli.options import Color, ConflictPolicyOption, Params, WindowsOption
 
 if TYPE_CHECKING:
     from anabranch.insight.recording import Recording
@@ -59,8 +59,8 @@ class WhyArguments:
     query: QueryOption = None
     lateness: Lateness = None
     param: Params = None
-    windows: WindowsOption = WindowPolicyOption.trailing
-    conflicts: ConflictsOption = ConflictPolicyOption.latest
+    windows: WindowsOption = "trailing"
+    conflicts: ConflictsOption = "latest"
     as_json: AsJson = False
     color: Color = None
 
@@ -151,8 +151,8 @@ def _recording(terminal: Terminal, arguments: WhyArguments) -> Recording:
         parameter_values(options.parameters(arguments.param)),
         events,
         {one.name: any_graph_from(one.load()) for one in files},
-        windows=arguments.windows.value,
-        conflicts=arguments.conflicts.value,
+        windows=arguments.windows,
+        conflicts=arguments.conflicts,
         file_name=arguments.file,
     )
 

@@ -44,7 +44,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from anabranch.formats.graph_lines import GraphLines
 
 Array: TypeAlias = np.ndarray[Any, Any]
+K = TypeVar("K")
 
 FORMAT = 3
 EVENTS_PER_CHUNK = 16_384
@@ -106,10 +107,6 @@ class Head:
     last: int
     body: int
 
-    @property
-    def elements(self) -> int:
-        return self.nodes + self.relationships + self.triples
-
 
 @dataclass(frozen=True, slots=True)
 class ReducedChunk:
@@ -119,52 +116,14 @@ class ReducedChunk:
     rows: int
 
 
-class JsonCodes:
-    """Texts of JSON in the order in which they first came, and their codes."""
+class CodeBook(dict[K, int]):
+    """Codes by what they stand for, in the order in which it first came."""
 
-    __slots__ = ("codes",)
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self.codes: dict[str, int] = {}
-
-    def code(self, text: str) -> int:
-        return self.codes.setdefault(text, len(self.codes))
-
-    def text(self) -> str:
-        return f"[{','.join(self.codes)}]"
-
-
-class IdCodes:
-    """Ids in the order in which they first came, and their codes."""
-
-    __slots__ = ("codes",)
-
-    def __init__(self) -> None:
-        self.codes: dict[ElementId | None, int] = {}
-
-    def code(self, element_id: ElementId | None) -> int:
-        return self.codes.setdefault(element_id, len(self.codes))
-
-    def text(self) -> str:
-        return json.dumps(list(self.codes), ensure_ascii=False, separators=(",", ":"))
-
-
-class TermCodes:
-    """RDF terms in the order in which they first came, and their codes."""
-
-    __slots__ = ("codes",)
-
-    def __init__(self) -> None:
-        self.codes: dict[Term, int] = {}
-
-    def code(self, term: Term) -> int:
-        return self.codes.setdefault(term, len(self.codes))
-
-    def terms(self) -> list[Term]:
-        return list(self.codes)
-
-    def text(self) -> str:
-        return json.dumps([_term_to_json(term) for term in self.codes], ensure_ascii=False, separators=(",", ":"))
+    def __missing__(self, key: K) -> int:
+        code = self[key] = len(self)
+        return code
 
 
 class ChunkWriter:
@@ -178,11 +137,11 @@ class ChunkWriter:
         self._nodes: list[int] = []
         self._relationships: list[int] = []
         self._triples: list[int] = []
-        self._ids = IdCodes()
-        self._labels = JsonCodes()
-        self._types = JsonCodes()
-        self._properties = JsonCodes()
-        self._terms = TermCodes()
+        self._ids: CodeBook[ElementId | None] = CodeBook()
+        self._labels: CodeBook[str] = CodeBook()
+        self._types: CodeBook[str] = CodeBook()
+        self._properties: CodeBook[str] = CodeBook()
+        self._terms: CodeBook[Term] = CodeBook()
 
     def __len__(self) -> int:
         return len(self._times)
@@ -197,35 +156,37 @@ class ChunkWriter:
         self._nodes_per_event.append(len(event.nodes))
         self._relationships_per_event.append(len(event.relationships))
         self._triples_per_event.append(len(event.triples))
-        if event.triples:
-            term_code = self._terms.code
-            for triple in event.triples:
-                self._triples += map(term_code, triple)
-        id_code = self._ids.code
+        for triple in event.triples:
+            self._triples += map(self._terms.__getitem__, triple)
+        ids = self._ids
         for node in event.nodes:
-            labels = self._labels.code(json.dumps(node.labels, ensure_ascii=False))
-            self._nodes += (id_code(node.id), labels, self._properties.code(properties_text(node.properties)))
+            labels = self._labels[json.dumps(node.labels, ensure_ascii=False)]
+            self._nodes += (ids[node.id], labels, self._properties[properties_text(node.properties)])
         for one in event.relationships:
             self._relationships += (
-                id_code(one.id),
-                self._types.code(json.dumps(one.type, ensure_ascii=False)),
-                id_code(one.source),
-                id_code(one.target),
-                self._properties.code(properties_text(one.properties)),
+                ids[one.id],
+                self._types[json.dumps(one.type, ensure_ascii=False)],
+                ids[one.source],
+                ids[one.target],
+                self._properties[properties_text(one.properties)],
             )
 
     def pack(self) -> bytes:
         times = np.array(self._times, dtype=_TIME)
         if times.size and not self._nodes and not self._relationships and set(self._triples_per_event) == {1}:
             columns = np.array(self._triples, np.int32).reshape(-1, 3).T
-            return pack_block(TripleBlock(times, self._terms.terms(), *columns))
+            return pack_block(TripleBlock(times, list(self._terms), *columns))
         return assemble(
             times,
             np.array(self._nodes_per_event, dtype=_CODE),
             np.array(self._relationships_per_event, dtype=_CODE),
             np.array(self._nodes, dtype=_CODE).reshape(-1, 3).T,
             np.array(self._relationships, dtype=_CODE).reshape(-1, 5).T,
-            [one.text() for one in (self._ids, self._labels, self._types, self._properties, self._terms)],
+            [
+                json.dumps(list(self._ids), ensure_ascii=False, separators=(",", ":")),
+                *(f"[{','.join(texts)}]" for texts in (self._labels, self._types, self._properties)),
+                terms_text(self._terms),
+            ],
             np.array(self._triples_per_event, dtype=_CODE),
             np.array(self._triples, dtype=_CODE).reshape(-1, 3).T,
         )
@@ -241,7 +202,8 @@ def assemble(
     triples_per_event: Array,
     triples: Array,
 ) -> bytes:
-    """A chunk of its arrays (see `ChunkColumns`) and the JSON lists of ids, label sets, types, property maps and
+    """A chunk of its arrays (`nodes` has the rows id, labels, properties; `relationships` id, type, source, target,
+    properties; `triples` subject, predicate, object) and the JSON lists of ids, label sets, types, property maps and
     terms."""
     body = b"".join(
         (
@@ -377,7 +339,7 @@ def opened(data: bytes) -> TripleBlock | GraphBlock | list[Event]:
         case ChunkLayout.ARROW:
             return GraphBlock.of(_batch(data))
         case ChunkLayout.EVENTS:
-            return _events(columns(data))
+            return _events(data)
 
 
 def unpack(data: bytes) -> list[Event]:
@@ -442,32 +404,8 @@ def _batch(data: bytes) -> GraphBatch:
         raise StreamError(f"the chunk is damaged: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkColumns:
-    """A chunk's arrays and dictionaries. `nodes` has the rows id, labels, properties; `relationships` id, type, source,
-    target, properties; `triples` subject, predicate, object."""
-
-    event_times: Array
-    nodes_per_event: Array
-    relationships_per_event: Array
-    nodes: Array
-    relationships: Array
-    ids: list[ElementId | None]
-    labels: list[tuple[str, ...]]
-    types: list[str]
-    properties: list[dict[str, Value]]
-    triples_per_event: Array
-    triples: Array
-    terms: list[Term]
-
-
-def columns(data: bytes) -> ChunkColumns:
-    """Return the chunk's arrays and dictionaries, without making one event."""
+def _events(data: bytes) -> list[Event]:
     found = head(data)
-    if found.layout is ChunkLayout.BLOCK:
-        return _columns_of_block(_block(data))
-    if found.layout in (ChunkLayout.LINES, ChunkLayout.ARROW):
-        return columns(pack(unpack(data)))
     try:
         body = _body(found, data)
     except _DAMAGE as error:
@@ -481,55 +419,24 @@ def columns(data: bytes) -> ChunkColumns:
         return array
 
     event_times = take(found.events, _TIME)
-    nodes_per_event = take(found.events, _CODE)
-    relationships_per_event = take(found.events, _CODE)
-    triples_per_event = take(found.events, _CODE)
-    nodes = take(3 * found.nodes, _CODE).reshape(3, -1)
-    relationships = take(5 * found.relationships, _CODE).reshape(5, -1)
-    triples = take(3 * found.triples, _CODE).reshape(3, -1)
-    ids, labels, types, properties, terms = json.loads(body[place:].decode("utf-8", "surrogatepass"))
-    return ChunkColumns(
-        event_times,
-        nodes_per_event,
-        relationships_per_event,
-        nodes,
-        relationships,
-        ids,
-        [tuple(names) for names in labels],
-        types,
-        [_properties_of(one) for one in properties],
-        triples_per_event,
-        triples,
-        [_term_of(one) for one in terms],
-    )
-
-
-def _columns_of_block(block: TripleBlock) -> ChunkColumns:
-    ones, nothing = np.ones(len(block), _CODE), np.zeros(len(block), _CODE)
-    triples = np.stack((block.subjects, block.predicates, block.objects)).astype(_CODE)
-    no_nodes, no_relationships = np.zeros((3, 0), _CODE), np.zeros((5, 0), _CODE)
-    terms = list(block.terms)
-    return ChunkColumns(block.times, nothing, nothing, no_nodes, no_relationships, [], [], [], [], ones, triples, terms)
-
-
-def _events(chunk: ChunkColumns) -> list[Event]:
-    ids, labels, types, properties = chunk.ids, chunk.labels, chunk.types, chunk.properties
-    nodes = [
-        Node(ids[one], labels[two], properties[three]) for one, two, three in zip(*chunk.nodes.tolist(), strict=True)
-    ]
+    per_event = take(3 * found.events, _CODE).reshape(3, -1)
+    node_codes = take(3 * found.nodes, _CODE).reshape(3, -1).tolist()
+    relationship_codes = take(5 * found.relationships, _CODE).reshape(5, -1).tolist()
+    triple_codes = take(3 * found.triples, _CODE).reshape(3, -1).tolist()
+    ids, label_sets, types, maps, term_data = json.loads(body[place:].decode("utf-8", "surrogatepass"))
+    labels = [tuple(names) for names in label_sets]
+    properties = [_properties_of(one) for one in maps]
+    terms = [_term_of(one) for one in term_data]
+    nodes = [Node(ids[one], labels[two], properties[three]) for one, two, three in zip(*node_codes, strict=True)]
     relationships = [
         Relationship(ids[one], types[two], ids[three], ids[four], properties[five])
-        for one, two, three, four, five in zip(*chunk.relationships.tolist(), strict=True)
+        for one, two, three, four, five in zip(*relationship_codes, strict=True)
     ]
+    triples = [Triple(terms[one], terms[two], terms[three]) for one, two, three in zip(*triple_codes, strict=True)]
     events = []
     node = relationship = triple = 0
-    triples = _triples_of(chunk)
     for event_time, node_count, relationship_count, triple_count in zip(
-        chunk.event_times.tolist(),
-        chunk.nodes_per_event.tolist(),
-        chunk.relationships_per_event.tolist(),
-        chunk.triples_per_event.tolist(),
-        strict=True,
+        event_times.tolist(), *per_event.tolist(), strict=True
     ):
         own_nodes = tuple(nodes[node : node + node_count])
         own_relationships = tuple(relationships[relationship : relationship + relationship_count])
@@ -541,13 +448,9 @@ def _events(chunk: ChunkColumns) -> list[Event]:
     return events
 
 
-def _triples_of(chunk: ChunkColumns) -> list[Triple]:
-    terms = chunk.terms
-    subjects, predicates, objects = chunk.triples.tolist()
-    return [
-        Triple(terms[one], terms[two], terms[three])
-        for one, two, three in zip(subjects, predicates, objects, strict=True)
-    ]
+def terms_text(terms: Iterable[Term]) -> str:
+    """Return terms as a chunk's dictionary holds them."""
+    return json.dumps([_term_to_json(term) for term in terms], ensure_ascii=False, separators=(",", ":"))
 
 
 def _term_to_json(term: Term) -> str | list[str | int]:

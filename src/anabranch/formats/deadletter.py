@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import BinaryIO
 
 from anabranch.errors import MalformedEventError
 from anabranch.formats.events import event_to_dict
@@ -47,16 +46,3 @@ def ahead(event: Event) -> MalformedRecord:
         f"ahead: {format_instant(event.event_time)} is further ahead than the stream allows, and nothing confirms it"
     )
     return MalformedRecord(reason, None, json.dumps(event_to_dict(event), ensure_ascii=False))
-
-
-class DeadLetters:
-    """Writes malformed records as NDJSON. Without a file it only counts."""
-
-    def __init__(self, file: BinaryIO | None = None) -> None:
-        self._file = file
-        self.count = 0
-
-    def write(self, error: MalformedEventError) -> None:
-        self.count += 1
-        if self._file is not None:
-            self._file.write(letter(error))

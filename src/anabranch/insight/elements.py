@@ -202,7 +202,3 @@ def _properties_text(properties: dict[str, Json]) -> str:
 def _short(value: Json) -> str:
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def is_iri(term: Term) -> bool:
-    return isinstance(term, Iri)

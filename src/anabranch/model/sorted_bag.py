@@ -6,17 +6,17 @@ Items compare by `<`; items that neither precedes must be equal.
 Invariant: no chunk is empty or longer than twice `_CHUNK`; read one after the other they are sorted.
 
 Work: O(log n) comparisons and moves within one chunk for each item that comes or goes; O(chunks) for a place far from
-the front; O(n) for `update`, whatever comes and goes.
+the front; O(n log n) for `extend` by many.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 _CHUNK = 512
+_FEW = 8  # items of so many are sooner added one by one than by sorting all
 
 Item = TypeVar("Item")
 
@@ -49,19 +49,6 @@ class SortedBag(Generic[Item]):
                     return chunk[place]  # type: ignore[no-any-return]
                 place -= len(chunk)
         raise IndexError(f"no item {place} among {self._size}")
-
-    def between(self, start: int, stop: int | None) -> list[Item]:
-        """Return the items from one place up to, but without, another."""
-        found: list[Item] = []
-        left = self._size if stop is None else min(stop, self._size)
-        for chunk in self._chunks:
-            if left <= 0:
-                break
-            if start < len(chunk):
-                found += chunk[start:left]
-            start = max(start - len(chunk), 0)
-            left -= len(chunk)
-        return found
 
     def first_from(self, probe: Any) -> Item | None:
         """Return the first item that does not come before the probe."""
@@ -121,18 +108,10 @@ class SortedBag(Generic[Item]):
         if len(self._chunks[first]) > 2 * _CHUNK:
             self._split(first)
 
-    def update(self, entering: Iterable[Item], leaving: Iterable[Item]) -> None:
-        """Add and remove many items at once. Items must be hashable; every leaving item is in the bag, or enters
-        now."""
-        kept = list(self)
-        kept += entering
-        kept.sort()  # of two or more sorted runs: a merge
-        gone = Counter(leaving)
-        if gone:
-            held, kept = kept, []
-            for item in held:
-                if gone.get(item, 0):
-                    gone[item] -= 1
-                else:
-                    kept.append(item)
-        self._fill(kept)
+    def extend(self, entering: Sequence[Item]) -> None:
+        """Add many items at once; a few are added one by one."""
+        if len(entering) > self._size // _FEW:
+            self._fill(sorted([*self, *entering]))  # of two sorted runs: a merge
+        else:
+            for item in entering:
+                self.add(item)

@@ -17,11 +17,9 @@ import math
 import time
 import uuid
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from anabranch.engine import checkpoint
 from anabranch.engine.answers import Answer
@@ -35,73 +33,28 @@ from anabranch.errors import EngineError, QueryError
 from anabranch.formats import chunks, deadletter
 from anabranch.formats.answers import AnswerTexts
 from anabranch.model.event import Event
-from anabranch.model.graph_block import EventBlock, PropertyKeys, joined, times_of, without
+from anabranch.model.graph_block import PropertyKeys, times_of, without
 from anabranch.model.instants import subtract_duration
 from anabranch.planner.link_streams import LinkStream
+from anabranch.runner.cell_chunks import (
+    CellChunk,
+    CellState,
+    StoredChunk,
+    joined_events,
+    labelled,
+    opened_ahead,
+    unlabelled,
+)
 from anabranch.runner.job import Job, has_wall_clock, is_live
-from anabranch.runner.linked import LinkedRows, unwrapped
+from anabranch.runner.linked import LinkedRows
 from anabranch.runner.refreshing import load_copy
 from anabranch.runner.rows import CellRow, PackedRow
 
 FORMAT = 4
-_SMALL = 64 << 10  # bytes: smaller chunks are joined with the next ones
-_SMALL_EVENTS = 4096
 _ANCESTORS = 16  # batches after which a cache that missed them is built again
 _SECONDS_BETWEEN_LOOKS = 1.0  # between two readings of the operators' counters
-_WORTH_A_THREAD = 1 << 20  # bytes
-_AHEAD = 2  # chunks
 _ENGINE = "engine"
 _QUERY = "query:"
-
-
-class CellState(Protocol):
-    """The store of a cell's state. Values are bytes of any size.
-
-    A state that is not `durable` is never read without the cell's cache, so that only its head is written.
-    """
-
-    @property
-    def durable(self) -> bool: ...
-
-    def head(self) -> bytes | None: ...
-
-    def put_head(self, data: bytes) -> None: ...
-
-    def chunk(self, number: int) -> bytes | None: ...
-
-    def chunks(self) -> Iterable[tuple[int, bytes]]: ...
-
-    def put_chunk(self, number: int, data: bytes) -> None: ...
-
-    def remove_chunk(self, number: int) -> None: ...
-
-    def parts(self) -> Iterable[tuple[str, bytes]]: ...
-
-    def put_part(self, name: str, data: bytes) -> None: ...
-
-    def remove_part(self, name: str) -> None: ...
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A stored chunk, as the catalogue describes it."""
-
-    number: int
-    stream: str
-    split: str
-    first_sequence: int
-    events: int
-    last: int
-    size: int
-    linked: LinkedRows | None = None  # the records that a chunk of links stands for
-
-
-class _Chunk(NamedTuple):
-    """A received chunk: its events, its bytes if it was packed, and the records that a chunk of links stands for."""
-
-    events: Sequence[Event]
-    data: bytes | None = None
-    linked: LinkedRows | None = None
 
 
 @dataclass(slots=True)
@@ -113,7 +66,7 @@ class _Living:
     ancestors: list[str] = field(default_factory=list)
     queries: str = ""
     next_chunk: int = 0
-    entries: dict[int, _Entry] = field(default_factory=dict)
+    entries: dict[int, StoredChunk] = field(default_factory=dict)
     tails: dict[tuple[str, str], tuple[int, Sequence[Event]]] = field(default_factory=dict)  # of the newest small chunk
     parts: dict[str, bytes] = field(default_factory=dict)
     computed: int = 0  # evaluations of the engine that were counted
@@ -159,7 +112,7 @@ class Cell:
         self._state = state
         self._cache = _living if cache is None else cache
         self._links: dict[str, LinkStream] | None = None  # computed on demand
-        self._new: dict[int, _Chunk] = {}  # chunks that this batch made or added to
+        self._new: dict[int, CellChunk] = {}  # chunks that this batch made or added to
         self._dropped: list[int] = []  # chunks of streams that begin again in this batch
         self._is_new_beginning = False  # older caches cannot catch up
         self.rebuilt = False  # whether the engine was built again from the state
@@ -237,7 +190,7 @@ class Cell:
 
     def _refill(self, living: _Living, stored: Iterable[tuple[int, bytes]]) -> None:
         for number, data in stored:
-            entry, packed = _open(number, data)
+            entry, packed = unlabelled(number, data)
             if entry.stream not in living.engine.streams:
                 self._state.remove_chunk(number)
                 continue
@@ -251,7 +204,7 @@ class Cell:
                 living.engine.refill(entry.stream, entry.split, entry.first_sequence + skipped, events[skipped:])
                 # Only the newest chunk may be added to: events stand in the order of their sequence.
                 living.tails.pop((entry.stream, entry.split), None)
-                if entry.size < _SMALL and entry.linked is None:
+                if entry.is_small:
                     living.tails[entry.stream, entry.split] = (number, events)
 
     def _form_of_links(self, stream: str) -> str | None:
@@ -260,14 +213,14 @@ class Cell:
         found = self._links.get(stream)
         return None if found is None else found.name
 
-    def _made_whole(self, entry: _Entry, linked: LinkedRows) -> tuple[_Entry, bytes]:
+    def _made_whole(self, entry: StoredChunk, linked: LinkedRows) -> tuple[StoredChunk, bytes]:
         """Replace a chunk of links that was made for other queries by a chunk of all events that it stands for."""
         data = chunks.pack(linked.whole(self._job.streams))
         found = chunks.head(data)
-        whole = _Entry(
+        whole = StoredChunk(
             entry.number, entry.stream, entry.split, entry.first_sequence, found.events, found.last, len(data)
         )
-        self._state.put_chunk(entry.number, _closed(whole, data))
+        self._state.put_chunk(entry.number, labelled(whole, data))
         return whole, data
 
     # --- one batch ------------------------------------------------------------------------------------------------
@@ -295,7 +248,7 @@ class Cell:
                 engine.set_splits(name, splits, control.get("silent", {}).get(name, ()))
         arrived = [row for row in rows if row.kind != "control" and row.stream in streams]
         arrived.sort(key=lambda row: (streams[row.stream], rank(row.split), row.place, row.number))
-        for row, chunk in _opened_ahead(arrived):
+        for row, chunk in opened_ahead(arrived):
             if chunk is None:
                 _count(living, malformed=row.count)
                 yield CellRow("malformed", row.stream, rows=row.count, data=row.data)
@@ -329,13 +282,13 @@ class Cell:
             living.tails = {key: tail for key, tail in living.tails.items() if key[0] not in again}
             self._is_new_beginning = self._is_new_beginning or bool(again)
 
-    def _push(self, living: _Living, row: PackedRow, chunk: _Chunk) -> Iterator[CellRow]:
+    def _push(self, living: _Living, row: PackedRow, chunk: CellChunk) -> Iterator[CellRow]:
         engine = living.engine
         buffer = engine.stream(row.stream)
         linked = chunk.linked
         if linked is not None and not _is_plain(buffer, row.split, chunk):
             # Some events may be late or ahead: all are needed to decide which.
-            chunk, linked = _Chunk(linked.whole(self._job.streams)), None
+            chunk, linked = CellChunk(linked.whole(self._job.streams)), None
         events = chunk.events
         first = buffer.sequences.get(row.split, 0)
         pushed = engine.push(row.stream, events, row.split)
@@ -362,7 +315,7 @@ class Cell:
                 data = b"".join(deadletter.letter(letter(event)) for event in events)
                 yield CellRow("late" if kind == "late" else "ahead", stream, rows=len(events), data=data)
         _count(living, events=len(taken), late=len(pushed.late), ahead=len(pushed.ahead), corrected=pushed.corrected)
-        self._store(living, stream, split, first, _Chunk(taken))
+        self._store(living, stream, split, first, CellChunk(taken))
 
     def _pass_over_silence(self, engine: Engine, control: dict[str, Any]) -> None:
         """Let answers go on without silent streams: with the other streams, or by the clock when all are silent."""
@@ -463,7 +416,7 @@ class Cell:
         stream: str,
         split: str,
         first: int,
-        chunk: _Chunk,
+        chunk: CellChunk,
     ) -> None:
         """Store a chunk; a small one is joined with the small one before it, so that chunks are few."""
         if not len(chunk.events) or not self._state.durable:
@@ -471,19 +424,19 @@ class Cell:
         key = (stream, split)
         number, tail = living.tails.pop(key, (-1, ()))
         entry = living.entries.get(number)
-        if entry is not None and _is_small(chunk, entry.size, entry.events):
-            chunk = _Chunk(_joined(tail, chunk.events))
+        if entry is not None and chunk.is_small(entry.size, entry.events):
+            chunk = CellChunk(joined_events(tail, chunk.events))
             first = entry.first_sequence
         else:
             number = living.next_chunk
             living.next_chunk += 1
-        is_small = _is_small(chunk)
+        is_small = chunk.is_small()
         if is_small and chunk.data is None:  # its size says whether it is added to
             chunk = chunk._replace(data=chunks.pack(chunk.events))
-            is_small = _is_small(chunk)
+            is_small = chunk.is_small()
         size = 0 if chunk.data is None else len(chunk.data)
         last = int(times_of(chunk.events).max())
-        living.entries[number] = _Entry(number, stream, split, first, len(chunk.events), last, size, chunk.linked)
+        living.entries[number] = StoredChunk(number, stream, split, first, len(chunk.events), last, size, chunk.linked)
         self._new[number] = chunk
         if is_small:
             living.tails[key] = (number, chunk.events)
@@ -506,7 +459,7 @@ class Cell:
         for number, chunk in self._new.items():
             data = chunks.pack(chunk.events) if chunk.data is None else chunk.data
             living.entries[number].size = len(data)
-            self._state.put_chunk(number, _closed(living.entries[number], data))
+            self._state.put_chunk(number, labelled(living.entries[number], data))
         if self._state.durable:
             self._save_parts(living)
         living.ancestors = [] if self._is_new_beginning else [*living.ancestors, living.token][-_ANCESTORS:]
@@ -542,45 +495,11 @@ class Cell:
         living.parts = parts
 
 
-def _is_plain(buffer: StreamBuffer, split: str, chunk: _Chunk) -> bool:
+def _is_plain(buffer: StreamBuffer, split: str, chunk: CellChunk) -> bool:
     """Return whether a chunk is in time and none of its clocks is in doubt."""
     times = times_of(chunk.events)
     earliest = int(times.min()) if len(times) else 0
     return buffer.is_in_time(earliest, split) and not buffer.may_doubt(times, split)
-
-
-def _is_small(chunk: _Chunk, size: int = 0, events: int = 0) -> bool:
-    """Return whether a chunk may still be added to, or be added to one of this size."""
-    packed = 0 if chunk.data is None else len(chunk.data)
-    return chunk.linked is None and size + packed < _SMALL and events + len(chunk.events) <= _SMALL_EVENTS
-
-
-def _opened_ahead(rows: Sequence[PackedRow]) -> Iterator[tuple[PackedRow, _Chunk | None]]:
-    """Yield the rows with their chunks; None for rows of malformed records.
-
-    While one chunk is processed, a thread opens the next: most of that is decompression, which releases Python's lock.
-    """
-    if sum(len(row.data) for row in rows) < _WORTH_A_THREAD:
-        yield from ((row, _opened(row)) for row in rows)
-        return
-    with ThreadPoolExecutor(1, "opening") as thread:
-        coming: deque[tuple[PackedRow, Future[_Chunk | None]]] = deque()
-        for row in rows:
-            coming.append((row, thread.submit(_opened, row)))
-            if len(coming) > _AHEAD:
-                first, chunk = coming.popleft()
-                yield first, chunk.result()
-        for row, chunk in coming:
-            yield row, chunk.result()
-
-
-def _opened(row: PackedRow) -> _Chunk | None:
-    if row.kind == "malformed":
-        return None
-    if row.events is not None:
-        return _Chunk(row.events)
-    linked, data = unwrapped(row.data) if row.kind == "links" else (None, row.data)
-    return _Chunk(chunks.opened(data), data, linked)
 
 
 def _status(detail: dict[str, Any]) -> CellRow:
@@ -634,31 +553,9 @@ def _count(living: _Living, **more: int) -> None:
         living.totals[name] = living.totals.get(name, 0) + number
 
 
-def _joined(before: Sequence[Event], events: Sequence[Event]) -> Sequence[Event]:
-    if isinstance(before, EventBlock) and isinstance(events, EventBlock):
-        return joined([before, events]) or [*before, *events]
-    return [*before, *events]
-
-
 def _pack(value: Any) -> bytes:
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
 
 
 def _unpack(data: bytes) -> Any:
     return json.loads(zlib.decompress(data))
-
-
-def _closed(entry: _Entry, data: bytes) -> bytes:
-    """Return a chunk with its catalogue entry, as it lies in the state."""
-    linked = [] if entry.linked is None else [entry.linked.to_json()]
-    label = json.dumps([entry.stream, entry.split, entry.first_sequence, *linked]).encode()
-    return len(label).to_bytes(4, "little") + label + data
-
-
-def _open(number: int, stored: bytes) -> tuple[_Entry, bytes]:
-    length = int.from_bytes(stored[:4], "little")
-    stream, split, first_sequence, *more = json.loads(stored[4 : 4 + length])
-    data = stored[4 + length :]
-    found = chunks.head(data)
-    linked = LinkedRows.from_json(more[0]) if more else None
-    return _Entry(number, stream, split, first_sequence, found.events, found.last, len(data), linked), data

@@ -20,16 +20,17 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from anabranch.engine.timing import StreamTiming
 from anabranch.errors import AnabranchError, EngineError
 from anabranch.server.carrying import EngineKind, SharedSpark
 from anabranch.server.catalogue import Catalogue, Wish
 from anabranch.server.checking import Workers
+from anabranch.server.host import DEFAULT_TIMING, SessionHost
 from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, STOPPING, TOO_MANY, ServerError, unknown
-from anabranch.server.session import DEFAULT_TIMING, LiveSession
+from anabranch.server.session import LiveSession
 from anabranch.sources.private import private_file, private_folder
 from anabranch.sources.reach import Reach
 
@@ -208,18 +209,10 @@ class Hub:
 
     def _open(self, name: str, wish: Wish) -> LiveSession:
         assert self._catalogue is not None
-        return LiveSession(
-            name,
-            self._folder_of(name),
-            self._catalogue,
-            self.limits,
-            self._workers,
-            self._spark,
-            wish=wish,
-            timing=self._timing,
-            reach=self._reach,
-            clients=self._count_clients,
+        host = SessionHost(
+            self._catalogue, self.limits, self._workers, self._spark, self._timing, self._reach, self._count_clients
         )
+        return LiveSession(name, self._folder_of(name), host, wish)
 
     def _count_clients(self, change: int) -> bool:
         """Add to the number of clients; returns False when one more is too many."""
@@ -232,9 +225,6 @@ class Hub:
     @property
     def clients(self) -> int:
         return self._clients
-
-    def metrics(self) -> dict[str, Any]:
-        return {one.name: one.metrics() for one in self.sessions()}
 
 
 def _holds_data(folder: Path) -> bool:

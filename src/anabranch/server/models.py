@@ -5,9 +5,9 @@ Invariant: every answer of the interface is one of these, or a file; instants ar
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from anabranch.model.instants import format_instant
 from anabranch.server.queries import QueryStatus
@@ -20,6 +20,9 @@ QUERY_EXAMPLE = (
     "  EMIT s.id AS station, count(*) AS rentals SNAPSHOT EVERY PT5M\n"
     "}"
 )
+
+
+InstantText = Annotated[str, BeforeValidator(format_instant)]
 
 
 class RequestModel(BaseModel):
@@ -108,15 +111,15 @@ class StreamModel(BaseModel):
     address: str | None
     kind: str = Field(description="push, gen, file, kafka, ...; query: a query makes it.")
     rate: float = Field(description="Events per second over the last five seconds.")
-    watermark: str | None
-    newest: str | None
+    watermark: InstantText | None
+    newest: InstantText | None
     events: int
     held: int = Field(description="Events that windows still need.")
     late: int
     ahead: int = Field(description="Events whose clock was too far ahead to be believed.")
     in_doubt: int = Field(description="Events that wait until others confirm their clock.")
     jumps: int = Field(description="How often its time jumped past the widest window.")
-    last_jump: list[str] | None = Field(description="The last jump: from when, to when.")
+    last_jump: list[InstantText] | None = Field(description="The last jump: from when, to when.")
     malformed: int
     closed: bool
     lateness: str | None = None
@@ -125,7 +128,7 @@ class StreamModel(BaseModel):
     idle: str = Field("", description="What answers do when it is idle.")
     ahead_bound: str = Field("", description="How far ahead an event may be without others that confirm it.")
     is_idle: bool = Field(False, description="Whether it has been silent for longer than that.")
-    answered: str | None = Field(
+    answered: InstantText | None = Field(
         None, description="How far answers are, where they went on without the idle stream; what comes is corrected."
     )
     behind: float = Field(0.0, description="Seconds since the first event came that is not answered yet.")
@@ -187,7 +190,7 @@ class QueryModel(BaseModel):
     prefixes: dict[str, str]
     error: ErrorModel | None
     warnings: list[str]
-    evaluated_at: str | None = Field(description="The last instant that was evaluated since the run began.")
+    evaluated_at: InstantText | None = Field(description="The last instant that was evaluated since the run began.")
     rows_now: int | None = Field(description="How many rows the plain query has at that instant.")
     on_error: str
     skipped: int = Field(description="How many rows were skipped because an expression failed on them.")
@@ -252,56 +255,8 @@ def session_model(session: LiveSession) -> SessionModel:
 
 
 def stream_model(info: StreamInfo) -> StreamModel:
-    return StreamModel(
-        name=info.name,
-        address=info.address,
-        kind=info.kind,
-        rate=info.rate,
-        watermark=None if info.watermark is None else format_instant(info.watermark),
-        newest=None if info.newest is None else format_instant(info.newest),
-        events=info.events,
-        held=info.held,
-        late=info.late,
-        ahead=info.ahead,
-        in_doubt=info.in_doubt,
-        jumps=info.jumps,
-        last_jump=None if info.last_jump is None else [format_instant(one) for one in info.last_jump],
-        malformed=info.malformed,
-        closed=info.closed,
-        lateness=info.lateness,
-        state=info.state,
-        idle_timeout=info.idle_timeout,
-        idle=info.idle,
-        ahead_bound=info.ahead_bound,
-        is_idle=info.is_idle,
-        answered=None if info.answered is None else format_instant(info.answered),
-        behind=info.behind,
-        growing=info.growing,
-    )
+    return StreamModel.model_validate(info, from_attributes=True)
 
 
 def query_model(query: QueryStatus) -> QueryModel:
-    return QueryModel(
-        name=query.name,
-        text=query.text,
-        language=query.language,
-        state=query.state,
-        columns=list(query.columns),
-        output=query.output,
-        form=query.form,
-        last_seq=query.last_seq,
-        parameters=dict(query.parameters),
-        windows=query.windows,
-        conflicts=query.conflicts,
-        streams=list(query.streams),
-        graphs=list(query.graphs),
-        into=query.into,
-        prefixes=dict(query.prefixes),
-        error=None if query.error is None else ErrorModel(**query.error),
-        warnings=list(query.warnings),
-        evaluated_at=None if query.evaluated_at is None else format_instant(query.evaluated_at),
-        rows_now=query.rows_now,
-        on_error=query.on_error,
-        skipped=query.skipped,
-        last_skipped=None if query.last_skipped is None else ErrorModel(**query.last_skipped),
-    )
+    return QueryModel.model_validate(query, from_attributes=True)

@@ -14,55 +14,38 @@ from typing import Any
 from anabranch.errors import AnabranchError, Diagnostic, InternalError, QueryError, closest, line_and_column
 from anabranch.sources.reach import OutOfReach
 
-NOT_FOUND = "SRV-001"
-EXISTS = "SRV-002"
-BAD_REQUEST = "SRV-003"
-BODY_TOO_LARGE = "SRV-004"
-TEXT_TOO_LONG = "SRV-005"
-TOO_MANY = "SRV-006"
-TOO_MANY_CLIENTS = "SRV-007"
-NO_TOKEN = "SRV-008"
-OTHER_ORIGIN = "SRV-009"
-OTHER_HOST = "SRV-010"
-NOT_KEPT = "SRV-011"
-TOOK_TOO_LONG = "SRV-012"
-REFUSED = "SRV-013"
-BAD_DATA = "SRV-014"
-UNKNOWN_TYPE = "SRV-015"
-TOO_SLOW = "SRV-016"
-NO_METHOD = "SRV-017"
-TOO_EARLY = "SRV-018"
-STOPPING = "SRV-019"
-TOO_DEEP = "SRV-020"
-OUT_OF_REACH = "SRV-021"
-BUSY = "SRV-022"
-INTERNAL = "SRV-099"
+STATUS: dict[str, int] = {}
+"""The HTTP status of each code."""
 
-STATUS = {
-    NOT_FOUND: 404,
-    EXISTS: 409,
-    BAD_REQUEST: 422,
-    BODY_TOO_LARGE: 413,
-    TEXT_TOO_LONG: 413,
-    TOO_MANY: 409,
-    TOO_MANY_CLIENTS: 429,
-    NO_TOKEN: 401,
-    OTHER_ORIGIN: 403,
-    OTHER_HOST: 403,
-    NOT_KEPT: 410,
-    TOOK_TOO_LONG: 422,
-    REFUSED: 422,
-    BAD_DATA: 422,
-    UNKNOWN_TYPE: 415,
-    TOO_SLOW: 429,
-    NO_METHOD: 405,
-    TOO_EARLY: 409,
-    STOPPING: 503,
-    TOO_DEEP: 422,
-    OUT_OF_REACH: 403,
-    BUSY: 429,
-    INTERNAL: 500,
-}
+
+def _code(code: str, status: int) -> str:
+    STATUS[code] = status
+    return code
+
+
+NOT_FOUND = _code("SRV-001", 404)
+EXISTS = _code("SRV-002", 409)
+BAD_REQUEST = _code("SRV-003", 422)
+BODY_TOO_LARGE = _code("SRV-004", 413)
+TEXT_TOO_LONG = _code("SRV-005", 413)
+TOO_MANY = _code("SRV-006", 409)
+TOO_MANY_CLIENTS = _code("SRV-007", 429)
+NO_TOKEN = _code("SRV-008", 401)
+OTHER_ORIGIN = _code("SRV-009", 403)
+OTHER_HOST = _code("SRV-010", 403)
+NOT_KEPT = _code("SRV-011", 410)
+TOOK_TOO_LONG = _code("SRV-012", 422)
+REFUSED = _code("SRV-013", 422)
+BAD_DATA = _code("SRV-014", 422)
+UNKNOWN_TYPE = _code("SRV-015", 415)
+TOO_SLOW = _code("SRV-016", 429)
+NO_METHOD = _code("SRV-017", 405)
+TOO_EARLY = _code("SRV-018", 409)
+STOPPING = _code("SRV-019", 503)
+TOO_DEEP = _code("SRV-020", 422)
+OUT_OF_REACH = _code("SRV-021", 403)
+BUSY = _code("SRV-022", 429)
+INTERNAL = _code("SRV-099", 500)
 
 
 class ServerError(AnabranchError):

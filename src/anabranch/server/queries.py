@@ -5,9 +5,16 @@ Invariant: a status is derived from the catalogue, the results and the run; it s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from anabranch.algebra.operators import Registration
+from anabranch.algebra.walk import static_graphs, windows
+from anabranch.errors import QueryError
+from anabranch.formats.values import to_json
+from anabranch.server.catalogue import StoredQuery
+from anabranch.server.problems import error_dict
 
 QueryState: TypeAlias = Literal["running", "paused", "failed", "waiting"]
 
@@ -42,3 +49,48 @@ class QueryStatus:
     on_error: str = "skip"
     skipped: int = 0
     last_skipped: Mapping[str, Any] | None = None
+
+
+class QueryStanding(NamedTuple):
+    """The position of a query in its run: the last instant and its rows, the skipped rows and the error of the last of
+    them, and the number of its newest result."""
+
+    evaluated_at: int | None
+    rows_now: int | None
+    skipped: int
+    last_skipped: QueryError | None
+    last_seq: int
+
+
+def query_status(
+    stored: StoredQuery, found: Registration, standing: QueryStanding, warnings: Iterable[str], is_running: bool
+) -> QueryStatus:
+    state: QueryState = "running" if is_running else "waiting"
+    if stored.error is not None:
+        state = "failed"
+    if stored.paused:
+        state = "paused"
+    return QueryStatus(
+        stored.name,
+        stored.text,
+        stored.language,
+        state,
+        found.columns,
+        found.output,
+        found.form,
+        standing.last_seq,
+        {key: to_json(value) for key, value in stored.parameters.items()},
+        stored.windows,
+        stored.conflicts,
+        tuple(dict.fromkeys(one.stream.name for one in windows(found.plan) if one.stream.name is not None)),
+        tuple(dict.fromkeys(one.name for one in static_graphs(found.plan))),
+        found.into,
+        dict(found.prefixes),
+        stored.error,
+        tuple(warnings),
+        standing.evaluated_at,
+        standing.rows_now,
+        stored.on_error,
+        standing.skipped,
+        None if standing.last_skipped is None else error_dict(standing.last_skipped),
+    )

@@ -10,25 +10,19 @@ Invariant: the running job is that of the catalogue, with a delay of a tenth of 
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
-import shutil
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from anabranch.algebra.walk import static_graphs
-from anabranch.algebra.walk import windows as windows_of
-from anabranch.engine.evaluation_options import EvaluationOptions, OnError
+from anabranch.engine.evaluation_options import OnError
 from anabranch.engine.session import as_lateness
-from anabranch.engine.timing import AheadBound, StreamTiming
 from anabranch.errors import AnabranchError, QueryError, StreamError
-from anabranch.formats.values import to_json
 from anabranch.insight.operators import operator_graph
 from anabranch.insight.recording import Recording
 from anabranch.insight.shapes import OperatorGraph, OperatorLoad
@@ -37,15 +31,14 @@ from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.runner.folder import RunFolder
 from anabranch.runner.job import Job, forms_of
-from anabranch.runner.options import RunOptions, StreamOptions
 from anabranch.runner.outlet import Observers, RunProgress
 from anabranch.server import checking, uploads
-from anabranch.server.carrying import Carrier, Load, SharedSpark
-from anabranch.server.catalogue import Catalogue, StoredGraph, StoredQuery, StoredStream, StoredTiming, Wish
+from anabranch.server.carrying import Carrier, Load
+from anabranch.server.catalogue import StoredGraph, StoredQuery, StoredStream, StoredTiming, Wish
 from anabranch.server.figures import Figures
 from anabranch.server.gate import PushReceipt, read_events
 from anabranch.server.graphs import SessionGraphs
-from anabranch.server.limits import Limits
+from anabranch.server.host import SessionHost
 from anabranch.server.problems import (
     EXISTS,
     NOT_FOUND,
@@ -57,8 +50,9 @@ from anabranch.server.problems import (
     error_dict,
     unknown,
 )
-from anabranch.server.queries import QueryState, QueryStatus
+from anabranch.server.queries import QueryStanding, QueryStatus, query_status
 from anabranch.server.recording import Marks, recorded
+from anabranch.server.renewal import Renewal
 from anabranch.server.results import ResultLog
 from anabranch.server.streams import (
     Feeds,
@@ -70,18 +64,14 @@ from anabranch.server.streams import (
 )
 from anabranch.server.subscriptions import Subscription, Wakers
 from anabranch.server.workspace import Workspace, check_name, options_of, scripts_of
-from anabranch.sinks.durable import replacing
 from anabranch.sources.address import parse_address
 from anabranch.sources.base import AsEvent
-from anabranch.sources.reach import ANYWHERE, Reach
-from anabranch.sources.stream_specs import open_stream, resolved_names, streams_read
+from anabranch.sources.stream_specs import resolved_names, streams_read
 
 SessionState: TypeAlias = Literal["running", "paused", "stopped", "failed"]
 LetterKind: TypeAlias = Literal["late", "ahead", "malformed"]
 T = TypeVar("T")
-DEFAULT_TIMING = StreamTiming(30_000_000, ahead=AheadBound())
 _WARNINGS = 20
-_PATIENCE = 5.0  # seconds
 _MARKING = 2.0  # seconds from the results of a batch to its end
 _log = logging.getLogger("anabranch.server")
 
@@ -90,26 +80,13 @@ class LiveSession:
     """A session, created by the hub. Every method may be called from any thread; methods that check texts take a
     while."""
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        catalogue: Catalogue,
-        limits: Limits,
-        workers: checking.Workers,
-        spark: SharedSpark | None,
-        *,
-        wish: Wish = "running",
-        timing: StreamTiming = DEFAULT_TIMING,
-        reach: Reach = ANYWHERE,
-        clients: Callable[[int], bool] = lambda change: True,
-    ) -> None:
+    def __init__(self, name: str, folder: Path, host: SessionHost, wish: Wish = "running") -> None:
         self.name = name
-        self._catalogue = catalogue
-        self._limits = limits
-        self._workers = workers
-        self._timing = timing
-        self._clients = clients
+        self._catalogue = catalogue = host.catalogue
+        self._limits = limits = host.limits
+        self._workers = host.workers
+        self._timing = host.timing
+        self._clients = host.clients
         self._folder = RunFolder(str(folder))
         self._folder.open()
         try:
@@ -118,11 +95,11 @@ class LiveSession:
             self._folder.close()
             raise
         self._wakers = Wakers(self._log)
-        self._feeds = Feeds(self._folder, reach)
+        self._feeds = Feeds(self._folder, host.reach)
         self._lock = threading.RLock()  # guards changes
         self._changes = 0
         self._is_over = False
-        self._figures = Figures(folder / "letters", self._feeds, timing)
+        self._figures = Figures(folder / "letters", self._feeds, host.timing)
         self._graphs = SessionGraphs(name, folder / "given", catalogue, self._feeds)
         self._holds = Workspace(name, catalogue, self._graphs, self._feeds, limits)
         self._marks = Marks()
@@ -130,21 +107,15 @@ class LiveSession:
         self._notes: deque[str] = deque(maxlen=100)
         self._job: Job | None = None
         self._feeds.receiving = wish != "stopped"
-        self._carrier = Carrier(name, self._folder, self._prepare, wish, spark)
+        self._carrier = Carrier(name, self._folder, self._prepare, wish, host.spark)
+        self._renewal = Renewal(name, self._folder, catalogue, self._carrier, self._feeds, self._forget_run)
         self._subscriptions: set[Subscription] = set()
 
     # --- life -----------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start the carrier."""
-        if self._anew.exists():
-            try:
-                said = json.loads(self._anew.read_bytes())
-                new, old = StoredStream.from_json(said["new"]), StoredStream.from_json(said["old"])
-            except (ValueError, KeyError, TypeError):
-                hint = "it says which stream was being replaced: remove the file, and replace the stream again"
-                raise StreamError(f"{self._anew} is damaged\nhint: {hint}") from None
-            self._forget_run(new, old)
+        self._renewal.finish()
         self._look_for_damage()
         self._carrier.start()
 
@@ -272,12 +243,12 @@ class LiveSession:
             new = StoredStream(name if there is None else there.name, address, lateness, known, follow, timing=timing)
             others = [one for one in stored if one is not there]
             self._refuse_doubt([*others, new])
-            if there is None and known not in self._begun():
+            if there is None and known not in self._renewal.begun():
                 self._feeds.forget(new)  # removes remains of an earlier stream of that name
                 self._catalogue.put_stream(self.name, new)
                 self._carrier.changed()
             else:
-                self._begin_anew(new, there, bool(others))
+                self._renewal.add(new, there, bool(others))
             return self.stream(name)
 
     def _refuse_doubt(self, streams: Sequence[StoredStream]) -> None:
@@ -289,53 +260,10 @@ class LiveSession:
             name = error.file_name.rpartition(".")[0]
             raise ServerError(REFUSED, f"query `{name}` would not run any more: {said.message}", said.hint) from None
 
-    def _begun(self) -> set[str]:
-        """The streams that the checkpoint knows."""
-        return {name for offset in self._folder.offsets() if offset is not None for name in offset["streams"]}
-
-    def _begin_anew(self, new: StoredStream, old: StoredStream | None, has_others: bool) -> None:
-        """Add a stream under a name that the checkpoint knows, or may come to know. If it is the only stream, the run
-        starts from scratch; else the run must first forget the old stream, while the other streams continue."""
-        hint = "give it another name" if old is None else "remove it, and its queries, and add it again"
-        refused = ServerError(REFUSED, f"the run still knows a stream `{new.name}` of before", hint)
-        deadline = time.monotonic() + _PATIENCE
-        while has_others and new.meant in self._begun():
-            if old is not None or self._carrier.wish != "running" or time.monotonic() > deadline:
-                raise refused
-            time.sleep(0.02)
-        with self._carrier.held():
-            if new.meant not in self._begun():
-                self._feeds.forget(old or new)
-                self._catalogue.put_stream(self.name, new)
-                return
-            if has_others:
-                raise refused
-            with replacing(self._anew) as file:
-                file.write(json.dumps({"new": asdict(new), "old": asdict(old or new)}).encode())
-            self._forget_run(new, old or new)
-
-    @property
-    def _anew(self) -> Path:
-        """The file that exists while a stream is being replaced: after a crash, the next server repeats the
-        replacement."""
-        return self._folder.path / "anew.json"
-
-    def _forget_run(self, new: StoredStream, old: StoredStream) -> None:
+    def _forget_run(self) -> None:
         self._log.begin_anew()
         self._marks.clear()
         self._figures.progress = RunProgress()
-        self._folder_forget()
-        self._feeds.forget(old)
-        self._catalogue.put_stream(self.name, new)
-        self._catalogue.forget_failures(self.name)
-        self._anew.unlink()
-
-    def _folder_forget(self) -> None:
-        folder = self._folder
-        for path in (folder.spark, folder.path / "ledger", folder.path / "letters"):
-            shutil.rmtree(path, ignore_errors=True)
-        for file in (*folder.path.glob(f"{folder.local.name}*"), folder.path / "anabranch.json"):
-            file.unlink(missing_ok=True)
 
     def push(
         self, name: str, records: bytes | Sequence[Any], content_type: str | None = None, at: int | None = None
@@ -478,7 +406,7 @@ class LiveSession:
                 self._holds.check([*others, *new])
             new = [self._tried(one, stored.get(one.name)) for one in new]
             self._holds.resolve_streams(
-                scripts_of([*(one for name, one in stored.items() if name not in added), *new]), self._begun()
+                scripts_of([*(one for name, one in stored.items() if name not in added), *new]), self._renewal.begun()
             )
             for one in new:
                 self._catalogue.put_query(self.name, one)
@@ -496,41 +424,13 @@ class LiveSession:
         return self._live(self._holds.query(name))
 
     def _live(self, stored: StoredQuery) -> QueryStatus:
-        found = self._holds.registration(stored)
         # This order keeps results as new as the status, so that a query that has just answered is not `waiting`.
-        standing = self._figures.standing(stored.name)
-        skipped, skip = self._figures.skipped(stored.name)
-        last = self._log.last(stored.name)
-        state: QueryState = "waiting"
-        if stored.paused:
-            state = "paused"
-        elif stored.error is not None:
-            state = "failed"
-        elif self.state == "running" and (self._carrier.is_carrying or self._carrier.ended):
-            state = "running"
-        return QueryStatus(
-            stored.name,
-            stored.text,
-            stored.language,
-            state,
-            found.columns,
-            found.output,
-            found.form,
-            last,
-            {key: to_json(value) for key, value in stored.parameters.items()},
-            stored.windows,
-            stored.conflicts,
-            tuple(dict.fromkeys(one.stream.name for one in windows_of(found.plan) if one.stream.name is not None)),
-            tuple(dict.fromkeys(one.name for one in static_graphs(found.plan))),
-            found.into,
-            dict(found.prefixes),
-            stored.error,
-            tuple(self._warnings.get(stored.name, ())),
-            *standing,
-            stored.on_error,
-            skipped,
-            None if skip is None else error_dict(skip),
+        standing = QueryStanding(
+            *self._figures.standing(stored.name), *self._figures.skipped(stored.name), self._log.last(stored.name)
         )
+        runs = self.state == "running" and (self._carrier.is_carrying or self._carrier.ended)
+        found, warnings = self._holds.registration(stored), self._warnings.get(stored.name, ())
+        return query_status(stored, found, standing, warnings, runs)
 
     def queries(self) -> list[QueryStatus]:
         return [self._live(one) for one in self._catalogue.queries(self.name)]
@@ -590,13 +490,6 @@ class LiveSession:
         """Return the results after a number, the oldest first; -1 begins with the oldest that is kept."""
         self._holds.query(query)
         return [one.to_dict() for one in self._log.read(query, after, limit)]
-
-    def latest(self, query: str, count: int = 1) -> list[dict[str, Any]]:
-        """Return the newest results, the oldest of them first."""
-        self._holds.query(query)
-        oldest = self._log.oldest(query)
-        after = max(self._log.last(query) - count, -1 if oldest is None else oldest - 1)
-        return [one.to_dict() for one in self._log.read(query, after, count)]
 
     def listen(
         self, queries: Sequence[str] | None = None, after: int | Mapping[str, int] | None = None
@@ -675,33 +568,11 @@ class LiveSession:
 
     def _prepare(self) -> Load | None:
         """Return the load to run now; the carrier calls this, so it must not wait for a change in progress."""
-        queries = self._catalogue.queries(self.name)
-        streams = self._catalogue.streams(self.name)
-        active = [one for one in queries if not one.paused]
-        if not active:
+        job = self._holds.job(self._timing, forms_of([self._log]))
+        if job is None:
             return None
-        opener = self._feeds.opener(streams)
-        opened = tuple(open_stream(one, opener) for one in self._holds.streams_of(queries, streams))
-        own = {
-            one.meant or one.name: StreamOptions(
-                as_lateness(one.lateness), timing_of(one.timing, self._timing), one.timing.clock
-            )
-            for one in streams
-        }
-        job = Job(
-            opened,
-            tuple(map(self._holds.compiled, active)),
-            RunOptions(
-                evaluation=EvaluationOptions(max_steps=self._limits.steps),
-                timing=self._timing,
-                batch_events=self._limits.batch_events,
-            ),
-            own,
-            self._graphs.seen_by(scripts_of(active)),
-            forms=forms_of([self._log]),
-        )
         self._job = job
-        self._figures.sources = {one.name: one.source for one in opened}
+        self._figures.sources = {one.name: one.source for one in job.streams}
         observers = Observers(self._warned, self._failed, self._notes.append, self._moved)
         return Load(job, [self._log], SessionLetters(self._folder.path / "letters"), observers, self._feeds.raise_error)
 

@@ -46,10 +46,6 @@ class Wakers:
             except RuntimeError:  # the loop has been closed, with its clients
                 self._loops = {one: found for one, found in self._loops.items() if one is not loop}
 
-    def wake(self) -> None:
-        """Wake all subscriptions, for example when a session ends."""
-        self._wake()
-
 
 def _set_all(events: set[asyncio.Event]) -> None:
     for event in events:

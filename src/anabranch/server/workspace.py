@@ -16,20 +16,25 @@ from urllib.parse import quote
 from anabranch.algebra.operators import Registration
 from anabranch.algebra.walk import windows as windows_of
 from anabranch.engine.engine import Engine
+from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.query_options import CompiledQuery, QueryOptions
-from anabranch.engine.session import parameter_values
+from anabranch.engine.session import as_lateness, parameter_values
+from anabranch.engine.timing import StreamTiming
 from anabranch.errors import QueryError
 from anabranch.model.union import ConflictPolicy
 from anabranch.model.windows import WindowPolicy
 from anabranch.plugins.oxigraph import Oxigraph
+from anabranch.runner.job import Job
+from anabranch.runner.options import RunOptions, StreamOptions
 from anabranch.server import checking
 from anabranch.server.catalogue import Catalogue, StoredQuery, StoredStream
 from anabranch.server.graphs import SessionGraphs
 from anabranch.server.limits import Limits
 from anabranch.server.problems import BAD_REQUEST, EXISTS, REFUSED, TOO_MANY, ServerError, unknown
-from anabranch.server.streams import PUSH, Feeds
+from anabranch.server.streams import PUSH, Feeds, timing_of
+from anabranch.sinks.base import AnswerForm
 from anabranch.sources.static import AnyGraph
-from anabranch.sources.stream_specs import StreamSpec, resolved_names, stream_specs, streams_read
+from anabranch.sources.stream_specs import StreamSpec, open_stream, resolved_names, stream_specs, streams_read
 from anabranch.syntax.languages import Script
 
 _LONGEST_NAME = 200
@@ -157,6 +162,33 @@ class Workspace:
                 REFUSED, f"query `{reading.name}` reads a stream, and the session has none", "add a stream first"
             )
         engine.check(found)
+
+    def job(self, timing: StreamTiming, forms: tuple[AnswerForm, ...]) -> Job | None:
+        """Return the job of the queries that are not paused, if there are any; its streams are opened."""
+        queries = self._catalogue.queries(self._session)
+        streams = self._catalogue.streams(self._session)
+        active = [one for one in queries if not one.paused]
+        if not active:
+            return None
+        opener = self._feeds.opener(streams)
+        own = {
+            one.meant or one.name: StreamOptions(
+                as_lateness(one.lateness), timing_of(one.timing, timing), one.timing.clock
+            )
+            for one in streams
+        }
+        return Job(
+            tuple(open_stream(one, opener) for one in self.streams_of(queries, streams)),
+            tuple(map(self.compiled, active)),
+            RunOptions(
+                evaluation=EvaluationOptions(max_steps=self._limits.steps),
+                timing=timing,
+                batch_events=self._limits.batch_events,
+            ),
+            own,
+            self._graphs.seen_by(scripts_of(active)),
+            forms=forms,
+        )
 
     def compiled(self, stored: StoredQuery) -> CompiledQuery:
         return CompiledQuery(self.registration(stored), options_of(stored))

@@ -114,11 +114,7 @@ class Ranking:
             else:
                 counts[key] = known[0], known[1] + 1
         self._entering.clear()
-        if len(new) > len(self._bag) // 8:
-            self._bag.update(new, ())
-        else:
-            for key in new:
-                self._bag.add(key)
+        self._bag.extend(new)
 
     def first(self, largest: bool, firm: bool) -> Value:
         """Return the value with the smallest or largest key, or null. Unless `firm`, only the first part of a key
@@ -300,13 +296,8 @@ class Percentile(Accumulator):
             del self._shares[share]
 
     def _settle(self) -> None:
-        new = list(map(canonical_key, self._entering))
+        self._ordered.extend(list(map(canonical_key, self._entering)))
         self._entering.clear()
-        if len(new) > len(self._ordered) // 8:
-            self._ordered.update(new, ())
-        else:
-            for one in new:
-                self._ordered.add(one)
 
     def result(self) -> Value:
         if not self._shares:

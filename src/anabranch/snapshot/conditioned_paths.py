@@ -19,14 +19,13 @@ from itertools import count
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.walk import conjuncts
 from anabranch.errors import EvaluationError, LimitExceeded
-from anabranch.model.graph import PropertyGraph
 from anabranch.model.values import ElementId, Node, Relationship
 from anabranch.snapshot.compiled import ExpressionEvaluator, truth
 from anabranch.snapshot.context import Context
 from anabranch.snapshot.expressions import compile_expression
 from anabranch.snapshot.index import Adjacency, NeighbourStep, has_labels
 from anabranch.snapshot.paths import RelationshipTest, ShortestPathSearch, Trail, by_ids
-from anabranch.snapshot.steps import End, MatchSlots, MatchStep, Then, UsedRelationships, Where, path_of
+from anabranch.snapshot.steps import HopWalk, MatchSlots, MatchStep, Then, UsedRelationships, path_of
 from anabranch.snapshot.variables import free_variables
 
 _PRICE = 10  # of a step of a search that may have to try all trails
@@ -84,40 +83,33 @@ class PathCondition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionedSearch:
-    """The parameters of a search: start, end, relationships, and the slots for the path and its relationships.
-    `backwards`: the search begins at the path's right end."""
+    """The parameters of a search: its walk and the way back, and the slots for the path and its left end."""
 
-    origin: int
-    target: End
-    left: int
-    slot: int
-    path_slot: int | None
-    adjacency: Adjacency
+    walk: HopWalk
     back: Adjacency
-    length: tuple[int, int | None] | None
+    left: int
+    path_slot: int | None
     every: bool
-    backwards: bool
-    graph: PropertyGraph
-    where: Where | None
     condition: PathCondition
 
     def step(self, then: Then) -> MatchStep:
-        minimum, maximum = (1, 1) if self.length is None else self.length
+        walk, target = self.walk, self.walk.target
+        minimum, maximum = walk.lengths
 
         def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
-            start = self.graph.nodes[slots[self.origin].id]  # type: ignore[attr-defined]
-            if minimum == 0 and self.target.bind(slots, start) and self._fulfils([], slots, context):
+            start = walk.start(slots)
+            if minimum == 0 and target.bind(slots, start) and self._fulfils([], slots, context):
                 yield from then(slots, used, context)
             if maximum is not None and maximum < max(minimum, 1):
                 return
-            allowed = self.where(slots, context) if self.where is not None else None
-            if self.target.bound:
-                end = self.graph.nodes[slots[self.target.slot].id]  # type: ignore[attr-defined]
+            allowed = walk.allowed(slots, context)
+            if target.bound:
+                end = walk.graph.nodes[slots[target.slot].id]  # type: ignore[attr-defined]
                 ends: Iterator[Node] = iter([end] if end.id != start.id else [])
             else:
-                ends = ShortestPathSearch(self.adjacency, start, maximum, allowed, context).reachable()
+                ends = ShortestPathSearch(walk.adjacency, start, maximum, allowed, context).reachable()
             for end in ends:
-                if not self.target.bound and not has_labels(end, self.target.labels):
+                if not target.bound and not has_labels(end, target.labels):
                     continue
                 for trail in self._paths(start, end, max(minimum, 1), maximum, allowed, slots, context):
                     self._lay(trail, end, slots)
@@ -126,14 +118,14 @@ class ConditionedSearch:
         return step
 
     def _lay(self, trail: Trail, end: Node, slots: MatchSlots) -> None:
-        self.target.bind(slots, end)
-        slots[self.slot] = trail[0] if self.length is None else trail
+        self.walk.target.bind(slots, end)
+        slots[self.walk.slot] = trail[0] if self.walk.length is None else trail
         if self.path_slot is not None:
             start: Node = slots[self.left]  # type: ignore[assignment]
-            slots[self.path_slot] = path_of(start, trail, self.graph)
+            slots[self.path_slot] = path_of(start, trail, self.walk.graph)
 
     def _fulfils(self, trail: Trail, slots: MatchSlots, context: Context) -> bool:
-        self._lay(trail, slots[self.target.slot], slots)  # type: ignore[arg-type]
+        self._lay(trail, slots[self.walk.target.slot], slots)  # type: ignore[arg-type]
         return self.condition.holds(slots, context)
 
     def _paths(
@@ -147,7 +139,7 @@ class ConditionedSearch:
         context: Context,
     ) -> Iterator[Trail]:
         """Yield the shortest trails from left to right that fulfil the condition."""
-        self.target.bind(slots, end)
+        self.walk.target.bind(slots, end)
         passes = self.condition.passes(slots, context)
         if passes is not None and not (passes(start) and passes(end)):
             return
@@ -157,11 +149,11 @@ class ConditionedSearch:
         for length in count(max(minimum, distances[start.id])):
             if maximum is not None and length > maximum:
                 return
-            trails = _TrailsTo(self.adjacency, end.id, length, distances, allowed, context)
+            trails = _TrailsTo(self.walk.adjacency, end.id, length, distances, allowed, context)
             found: list[Trail] = []
             try:
                 for trail in trails.walk(start):
-                    ordered = trail[::-1] if self.backwards else list(trail)
+                    ordered = trail[::-1] if self.walk.backwards else list(trail)
                     if not self.every and found and by_ids(found[0]) < by_ids(ordered):
                         continue
                     if self._fulfils(ordered, slots, context):

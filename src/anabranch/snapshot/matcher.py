@@ -29,6 +29,7 @@ from anabranch.snapshot.steps import (
     Accept,
     Candidates,
     End,
+    HopWalk,
     MatchSlots,
     MatchStep,
     Then,
@@ -202,44 +203,25 @@ class PatternMatcher:
         left = End(self._slot[hop.left], hop.left in bound, self._labels[hop.left])
         right = End(self._slot[hop.right], hop.right in bound or hop.right == hop.left, self._labels[hop.right])
         if move.given and length is None:
-            return lambda then: given_relationship(left, slot, right, types, direction, graph, where, then)
+            return lambda then: given_relationship(left, slot, right, relationship, graph, where, then)
         if move.given and length is not None and hop.kind == "trail":
-            return lambda then: given_trail(left, slot, right, types, direction, length, graph, where, then)
+            return lambda then: given_trail(left, slot, right, relationship, graph, where, then)
         origin, target = (left, right) if move.from_left else (right, left)
         towards = direction if move.from_left else _REVERSED[direction]
-        if hop.fulfils is not None:
-            search = ConditionedSearch(
-                origin=origin.slot,
-                target=target,
-                left=left.slot,
-                slot=slot,
-                path_slot=None if hop.path is None else self._slot[hop.path],
-                adjacency=index.adjacency(types, towards),
-                back=index.adjacency(types, _REVERSED[towards]),
-                length=length,
-                every=hop.kind == "all-shortest",
-                backwards=not move.from_left,
-                graph=graph,
-                where=where,
-                condition=PathCondition.of(hop.fulfils, hop.path, self._names),
-            )
-            return search.step
-        if hop.kind != "trail":
-            found = index.adjacency(types, towards)
-            every, cached = hop.kind == "all-shortest", not hop.needs
-            return lambda then: shortest(
-                origin.slot, slot, target, found, length, every, not move.from_left, graph, where, cached, then
-            )
-        if length is not None and relationship.once:
-            found = index.adjacency(types, towards)
-            return lambda then: expand_ends(
-                origin.slot, slot, target, found, length, direction == "both", graph, where, then
-            )
-        if length is not None:
-            found = index.adjacency(types, towards)
-            return lambda then: expand_trails(
-                origin.slot, slot, target, found, length, not move.from_left, graph, where, then
-            )
+        if length is not None or hop.kind != "trail":
+            adjacency = index.adjacency(types, towards)
+            walk = HopWalk(origin.slot, slot, target, adjacency, length, not move.from_left, graph, where)
+            every = hop.kind == "all-shortest"
+            if hop.fulfils is not None:
+                path_slot = None if hop.path is None else self._slot[hop.path]
+                condition = PathCondition.of(hop.fulfils, hop.path, self._names)
+                back = index.adjacency(types, _REVERSED[towards])
+                return ConditionedSearch(walk, back, left.slot, path_slot, every, condition).step
+            if hop.kind != "trail":
+                return partial(shortest, walk, every, not hop.needs)
+            if relationship.once:
+                return partial(expand_ends, walk, direction == "both")
+            return partial(expand_trails, walk)
         if move.into:
             forward, backward = index.adjacency(types, direction), index.adjacency(types, _REVERSED[direction])
             return lambda then: expand_into(left.slot, slot, right.slot, forward, backward, where, then)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from anabranch.algebra.operators import Direction
+from anabranch.algebra.operators import Direction, RelationshipPattern
 from anabranch.model.compare import identity_key
 from anabranch.model.graph import PropertyGraph
 from anabranch.model.union import overlay
@@ -69,6 +69,31 @@ class End:
             return False
         slots[self.slot] = node
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class HopWalk:
+    """A walk from a bound node along the relationships of one hop. `length` is None for one relationship; `backwards`:
+    the walk begins at the hop's right end."""
+
+    origin: int
+    slot: int
+    target: End
+    adjacency: Adjacency
+    length: tuple[int, int | None] | None
+    backwards: bool
+    graph: PropertyGraph
+    where: Where | None
+
+    @property
+    def lengths(self) -> tuple[int, int | None]:
+        return (1, 1) if self.length is None else self.length
+
+    def start(self, slots: MatchSlots) -> Node:
+        return self.graph.nodes[slots[self.origin].id]  # type: ignore[attr-defined]
+
+    def allowed(self, slots: MatchSlots, context: Context) -> RelationshipTest | None:
+        return None if self.where is None else self.where(slots, context)
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------
@@ -215,13 +240,13 @@ def given_relationship(
     left: End,
     slot: int,
     right: End,
-    types: tuple[str, ...],
-    direction: Direction,
+    pattern: RelationshipPattern,
     graph: PropertyGraph,
     where: Where | None,
     then: Then,
 ) -> MatchStep:
     """A relationship that was bound before the match, laid between its ends."""
+    types, direction = pattern.types, pattern.direction
 
     def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
         found = slots[slot]
@@ -250,23 +275,13 @@ def _starts(relationship: Relationship, direction: Direction) -> tuple[ElementId
 # --- many relationships ---------------------------------------------------------------------------------------------
 
 
-def expand_trails(
-    origin: int,
-    slot: int,
-    target: End,
-    adjacency: Adjacency,
-    length: tuple[int, int | None],
-    backwards: bool,
-    graph: PropertyGraph,
-    where: Where | None,
-    then: Then,
-) -> MatchStep:
+def expand_trails(walk: HopWalk, then: Then) -> MatchStep:
     """From a bound node along each trail. The list reads from left to right, also when walked from the right."""
-    minimum, maximum = length
+    slot, target, adjacency, backwards = walk.slot, walk.target, walk.adjacency, walk.backwards
+    minimum, maximum = walk.lengths
 
     def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
-        start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
-        allowed = where(slots, context) if where is not None else None
+        start, allowed = walk.start(slots), walk.allowed(slots, context)
         for trail, end in trails(adjacency, start, minimum, maximum, used, allowed, context):
             if target.bind(slots, end):
                 slots[slot] = trail[::-1] if backwards else list(trail)
@@ -275,28 +290,17 @@ def expand_trails(
     return step
 
 
-def expand_ends(
-    origin: int,
-    slot: int,
-    target: End,
-    adjacency: Adjacency,
-    length: tuple[int, int | None],
-    both_ways: bool,
-    graph: PropertyGraph,
-    where: Where | None,
-    then: Then,
-) -> MatchStep:
+def expand_ends(walk: HopWalk, both_ways: bool, then: Then) -> MatchStep:
     """From a bound node to each node at which a trail ends, once."""
-    minimum, maximum = length
+    minimum, maximum = walk.lengths
 
     def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
-        start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
-        allowed = where(slots, context) if where is not None else None
-        for end in ends_of_trails(adjacency, start, minimum, maximum, both_ways, allowed, context):
-            if target.bind(slots, end):
-                slots[slot] = None
+        start, allowed = walk.start(slots), walk.allowed(slots, context)
+        for end in ends_of_trails(walk.adjacency, start, minimum, maximum, both_ways, allowed, context):
+            if walk.target.bind(slots, end):
+                slots[walk.slot] = None
                 yield from then(slots, used, context)
-                if target.bound:
+                if walk.target.bound:
                     return
 
     return step
@@ -306,15 +310,14 @@ def given_trail(
     left: End,
     slot: int,
     right: End,
-    types: tuple[str, ...],
-    direction: Direction,
-    length: tuple[int, int | None],
+    pattern: RelationshipPattern,
     graph: PropertyGraph,
     where: Where | None,
     then: Then,
 ) -> MatchStep:
     """A list of relationships that was bound before the match, walked from left to right."""
-    minimum, maximum = length
+    types, direction = pattern.types, pattern.direction
+    minimum, maximum = pattern.length or (1, 1)
 
     def starts(slots: MatchSlots, trail: Trail) -> Sequence[ElementId]:
         if left.bound:
@@ -367,32 +370,20 @@ def _walk(trail: Trail, start_id: ElementId, direction: Direction) -> ElementId 
 # --- shortest paths -------------------------------------------------------------------------------------------------
 
 
-def shortest(
-    origin: int,
-    slot: int,
-    target: End,
-    adjacency: Adjacency,
-    length: tuple[int, int | None] | None,
-    every: bool,
-    backwards: bool,
-    graph: PropertyGraph,
-    where: Where | None,
-    cached: bool,
-    then: Then,
-) -> MatchStep:
+def shortest(walk: HopWalk, every: bool, cached: bool, then: Then) -> MatchStep:
     """From a bound node along the shortest path, or all of them, to a bound node or to every node that can be reached.
 
     Shortest paths are exempt from the rule that relationships of one match differ: they are what the graph says.
     """
-    minimum, maximum = (1, 1) if length is None else length
+    target, adjacency, backwards = walk.target, walk.adjacency, walk.backwards
+    minimum, maximum = walk.lengths
     last_search: ShortestPathSearch | None = None
 
     def search_from(start: Node, slots: MatchSlots, context: Context) -> ShortestPathSearch:
         nonlocal last_search
         if cached and last_search is not None and last_search.start.id == start.id:
             return last_search
-        allowed = where(slots, context) if where is not None else None
-        last_search = ShortestPathSearch(adjacency, start, maximum, allowed, context)
+        last_search = ShortestPathSearch(adjacency, start, maximum, walk.allowed(slots, context), context)
         return last_search
 
     def found(search: ShortestPathSearch, end: Node) -> Iterator[Trail]:
@@ -404,13 +395,13 @@ def shortest(
 
     def level_by_level(start: Node, slots: MatchSlots, context: Context) -> Iterator[tuple[Trail, Node]]:
         if target.bound:
-            end = graph.nodes[slots[target.slot].id]  # type: ignore[attr-defined]
+            end = walk.graph.nodes[slots[target.slot].id]  # type: ignore[attr-defined]
             if end.id == start.id:
                 return
             search = search_from(start, slots, context)
             ends = [end] if search.reaches(end.id) else []
         else:
-            search = ShortestPathSearch(adjacency, start, maximum, where and where(slots, context), context)
+            search = ShortestPathSearch(adjacency, start, maximum, walk.allowed(slots, context), context)
             ends = (one for one in search.reachable() if has_labels(one, target.labels))  # type: ignore[assignment]
         for end in ends:
             for trail in found(search, end):
@@ -418,7 +409,7 @@ def shortest(
 
     def by_length(start: Node, slots: MatchSlots, context: Context) -> Iterator[tuple[Trail, Node]]:
         best: dict[ElementId, tuple[Trail, Node]] = {}
-        allowed = where(slots, context) if where is not None else None
+        allowed = walk.allowed(slots, context)
         wanted = slots[target.slot].id if target.bound else None  # type: ignore[attr-defined]
         for trail, end in shortest_from(minimum, adjacency, start, wanted, maximum, allowed, context):
             ordered = trail[::-1] if backwards else trail
@@ -429,16 +420,16 @@ def shortest(
         yield from best.values()
 
     def step(slots: MatchSlots, used: UsedRelationships, context: Context) -> Iterator[None]:
-        start = graph.nodes[slots[origin].id]  # type: ignore[attr-defined]
+        start = walk.start(slots)
         if minimum == 0 and target.bind(slots, start):
-            slots[slot] = []
+            slots[walk.slot] = []
             yield from then(slots, used, context)
         if maximum is not None and maximum < max(minimum, 1):
             return
         ways = by_length if minimum > 1 else level_by_level
         for trail, end in ways(start, slots, context):
             if target.bind(slots, end):
-                slots[slot] = trail[0] if length is None else trail
+                slots[walk.slot] = trail[0] if walk.length is None else trail
                 yield from then(slots, used, context)
 
     return step

@@ -7,12 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from anabranch.algebra.operators import Operator, ResultForm
 from anabranch.errors import Diagnostic, QueryError, QuerySyntaxError, Span
 
 RESERVED = ("win_start", "win_end")
 """Columns that every row of a continuous answer has."""
+
+
+class PlainQuery(NamedTuple):
+    """A plain query's plan; whether it gives rows, true or false, or a graph; and its prefixes."""
+
+    plan: Operator
+    form: ResultForm
+    prefixes: tuple[tuple[str, str], ...] = ()
+
+
+class LiteralProblem(ValueError):
+    """A literal that cannot be read, in the user's words."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        super().__init__(message)
 
 
 class LoweringProblems:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from anabranch.algebra.ingestion import Ingestion
-from anabranch.algebra.operators import Operator, Registration, ResultForm
+from anabranch.algebra.operators import Registration
+from anabranch.syntax.common import PlainQuery
 
 Language: TypeAlias = Literal["seraph", "csparql", "lupos", "rspql", "sparql"]
 
@@ -49,14 +50,6 @@ class Script:
     file_name: str
     registrations: tuple[Registration, ...]
     ingestions: tuple[Ingestion, ...]
-
-
-class PlainQuery(NamedTuple):
-    """A plain query's plan; whether it gives rows, true or false, or a graph; and its prefixes."""
-
-    plan: Operator
-    form: ResultForm
-    prefixes: tuple[tuple[str, str], ...]
 
 
 def language_of(text: str, file_name: str = "<query>") -> Language:
@@ -108,5 +101,4 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
         return PlainQuery(seraph.plan(text, file_name), "bindings", ())
     from anabranch.syntax import sparql
 
-    found = sparql.plan(text, file_name, graphs or None)
-    return PlainQuery(found.plan, found.form, found.prefixes)
+    return sparql.plan(text, file_name, graphs or None)

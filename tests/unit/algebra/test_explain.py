@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.algebra.explain import explain, window_bounds
 from anabranch.algebra.operators import Filter
-from anabranch.algebra.spell import short_name, spell
+from anabranch.algebra.spell import Speller, short_name
 from anabranch.model.temporal import parse_duration
 from anabranch.syntax.seraph import ingestions, plan, registrations
 
@@ -179,7 +179,7 @@ def test_expressions_have_a_spelling_of_their_own(condition: str, spelled: str) 
     condition = condition.replace("''", "\\'")
     filtered = plan(f"MATCH (n) WHERE {condition} RETURN n").inputs[0]
     assert isinstance(filtered, Filter)
-    assert spell(filtered.condition) == spelled
+    assert Speller().spell(filtered.condition) == spelled
 
 
 def test_a_load_stream_is_explained_to_the_letter() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.support.sparql_draws import Draw, draw
 
 from anabranch.engine.answers import Answer
 from anabranch.engine.engine import LatePolicy, PushResult
@@ -19,7 +20,6 @@ from anabranch.errors import EngineError, MalformedEventError, StreamError
 from anabranch.formats.rdf.terms import term_text
 from anabranch.model.event import Event
 from anabranch.model.terms import Blank, Iri, Triple
-from anabranch.testing.sparql_draws import Draw, draw
 
 SECOND = 1_000_000
 ALL = "REGISTER QUERY q AS SELECT ?s ?o FROM STREAM <s> [RANGE 1m STEP 1m] WHERE { ?s <n:p> ?o }"

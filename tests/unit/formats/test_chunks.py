@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.draws import draw_case
 
 from anabranch.errors import StreamError
 from anabranch.formats import chunks
@@ -18,7 +19,6 @@ from anabranch.model.points import Point
 from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Blank, Iri, Literal, Triple, tagged
 from anabranch.model.values import Node, Relationship
-from anabranch.testing.draws import draw_case
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=5)
 IDS = st.one_of(st.integers(-(2**63), 2**63 - 1), TEXTS)
@@ -154,7 +154,7 @@ def test_the_head_tells_counts_and_times_without_opening_the_chunk() -> None:
         Event(20, (Node(1), Node(2)), (Relationship(None, "R", 1, 2),)),
     ]
     found = chunks.head(chunks.pack(events)[:64])
-    assert (found.events, found.nodes, found.relationships, found.triples, found.elements) == (2, 3, 1, 2, 6)
+    assert (found.events, found.nodes, found.relationships, found.triples) == (2, 3, 1, 2)
     assert (found.first, found.last) == (20, 50)
 
 
@@ -174,10 +174,10 @@ def test_an_event_of_many_triples_fills_a_chunk() -> None:
 
 def test_the_columns_of_triples_are_codes_into_one_list_of_distinct_terms() -> None:
     a, p = Iri("a:a"), Iri("a:p")
-    found = chunks.columns(chunks.pack([Event(0, triples=(Triple(a, p, a),)), Event(0, triples=(Triple(p, p, a),))]))
-    assert found.terms == [a, p]
-    assert found.triples.tolist() == [[0, 1], [1, 1], [0, 0]]
-    assert found.triples_per_event.tolist() == [1, 1]
+    found = chunks.opened(chunks.pack([Event(0, triples=(Triple(a, p, a),)), Event(0, triples=(Triple(p, p, a),))]))
+    assert isinstance(found, TripleBlock)
+    assert list(found.terms) == [a, p]
+    assert [one.tolist() for one in (found.subjects, found.predicates, found.objects)] == [[0, 1], [1, 1], [0, 0]]
 
 
 def test_no_events_give_no_chunk() -> None:

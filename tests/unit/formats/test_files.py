@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch.errors import StreamError
-from anabranch.formats.deadletter import DeadLetters, MalformedRecord
+from anabranch.formats.deadletter import MalformedRecord, letter
 from anabranch.formats.events import event_from_dict, event_to_dict
 from anabranch.formats.ndjson import read_line, read_ndjson, write_ndjson
 from anabranch.formats.parquet import read_parquet, unfolds_beyond, write_parquet
@@ -74,23 +74,13 @@ def test_malformed_lines_come_out_in_their_place_and_reading_goes_on() -> None:
     assert reasons[6].startswith("not UTF-8")
 
 
-def test_dead_letters_keep_line_reason_and_text() -> None:
-    out = io.BytesIO()
-    letters = DeadLetters(out)
-    for _, one in read_ndjson(io.BytesIO('{"at": 1}\n{"bé"}\n'.encode())):
-        if isinstance(one, MalformedRecord):
-            letters.write(one)
-    assert letters.count == 1
-    record = json.loads(out.getvalue())
+def test_a_dead_letter_keeps_line_reason_and_text() -> None:
+    _, (_, malformed) = read_ndjson(io.BytesIO('{"at": 1}\n{"bé"}\n'.encode()))
+    assert isinstance(malformed, MalformedRecord)
+    record = json.loads(letter(malformed))
     assert record["line"] == 2
     assert record["raw"] == '{"bé"}'
     assert record["reason"].startswith("not JSON")
-
-
-def test_without_a_file_dead_letters_are_counted() -> None:
-    letters = DeadLetters()
-    letters.write(MalformedRecord("reason", 1, "raw"))
-    assert letters.count == 1
 
 
 def test_parquet_keeps_events_whole(tmp_path: Path) -> None:

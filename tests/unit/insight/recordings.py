@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from tests.support import sparql_draws
+from tests.support.draws import draw_case
+
 from anabranch.algebra.walk import windows
 from anabranch.insight.recording import Recording
 from anabranch.model.triples import TripleGraph
 from anabranch.syntax import languages
-from anabranch.testing import sparql_draws
 from anabranch.testing.cases import CaseFile, load, oracles
-from anabranch.testing.draws import draw_case
 from anabranch.testing.oracle import Oracle
 
 CASES = Path(__file__).parents[2] / "cases"

@@ -24,6 +24,7 @@ from anabranch.model.temporal import parse_duration
 from anabranch.model.terms import Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.runner import cell as cells
+from anabranch.runner import cell_chunks
 from anabranch.runner.job import Job
 from anabranch.runner.rows import CellRow, PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
@@ -72,7 +73,7 @@ def test_until_is_where_queries_stop_also_when_their_stream_has_ended_before() -
 
 
 def test_chunks_that_no_window_needs_any_more_leave_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_SMALL", 0)
+    monkeypatch.setattr(cell_chunks, "_SMALL", 0)
     worker = Worker(job())
     for minute in range(30):
         worker.batch([*packed("s", [event(minute + index / 100, index) for index in range(99)]), control()])
@@ -81,7 +82,7 @@ def test_chunks_that_no_window_needs_any_more_leave_the_state(monkeypatch: pytes
 
 
 def test_a_chunk_whose_last_event_is_the_first_that_a_window_holds_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_SMALL", 0)
+    monkeypatch.setattr(cell_chunks, "_SMALL", 0)
     worker = Worker(job())
     for one in (event(1, 1), Event(MINUTE + 1, (Node(2),)), event(2.5, 3)):
         worker.batch([*packed("s", [one]), control()])
@@ -91,7 +92,7 @@ def test_a_chunk_whose_last_event_is_the_first_that_a_window_holds_stays(monkeyp
 
 def test_a_chunk_that_comes_and_goes_within_a_batch_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
-    monkeypatch.setattr(cells, "_SMALL", 0)
+    monkeypatch.setattr(cell_chunks, "_SMALL", 0)
     monkeypatch.setattr(DictState, "put_chunk", lambda state, number, data: written.append(number))
     worker = Worker(job())
     for first in (0, 100):
@@ -104,7 +105,7 @@ def test_a_chunk_that_comes_and_goes_within_a_batch_is_never_written(monkeypatch
 def test_chunks_that_a_thread_opens_are_taken_in_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for worth in (0, 1 << 40):
-        monkeypatch.setattr(cells, "_WORTH_A_THREAD", worth)
+        monkeypatch.setattr(cell_chunks, "_WORTH_A_THREAD", worth)
         worker = Worker(job())
         rows = [replace(packed("s", [event(minute, minute)])[0], place=minute) for minute in range(9)]
         rows.insert(4, PackedRow("0", "malformed", b"{}", "s", place=4, number=1, count=1))
@@ -115,7 +116,7 @@ def test_chunks_that_a_thread_opens_are_taken_in_as_others_are(monkeypatch: pyte
 
 
 def test_a_damaged_chunk_is_an_error_also_when_a_thread_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_WORTH_A_THREAD", 0)
+    monkeypatch.setattr(cell_chunks, "_WORTH_A_THREAD", 0)
     rows = [replace(packed("s", [event(minute, minute)])[0], place=minute) for minute in range(4)]
     rows[2] = replace(rows[2], data=rows[2].data[:-1])
     with pytest.raises(StreamError, match="the chunk is damaged"):
@@ -531,7 +532,7 @@ def test_triples_stay_blocks_in_the_state_without_those_that_were_late() -> None
     for events in batches:
         cells.forget_everything()
         forgetful.batch([*packed("s", events), control()])
-        heads = [chunks.head(cells._open(*one)[1]) for one in forgetful.state.chunks()]
+        heads = [chunks.head(cell_chunks.unlabelled(*one)[1]) for one in forgetful.state.chunks()]
         assert [head.layout for head in heads] == [chunks.ChunkLayout.BLOCK], "small ones are one"
     assert status(forgetful.rows)["late"] == 3
     assert [(row.kind, row.typed, row.data) for row in forgetful.rows if row.kind != "status"] == [
@@ -644,7 +645,7 @@ def test_a_state_that_is_not_read_again_holds_only_its_head_and_the_answers_are_
 
 
 def test_blocks_of_a_batch_that_no_window_needs_any_more_are_never_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_SMALL_EVENTS", 1)
+    monkeypatch.setattr(cell_chunks, "_SMALL_EVENTS", 1)
     worker = Worker(job())
     blocks = [graph_block(event(minute + part / 4, part) for part in range(4)) for minute in range(30)]
     pack = chunks.pack

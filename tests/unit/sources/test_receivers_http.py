@@ -195,7 +195,8 @@ def test_a_server_that_asks_for_patience_gets_it(spool: Spool, status: int, afte
     states: list[str] = []
     value = formatdate(time.time() + 2, usegmt=True) if after == "date" else after
     with serving((status, {"Retry-After": value}, b""), ok([1])) as script:
-        receiver = HttpPollReceiver(script.url, every=OFTEN, on_state=states.append)
+        receiver = HttpPollReceiver(script.url, every=OFTEN)
+        receiver.on_state = states.append
         began = time.monotonic()
         assert run(receiver, spool, lambda: spool.cursor) == [1]
         assert time.monotonic() - began > 0.95
@@ -206,7 +207,8 @@ def test_a_server_that_fails_is_asked_again(spool: Spool) -> None:
     states: list[str] = []
     answers = [(500, {}, b""), lambda handler: handler.connection.close(), (404, {}, b"")]
     with serving(ok([1]), *answers, ok([1, 2])) as script:
-        receiver = HttpPollReceiver(script.url, every=OFTEN, on_state=states.append)
+        receiver = HttpPollReceiver(script.url, every=OFTEN)
+        receiver.on_state = states.append
         assert run(receiver, spool, lambda: receiver.received == 2) == [1, 2]
     assert sum("trying again" in state for state in states) == 3
 
@@ -267,7 +269,8 @@ def test_redirects_that_lead_nowhere_are_refused(spool: Spool, tmp_path: Path) -
 def test_a_peer_that_does_not_speak_http_is_asked_again(spool: Spool) -> None:
     states: list[str] = []
     with serving(lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH\r\n"), ok([1])) as script:
-        receiver = HttpPollReceiver(script.url, every=OFTEN, on_state=states.append)
+        receiver = HttpPollReceiver(script.url, every=OFTEN)
+        receiver.on_state = states.append
         assert run(receiver, spool, lambda: spool.cursor) == [1]
     assert any("no HTTP answer" in state for state in states)
 
@@ -439,7 +442,8 @@ def test_it_goes_on_behind_the_last_event_also_after_a_restart(tmp_path: Path, h
 def test_the_server_says_how_long_to_wait(spool: Spool, hold: threading.Event) -> None:
     states: list[str] = []
     with serving(stream(b"retry: 700\ndata: 1\n\n"), stream(b"retry: x\ndata: 2\n\n", hold=hold)) as script:
-        receiver = SseReceiver(script.url, states.append)
+        receiver = SseReceiver(script.url)
+        receiver.on_state = states.append
         run(receiver, spool, lambda: receiver.received == 2)
         hold.set()
     assert any("the connection was closed; trying again in 0.7 s" in state for state in states)

@@ -88,7 +88,8 @@ def prices(directory: Path) -> list[tuple[str, str]]:
 
 def test_an_item_becomes_triples_in_the_words_of_the_paper(spool: Spool) -> None:
     with serving(found(item(110, "10.5"))) as script:
-        receiver = ItemsReceiver(script.url, WII, OFTEN, now=lambda: 1304500000.1234)
+        receiver = ItemsReceiver(script.url, WII, OFTEN)
+        receiver.now = lambda: 1304500000.1234
         run(receiver, spool, lambda: spool.cursor)
     (event,) = read(spool.directory)
     assert isinstance(event, Event)
@@ -225,7 +226,8 @@ def test_what_was_told_is_bounded_but_holds_a_whole_round() -> None:
 def test_a_clock_that_is_set_back_makes_no_instant_earlier(spool: Spool) -> None:
     clock = iter([100.0, 50.0, 120.0])
     with serving(found(item(1, "1")), found(item(1, "2")), found(item(1, "3")), found()) as script:
-        receiver = ItemsReceiver(script.url, WII, OFTEN, now=lambda: next(clock))
+        receiver = ItemsReceiver(script.url, WII, OFTEN)
+        receiver.now = lambda: next(clock)
         run(receiver, spool, lambda: receiver.received == 3)
     times = [event.event_time for event in read(spool.directory) if isinstance(event, Event)]
     assert times == [100_000_000, 100_000_000, 120_000_000]
@@ -285,7 +287,9 @@ def test_the_apps_id_is_sent_to_the_service_alone_and_written_nowhere(
             text = f"http+items://127.0.0.1:{script.port}/find?keywords=Wii&every=60&app-id=SHOP_ID{extra}"
             assert "s3cr3t" not in parse_address(text).shown
             with Spool(tmp_path / f"spool{len(extra)}") as spool:
-                run(open_receiver(parse_address(text), states.append), spool, lambda: spool.cursor)
+                receiver = open_receiver(parse_address(text))
+                receiver.on_state = states.append
+                run(receiver, spool, lambda: spool.cursor)
     headers = [{name: value for name, value in sent.items() if "s3cr3t" in value} for _, sent in script.requests]
     assert headers == [{"x-ebay-soa-security-appname": "s3cr3t-id"}, {}, {"x-key": "s3cr3t-id"}]
     assert ["s3cr3t-id" in path for path, _ in script.requests] == [False, True, False]
@@ -303,7 +307,9 @@ def test_a_service_that_fails_or_wants_patience_is_asked_again(spool: Spool) -> 
     answers = [(500, {}, b""), (429, {"Retry-After": "1"}, b""), lambda handler: handler.connection.close()]
     with serving(*answers, found(item(1, "10"))) as script:
         began = time.monotonic()
-        run(ItemsReceiver(script.url, WII, OFTEN, on_state=states.append), spool, lambda: spool.cursor)
+        receiver = ItemsReceiver(script.url, WII, OFTEN)
+        receiver.on_state = states.append
+        run(receiver, spool, lambda: spool.cursor)
         assert time.monotonic() - began > 0.95
     assert prices(spool.directory) == [("1", "10")]
     assert [status for status in ("500", "429") if any(f"answered {status}" in state for state in states)] == [
@@ -352,7 +358,8 @@ def test_a_question_that_fails_is_asked_again_and_the_others_no_more_often_for_i
     states: list[str] = []
     answer = by_keywords({"bad": lambda _: (500, {}, b""), "good": lambda count: found(item(1, str(count)))})
     with serving(answer) as script:
-        receiver = ItemsReceiver(script.url, Questions(names), 60.0, only_changes=False, on_state=states.append)
+        receiver = ItemsReceiver(script.url, Questions(names), 60.0, only_changes=False)
+        receiver.on_state = states.append
         run(receiver, spool, lambda: keywords_asked(script).count("bad") > 4)
         assert keywords_asked(script).count("good") == 1
     assert prices(spool.directory) == [("1", "0")]
@@ -413,7 +420,8 @@ def test_a_refused_question_does_not_keep_the_others_from_being_asked(spool: Spo
         handler.wfile.write(body)
 
     with serving(answer) as script:
-        receiver = ItemsReceiver(script.url, Questions(("Wii",), ("999",)), OFTEN, on_state=states.append)
+        receiver = ItemsReceiver(script.url, Questions(("Wii",), ("999",)), OFTEN)
+        receiver.on_state = states.append
         run(receiver, spool, lambda: any("404" in state for state in states))
     assert prices(spool.directory) == [("1", "10")]
 
@@ -449,7 +457,8 @@ def test_a_silent_service_is_given_up_after_the_timeout(spool: Spool) -> None:
     hanging = threading.Event()
     states: list[str] = []
     with serving(lambda handler: hanging.wait(30)) as script:
-        receiver = ItemsReceiver(script.url, WII, OFTEN, timeout=0.05, on_state=states.append)
+        receiver = ItemsReceiver(script.url, WII, OFTEN, timeout=0.05)
+        receiver.on_state = states.append
         run(receiver, spool, lambda: any("timed out" in state for state in states))
         hanging.set()
 
@@ -466,7 +475,8 @@ def test_a_service_that_answers_drop_by_drop_is_given_up_after_the_timeout(spool
             handler.wfile.flush()
 
     with serving(dripping) as script:
-        receiver = ItemsReceiver(script.url, WII, OFTEN, timeout=0.2, on_state=states.append)
+        receiver = ItemsReceiver(script.url, WII, OFTEN, timeout=0.2)
+        receiver.on_state = states.append
         run(receiver, spool, lambda: any("no whole answer within 0.2 s" in state for state in states))
         ended.set()
     assert receiver.received == 0

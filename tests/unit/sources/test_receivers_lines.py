@@ -92,7 +92,8 @@ def test_a_first_byte_that_only_looks_like_gzip_is_kept(spool: Spool) -> None:
 )
 def test_gzip_that_is_broken_ends_in_an_error_and_not_in_an_end(spool: Spool, data: bytes, reason: str) -> None:
     states: list[str] = []
-    receiver = StdinReceiver(io.BytesIO(data), states.append)
+    receiver = StdinReceiver(io.BytesIO(data))
+    receiver.on_state = states.append
     receiver.start(spool)
     assert receiver.join(10)
     assert str(receiver.error).startswith(reason)
@@ -242,7 +243,8 @@ def test_a_connection_that_breaks_is_no_end(spool: Spool) -> None:
 def test_with_reconnect_the_next_connection_goes_on(spool: Spool) -> None:
     states: list[str] = []
     with Server() as server:
-        receiver = SocketReceiver("127.0.0.1", server.port, reconnect=True, on_state=states.append)
+        receiver = SocketReceiver("127.0.0.1", server.port, reconnect=True)
+        receiver.on_state = states.append
         assert not receiver.finite
         receiver.start(spool)
         with server.accept() as connection:
@@ -263,7 +265,8 @@ def test_with_reconnect_the_next_connection_goes_on(spool: Spool) -> None:
 
 def test_a_server_that_comes_later_is_found(spool: Spool) -> None:
     states: list[str] = []
-    receiver = SocketReceiver("127.0.0.1", free_port(), on_state=states.append)
+    receiver = SocketReceiver("127.0.0.1", free_port())
+    receiver.on_state = states.append
     receiver.start(spool)
     wait_until(lambda: any("Connection refused; trying again" in state for state in states))
     with Server(receiver._port) as server, server.accept() as connection:

@@ -23,8 +23,12 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     started.stop()
 
 
-def subscribed(broker: Broker, spool: Spool, topic: str = "city/#", **options: Any) -> MqttReceiver:
+def subscribed(
+    broker: Broker, spool: Spool, topic: str = "city/#", states: list[str] | None = None, **options: Any
+) -> MqttReceiver:
     receiver = MqttReceiver("127.0.0.1", broker.port, topic, **options)
+    if states is not None:
+        receiver.on_state = states.append
     receiver.start(spool)
     wait_until(lambda: "subscribed" in receiver.state or receiver.error)
     assert receiver.error is None, receiver.error
@@ -99,7 +103,7 @@ def test_a_retained_message_comes_once_however_often_we_connect(broker: Broker, 
 def test_a_broker_that_restarts_is_found_again(broker: Broker, tmp_path: Path) -> None:
     states: list[str] = []
     with Spool(tmp_path / "spool") as spool:
-        receiver = subscribed(broker, spool, on_state=states.append)
+        receiver = subscribed(broker, spool, states=states)
         publish(broker.port, "city/a", b"1")
         wait_until(lambda: receiver.received == 1)
         broker.stop()

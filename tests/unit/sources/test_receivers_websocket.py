@@ -87,7 +87,8 @@ def test_the_subscription_is_sent_with_every_connection_and_breaks_are_mended(sp
 
     states: list[str] = []
     with serving(talk) as url:
-        receiver = WebSocketReceiver(url, subscribe='{"op": "subscribe"}', on_state=states.append)
+        receiver = WebSocketReceiver(url, subscribe='{"op": "subscribe"}')
+        receiver.on_state = states.append
         receiver.start(spool)
         wait_until(lambda: receiver.received == 3)
         receiver.stop()
@@ -134,7 +135,8 @@ def test_a_server_that_is_overloaded_or_gone_is_asked_again(spool: Spool) -> Non
 
     states: list[str] = []
     with serving(talk, process_request=refuse) as url:
-        receiver = WebSocketReceiver(url, on_state=states.append)
+        receiver = WebSocketReceiver(url)
+        receiver.on_state = states.append
         receiver.start(spool)
         wait_until(lambda: receiver.received == 1)
         receiver.stop()

@@ -8,6 +8,7 @@ from anabranch import evaluate
 from anabranch.errors import QueryError, QuerySyntaxError
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import parse_duration
+from anabranch.syntax.seraph import plan
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.parser import parse_query, parse_script
 
@@ -204,9 +205,14 @@ def test_a_file_may_hold_several_statements() -> None:
     assert kinds == ["LoadStreamTree", "RegisterTree", "RegisterTree"]
 
 
-def test_deep_nesting_is_refused_and_does_not_crash() -> None:
-    with pytest.raises(QuerySyntaxError):
-        parse_query("RETURN " + "(" * 5_000 + "1" + ")" * 5_000 + " AS x")
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 5_000 + "1" + ")" * 5_000, "[" * 300 + "]" * 300, "NOT " * 600 + "true", "1" + " + 1 - 1" * 200],
+    ids=["brackets", "lists", "negations", "sums"],
+)
+def test_deep_nesting_is_refused_and_does_not_crash(text: str) -> None:
+    with pytest.raises(QuerySyntaxError, match="SER-006"):
+        plan(f"RETURN {text} AS x")
 
 
 def test_a_condition_may_have_thousands_of_alternatives() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.suites import tck
+from tests.support.seraph_printer import print_query, print_script
 
 from anabranch.errors import QueryError
 from anabranch.syntax.seraph.parser import parse_query, parse_script
-from anabranch.syntax.seraph.printer import print_query, print_script
 
 QUERIES = [
     "RETURN -(5) AS a, -(-x) AS b, (-5).y AS c, 1 - -5 AS d, -5 ^ 2 AS e, (1 - 2) - (3 - 4) AS f",

@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TypeAlias, cast, get_args
 
 import typer
 from rich.text import Text
@@ -28,26 +27,22 @@ from anabranch.errors import EngineError, StreamError
 
 if TYPE_CHECKING:
     from anabranch.cli.connectivity.plot import Plot
+    from anabranch.cli.deadletters import DeadLetterFile
     from anabranch.cli.summary import Bar, Meter
     from anabranch.engine.connectivity.workload import ConnectivityAnswer, ConnectivityWorkload
-    from anabranch.formats.deadletter import DeadLetters, MalformedRecord
     from anabranch.formats.edges.reader import EdgeChunk
 
 
-class TimeUnitOption(StrEnum):
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
+TimeUnitOption: TypeAlias = Literal["s", "ms", "us", "ns"]
 
 
 class WithBareChanges(Command):
     """A command in which `--changes` without a value means `--changes=main`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        values = set(WhichChanges)
+        values = get_args(WhichChanges)
         full = [
-            f"{one}={WhichChanges.main}" if one == "--changes" and after not in values else one
+            f"{one}=main" if one == "--changes" and after not in values else one
             for one, after in zip(args, [*args[1:], ""], strict=True)
         ]
         return super().parse_args(ctx, full)
@@ -83,7 +78,7 @@ class ConnectivityArguments:
     index: Annotated[
         IndexOption,
         typer.Option(help="The index: a recency tree, or BIC as its paper has it; the answers are the same."),
-    ] = IndexOption.recency
+    ] = "recency"
     chunk: Annotated[
         int | None, typer.Option(metavar="SLIDES", min=1, help="The chunk of BIC. \\[as long as the window]")
     ] = None
@@ -98,7 +93,7 @@ class ConnectivityArguments:
         str | None,
         typer.Option(metavar="INSTANT", help="The first instant. \\[the first multiple of the slide with an edge]"),
     ] = None
-    form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = ConnectivityForm.table
+    form: Annotated[ConnectivityForm, typer.Option("--format", help="The answers on stdout.")] = "table"
     dead_letter: Annotated[
         str | None,
         typer.Option(
@@ -132,6 +127,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
 
       tail -f calls.csv | anabranch connectivity - --window 1000e --slide 50e --changes --format json
     """
+    from anabranch.cli.deadletters import DeadLetterFile
     from anabranch.engine.connectivity.workload import ConnectivityWorkload
     from anabranch.formats.edges.reader import EdgeReader, edge_format
 
@@ -147,7 +143,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
             arguments.window,
             arguments.slide,
             pairs=asked.pairs,
-            index=arguments.index.value,
+            index=arguments.index,
             chunk=arguments.chunk,
             starting_at=first,
         )
@@ -159,10 +155,8 @@ def connectivity(arguments: ConnectivityArguments) -> None:
             "yellow",
         )
     names = tuple(one.strip() for one in arguments.columns.split(",")) if arguments.columns else ()
-    reader = EdgeReader(
-        names, arguments.time_unit.value if arguments.time_unit else None, needs_time=not workload.counts_edges
-    )
-    letters = _Letters(
+    reader = EdgeReader(names, arguments.time_unit, needs_time=not workload.counts_edges)
+    letters = DeadLetterFile(
         arguments.dead_letter
         or f"{'edges' if arguments.edges == STDIN else Path(arguments.edges).name.split('.')[0]}.dead.ndjson"
     )
@@ -184,7 +178,7 @@ def connectivity(arguments: ConnectivityArguments) -> None:
         )
     if not arguments.quiet:
         _summarize(terminal, run, time.perf_counter() - begun)
-    if not code and arguments.strict and (letters.malformed or workload.late):
+    if not code and arguments.strict and (run.malformed or workload.late):
         code = SET_ASIDE
     raise typer.Exit(code)
 
@@ -208,12 +202,13 @@ class _Run:
         asked: ReportOptions,
         write: WriteLine,
         plot: Plot | None,
-        letters: _Letters,
+        letters: DeadLetterFile,
     ) -> None:
         self.workload, self.plot, self.letters = workload, plot, letters
         self._asked, self._write = asked, write
         self.instants = 0
         self.rows = 0
+        self.malformed = 0
 
     def all(self, chunks: Iterable[EdgeChunk], terminal: Terminal, meter: Meter, file: BinaryIO, quiet: bool) -> None:
         from anabranch.cli.summary import Bar
@@ -247,38 +242,12 @@ class _Run:
 
         for record in chunk.malformed:
             self.letters.add(record)
-            self.letters.malformed += 1
+        self.malformed += len(chunk.malformed)
         for place in self.workload.late_places.tolist():
             at = "" if chunk.times is None else format_instant(int(chunk.times[place]))
             raw = f"{chunk.sources[place]},{chunk.targets[place]},{at}"
             reason = f"late: all windows that hold {at} had been answered when the edge came"
             self.letters.add(MalformedRecord(reason, int(chunk.lines[place]), raw))
-
-
-class _Letters:
-    """The file of edges that were set aside; the first one creates it."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.malformed = 0
-        self._file: BinaryIO | None = None
-        self._letters: DeadLetters | None = None
-
-    @property
-    def is_needed(self) -> bool:
-        return self._file is not None
-
-    def add(self, record: MalformedRecord) -> None:
-        from anabranch.formats.deadletter import DeadLetters
-
-        if self._letters is None:
-            self._file = Path(self.path).open("wb")  # noqa: SIM115  closed by close()
-            self._letters = DeadLetters(self._file)
-        self._letters.write(record)
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
 
 def _new_plot(path: str | None) -> Plot | None:
@@ -307,7 +276,7 @@ def _read_pairs(path: str | None) -> list[tuple[str, str]]:
 
 def _refuse_together(form: ConnectivityForm, asked: ReportOptions) -> None:
     several = bool(asked.pairs) + asked.components + (asked.changes is not None) > 1
-    if form is ConnectivityForm.csv and several:
+    if form == "csv" and several:
         raise typer.BadParameter(
             "csv has one kind of rows: ask for one of --pairs, --components and --changes, or for json",
             param_hint="--format",
@@ -358,11 +327,11 @@ def _summarize(terminal: Terminal, run: _Run, seconds: float) -> None:
     edges, letters, late = run.workload.edges, run.letters, run.workload.late
     parts = counted(edges, "edge"), counted(run.instants, "instant"), counted(run.rows, "row")
     text = Text(" · ".join(parts), style="dim")
-    for count, word in ((letters.malformed, "malformed"), (late, "late")):
+    for count, word in ((run.malformed, "malformed"), (late, "late")):
         text.append(" · ").append(f"{count:,} {word}", style="not dim bold yellow" if count else "")
     if run.workload.outside:
         text.append(f" · {run.workload.outside:,} in no window")
     text.append(f" · {seconds:.2f} s · {round(edges / seconds) if seconds else 0:,} edges/s")
-    if letters.is_needed:
+    if letters.count:
         text.append(f"\nset aside in {letters.path}")
     terminal.note(text)

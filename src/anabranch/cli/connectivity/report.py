@@ -14,8 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
@@ -38,15 +37,8 @@ _STYLES = {
 }  # fmt: skip
 
 
-class ConnectivityForm(StrEnum):
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-class WhichChanges(StrEnum):
-    main = "main"
-    all = "all"
+ConnectivityForm: TypeAlias = Literal["table", "json", "csv"]
+WhichChanges: TypeAlias = Literal["main", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +79,7 @@ class ReportOptions:
     def _kinds(self) -> tuple[ChangeKind, ...]:
         from anabranch.engine.connectivity.changes import CHANGE_KINDS
 
-        return CHANGE_KINDS if self.changes is WhichChanges.all else CHANGE_KINDS[:4]
+        return CHANGE_KINDS if self.changes == "all" else CHANGE_KINDS[:4]
 
 
 WriteLine = Callable[[ReportLine], None]
@@ -95,11 +87,11 @@ WriteLine = Callable[[ReportLine], None]
 
 def make_report(form: ConnectivityForm, console: Console, asked: ReportOptions) -> WriteLine:
     match form:
-        case ConnectivityForm.json:
+        case "json":
             return _write_json
-        case ConnectivityForm.csv:
+        case "csv":
             return _CsvReport(asked).write
-        case ConnectivityForm.table:
+        case "table":
             return _LineReport(console, asked).write
 
 

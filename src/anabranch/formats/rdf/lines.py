@@ -20,7 +20,7 @@ import numpy as np
 import pyoxigraph as ox
 
 from anabranch.errors import MalformedEventError
-from anabranch.formats.chunks import ELEMENTS_PER_CHUNK, EVENTS_PER_CHUNK, TermCodes, assemble, pack_block
+from anabranch.formats.chunks import ELEMENTS_PER_CHUNK, EVENTS_PER_CHUNK, CodeBook, assemble, pack_block, terms_text
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import instant_from_json
 from anabranch.formats.rdf.terms import from_oxigraph, parse_term, syntax_reason, triple_text
@@ -122,13 +122,13 @@ def pack_lines(data: bytes, document: str, first_line: int = 1) -> Iterator[byte
 class _Codes(dict[str, int]):
     """Codes by the texts of terms; a new text is parsed once."""
 
-    def __init__(self, terms: TermCodes, parse: Callable[[str], Term]) -> None:
+    def __init__(self, terms: CodeBook[Term], parse: Callable[[str], Term]) -> None:
         super().__init__()
         self._terms = terms
         self._parse = parse
 
     def __missing__(self, text: str) -> int:
-        code = self[text] = self._terms.code(self._parse(text))
+        code = self[text] = self._terms[self._parse(text)]
         return code
 
 
@@ -151,7 +151,7 @@ class _Packer:
         self._triples: list[int] = []
         self._more: dict[int, int] = {}  # how many triples an event has that has not one
         self._document = document
-        self._terms = TermCodes()
+        self._terms: CodeBook[Term] = CodeBook()
         self._codes = _Codes(self._terms, lambda text: parse_term(text, document))
         self._time_of = _Times()
 
@@ -180,37 +180,28 @@ class _Packer:
             self._more[len(self.times)] = len(event.triples)
         self.times.append(event.event_time)
         for triple in event.triples:
-            self._triples += map(self._terms.code, triple)
+            self._triples += map(self._terms.__getitem__, triple)
 
     def pack(self) -> bytes:
         count = len(self.times)
         per_event = np.ones(count, dtype=np.uint32)
         for index, triples in self._more.items():
             per_event[index] = triples
-        return pack_triples(np.array(self.times, dtype=np.int64), self._triples, self._terms, per_event)
-
-
-def pack_triples(
-    times: np.ndarray[tuple[int], np.dtype[np.int64]],
-    codes: list[int] | np.ndarray[tuple[int, int], np.dtype[np.uint32]],
-    terms: TermCodes,
-    per_event: np.ndarray[tuple[int], np.dtype[np.uint32]] | None = None,
-) -> bytes:
-    """A chunk of events of triples alone, one each unless `per_event` says otherwise; `codes` go s, p, o, s, p, o."""
-    if len(times) and (per_event is None or (per_event == 1).all()):
-        columns = np.asarray(codes, dtype=np.int32).reshape(-1, 3).T
-        return pack_block(TripleBlock(times, terms.terms(), *columns))
-    nothing = np.zeros(len(times), dtype=np.uint32)
-    return assemble(
-        times,
-        nothing,
-        nothing,
-        np.zeros((3, 0), dtype=np.uint32),
-        np.zeros((5, 0), dtype=np.uint32),
-        (*("[]",) * 4, terms.text()),
-        np.ones(len(times), dtype=np.uint32) if per_event is None else per_event,
-        np.asarray(codes, dtype=np.uint32).reshape(-1, 3).T,
-    )
+        times = np.array(self.times, dtype=np.int64)
+        if count and not self._more:
+            columns = np.array(self._triples, dtype=np.int32).reshape(-1, 3).T
+            return pack_block(TripleBlock(times, list(self._terms), *columns))
+        nothing = np.zeros(count, dtype=np.uint32)
+        return assemble(
+            times,
+            nothing,
+            nothing,
+            np.zeros((3, 0), dtype=np.uint32),
+            np.zeros((5, 0), dtype=np.uint32),
+            (*("[]",) * 4, terms_text(self._terms)),
+            per_event,
+            np.array(self._triples, dtype=np.uint32).reshape(-1, 3).T,
+        )
 
 
 def write_lines(events: Iterable[Event], file: BinaryIO) -> int:

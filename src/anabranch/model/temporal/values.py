@@ -262,10 +262,6 @@ class DateTime:
         return self.epoch_seconds * 1_000_000 + self.time.nanosecond // 1000
 
     @property
-    def local(self) -> LocalDateTime:
-        return LocalDateTime(self.date, self.time)
-
-    @property
     def zone(self) -> Zone:
         return Zone(self.zone_name) if self.zone_name is not None else Zone(None, self.offset_seconds)
 

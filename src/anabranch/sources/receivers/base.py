@@ -32,7 +32,7 @@ class PeerRefusal(StreamError):
 class Backoff:
     """Pauses between attempts; the jitter keeps many receivers from coming back at the same moment."""
 
-    def __init__(self, seed: int = 0, least: float = 0.2, most: float = 30.0) -> None:
+    def __init__(self, seed: int | None = None, least: float = 0.2, most: float = 30.0) -> None:
         self._random = random.Random(seed)
         self._least = least
         self._most = most
@@ -58,16 +58,16 @@ class Receiver(ABC):
 
     finite = False
 
-    def __init__(self, name: str, on_state: OnState | None = None, seed: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.error: StreamError | None = None
         self.received = 0
         self.state = "not started"
         self.trouble = ""  # the problem that keeps the peer from answering, until it does
-        self._on_state = on_state
+        self.on_state: OnState = lambda state: None
         self._stopping = threading.Event()
         self._dialer = Dialer(self._stopping)
-        self._backoff = Backoff(seed)
+        self._backoff = Backoff()
         self._welcome = False  # whether the peer has ever accepted us
         self._thread: threading.Thread | None = None
         self._spool: Spool | None = None
@@ -132,8 +132,7 @@ class Receiver(ABC):
 
     def _tell(self, state: str) -> None:
         self.state = state
-        if self._on_state is not None:
-            self._on_state(state)
+        self.on_state(state)
 
     def _take(self, records: Iterable[bytes], cursor: Any = None) -> None:
         """Append to the spool; when it returns, the records may be acknowledged."""

@@ -34,7 +34,7 @@ from urllib.parse import urlencode, urlsplit
 
 from anabranch.errors import StreamError
 from anabranch.model.instants import format_instant
-from anabranch.sources.receivers.base import OnState, PeerRefusal
+from anabranch.sources.receivers.base import PeerRefusal
 from anabranch.sources.receivers.bodies import read_body
 from anabranch.sources.receivers.http import ANSWER_WITHIN, check_status
 from anabranch.sources.receivers.listings import DEFAULT_CONTEXT, JsonLdContext, ListedItems, page_of
@@ -136,11 +136,8 @@ class ItemsReceiver(HttpPollReceiver):
         context: str | None = None,
         app_id: AppId | None = None,
         timeout: float = ANSWER_WITHIN,
-        on_state: OnState | None = None,
-        seed: int = 0,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(url, every, items, None, on_state, seed)
+        super().__init__(url, every, items, None)
         if not (0 < timeout < math.inf):
             raise StreamError(f"{self.name}: timeout={timeout:g} is no time to wait\nhint: give seconds, or PT30S")
         self._questions = questions
@@ -151,7 +148,7 @@ class ItemsReceiver(HttpPollReceiver):
         self._context = JsonLdContext(context or DEFAULT_CONTEXT)
         self._app_id = app_id
         self._timeout = timeout
-        self._now = now
+        self.now: Callable[[], float] = time.time
         self._told = ListedItems()
         self._last_at = 0
 
@@ -279,7 +276,7 @@ class ItemsReceiver(HttpPollReceiver):
 
     def _at(self) -> str:
         # A clock that is set back makes no event late.
-        self._last_at = max(self._last_at, int(self._now() * 1000) * 1000)
+        self._last_at = max(self._last_at, int(self.now() * 1000) * 1000)
         return format_instant(self._last_at)
 
     def _take_news(self, told: list[tuple[Any, bytes, bytes]]) -> int:

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import POLL_STOP, OnState, PeerRefusal, Receiver
+from anabranch.sources.receivers.base import POLL_STOP, PeerRefusal, Receiver
 from anabranch.sources.receivers.framing import message_records
 
 _GROUP_MESSAGES = 1000
@@ -41,10 +41,8 @@ class MqttReceiver(Receiver):
         user: str | None = None,
         password: str | None = None,
         tls: bool = False,
-        on_state: OnState | None = None,
-        seed: int = 0,
     ) -> None:
-        super().__init__(f"{'mqtts' if tls else 'mqtt'}://{host}:{port}/{topic}", on_state, seed)
+        super().__init__(f"{'mqtts' if tls else 'mqtt'}://{host}:{port}/{topic}")
         if qos not in (0, 1):
             raise StreamError(
                 f"{self.name}: qos={qos}\nhint: qos=1 brings every message at least once, qos=0 what the network brings"

@@ -16,7 +16,7 @@ from anabranch.errors import EvaluationError, StreamError
 from anabranch.model.temporal.parse import parse_duration
 from anabranch.sources.address import refuse_unknown
 from anabranch.sources.reach import ANYWHERE, Reach
-from anabranch.sources.receivers.base import OnState, Receiver
+from anabranch.sources.receivers.base import Receiver
 from anabranch.sources.receivers.http import ANSWER_WITHIN, shown
 from anabranch.sources.receivers.items import (
     APP_ID_HEADER,
@@ -111,8 +111,6 @@ class _Revealed:
 
 def open_receiver(
     address: ReceiverAddress,
-    on_state: OnState | None = None,
-    seed: int = 0,
     stdin: BinaryIO | None = None,
     reach: Reach = ANYWHERE,
 ) -> Receiver:
@@ -123,40 +121,40 @@ def open_receiver(
     address = _Revealed(address, reach)
     match address.scheme:
         case "-":
-            return StdinReceiver(sys.stdin.buffer if stdin is None else stdin, on_state, seed)
+            return StdinReceiver(sys.stdin.buffer if stdin is None else stdin)
         case "socket":
-            return _socket(address, on_state, seed)
+            return _socket(address)
         case "ws" | "wss" as scheme:
             options = _known(address, _WEBSOCKET)
-            return WebSocketReceiver(_url(address, scheme), options.get("subscribe"), on_state, seed)
+            return WebSocketReceiver(_url(address, scheme), options.get("subscribe"))
         case "http+sse" | "https+sse" as scheme:
             _known(address, _SSE)
-            return SseReceiver(_url(address, scheme.removesuffix("+sse")), on_state, seed)
+            return SseReceiver(_url(address, scheme.removesuffix("+sse")))
         case "http+poll" | "https+poll" as scheme:
             options = _known(address, _POLL)
             every = _seconds(address, "every", EVERY)
             url = _url(address, scheme.removesuffix("+poll"))
-            return HttpPollReceiver(url, every, options.get("items"), options.get("key"), on_state, seed)
+            return HttpPollReceiver(url, every, options.get("items"), options.get("key"))
         case "http+items" | "https+items":
-            return _items(address, on_state, seed)
+            return _items(address)
         case "mqtt" | "mqtts":
-            return _mqtt(address, on_state, seed)
+            return _mqtt(address)
         case scheme:
             raise StreamError(f"{_shown(address)}: {scheme}:// sends nothing by itself")
 
 
-def _socket(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Receiver:
+def _socket(address: ReceiverAddress) -> Receiver:
     _known(address, _SOCKET)
     if address.port is None:
         raise StreamError(f"{_shown(address)} names no port\nhint: write it like socket://localhost:9999")
     if _flag(address, "listen"):
         if _flag(address, "reconnect"):
             raise StreamError(f"{_shown(address)}: who listens does not reconnect\nhint: leave one of the two")
-        return ListeningReceiver(address.host, address.port, on_state, seed)
-    return SocketReceiver(address.host, address.port, _flag(address, "reconnect"), on_state, seed)
+        return ListeningReceiver(address.host, address.port)
+    return SocketReceiver(address.host, address.port, _flag(address, "reconnect"))
 
 
-def _items(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Receiver:
+def _items(address: ReceiverAddress) -> Receiver:
     options = _known(address, _ITEMS)
     url = _url(address, address.scheme.removesuffix("+items"), QUERY)
     try:
@@ -175,8 +173,6 @@ def _items(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Rec
             options.get("context"),
             app_id,
             _seconds(address, "timeout", ANSWER_WITHIN),
-            on_state,
-            seed,
         )
     except StreamError as error:
         text = str(error).removeprefix(f"{shown(url)}: ")
@@ -187,7 +183,7 @@ def _several(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
 
 
-def _mqtt(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Receiver:
+def _mqtt(address: ReceiverAddress) -> Receiver:
     options = _known(address, _MQTT)
     tls = address.scheme == "mqtts" or _flag(address, "tls")
     qos = options.get("qos", "1")
@@ -202,8 +198,6 @@ def _mqtt(address: ReceiverAddress, on_state: OnState | None, seed: int) -> Rece
         options.get("user"),
         options.get("password"),
         tls,
-        on_state,
-        seed,
     )
 
 

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import OnState, Receiver
+from anabranch.sources.receivers.base import Receiver
 from anabranch.sources.receivers.bodies import at_path, body_records, read_body
 from anabranch.sources.receivers.http import check_status, shown
 
@@ -84,10 +84,8 @@ class HttpPollReceiver(Receiver):
         every: float = EVERY,
         items: str | None = None,
         key: str | None = None,
-        on_state: OnState | None = None,
-        seed: int = 0,
     ) -> None:
-        super().__init__(shown(url), on_state, seed)
+        super().__init__(shown(url))
         if not (0 < every < math.inf):
             raise StreamError(f"{self.name}: every={every} is no pause\nhint: give seconds, or a duration like PT5S")
         self._url = url

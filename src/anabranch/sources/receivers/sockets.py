@@ -12,7 +12,7 @@ import selectors
 import socket
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import POLL_STOP, OnState, Receiver
+from anabranch.sources.receivers.base import POLL_STOP, Receiver
 from anabranch.sources.receivers.framing import LineBuffer
 
 _READ = 1 << 18
@@ -21,10 +21,8 @@ _READ = 1 << 18
 class SocketReceiver(Receiver):
     """Connects to a server of lines, whose closing is the end of the input; with `reconnect` it is no end."""
 
-    def __init__(
-        self, host: str, port: int, reconnect: bool = False, on_state: OnState | None = None, seed: int = 0
-    ) -> None:
-        super().__init__(f"socket://{_shown(host, port)}", on_state, seed)
+    def __init__(self, host: str, port: int, reconnect: bool = False) -> None:
+        super().__init__(f"socket://{_shown(host, port)}")
         self._host = host
         self._port = port
         self._reconnect = reconnect
@@ -58,8 +56,8 @@ class SocketReceiver(Receiver):
 class ListeningReceiver(Receiver):
     """Listens, and takes lines from all clients that connect. Port 0 is any free one; `port` says which."""
 
-    def __init__(self, host: str, port: int, on_state: OnState | None = None, seed: int = 0) -> None:
-        super().__init__(f"socket://{_shown(host, port)}", on_state, seed)
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(f"socket://{_shown(host, port)}")
         self.host = host
         self.port = port
         self._server: socket.socket | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import OnState, PeerRefusal, Receiver
+from anabranch.sources.receivers.base import PeerRefusal, Receiver
 from anabranch.sources.receivers.framing import MAX_RECORD, message_records
 from anabranch.sources.receivers.http import check_status, shown
 
@@ -71,8 +71,8 @@ class EventReader:
 class SseReceiver(Receiver):
     """Reads an event stream at an http:// or https:// address."""
 
-    def __init__(self, url: str, on_state: OnState | None = None, seed: int = 0) -> None:
-        super().__init__(shown(url), on_state, seed)
+    def __init__(self, url: str) -> None:
+        super().__init__(shown(url))
         self._url = url
         self._retry = 0.0
 

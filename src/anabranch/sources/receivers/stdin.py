@@ -12,7 +12,7 @@ import io
 import select
 from typing import BinaryIO, cast
 
-from anabranch.sources.receivers.base import POLL_STOP, OnState, Receiver
+from anabranch.sources.receivers.base import POLL_STOP, Receiver
 from anabranch.sources.receivers.framing import LineBuffer, Unpacker
 
 _READ = 1 << 16
@@ -24,8 +24,8 @@ class StdinReceiver(Receiver):
 
     finite = True
 
-    def __init__(self, file: BinaryIO, on_state: OnState | None = None, seed: int = 0) -> None:
-        super().__init__("stdin", on_state, seed)
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__("stdin")
         # The raw file gives what is there; the buffered one would wait for a full block.
         self._file = cast(BinaryIO, getattr(file, "raw", file))
         self._number = _selectable(self._file)

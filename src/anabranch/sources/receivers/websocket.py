@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from anabranch.errors import StreamError
-from anabranch.sources.receivers.base import POLL_STOP, OnState, PeerRefusal, Receiver
+from anabranch.sources.receivers.base import POLL_STOP, PeerRefusal, Receiver
 from anabranch.sources.receivers.framing import MAX_RECORD, message_records
 
 _GROUP = 4 << 20
@@ -25,10 +25,10 @@ _PASSING = (408, 425, 429)  # refusals that only mean "later"
 class WebSocketReceiver(Receiver):
     """Connects to a ws:// or wss:// address; the text `subscribe` is sent each time it is connected."""
 
-    def __init__(self, url: str, subscribe: str | None = None, on_state: OnState | None = None, seed: int = 0) -> None:
+    def __init__(self, url: str, subscribe: str | None = None) -> None:
         self._url = urlsplit(url)
         host = self._url.netloc.rpartition("@")[2]
-        super().__init__(f"{self._url.scheme}://{host}{self._url.path}", on_state, seed)
+        super().__init__(f"{self._url.scheme}://{host}{self._url.path}")
         self._subscribe = subscribe
         self._library = _library()
 

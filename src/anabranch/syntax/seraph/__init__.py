@@ -5,6 +5,9 @@ Invariant: the output is checked: names, kinds and counts are right, or a `Query
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Operator, Registration
 from anabranch.errors import (
@@ -16,7 +19,7 @@ from anabranch.errors import (
 from anabranch.syntax.seraph import tree
 from anabranch.syntax.seraph.lower import lower_query, lower_registration
 from anabranch.syntax.seraph.lower_ingestion import lower_ingestion
-from anabranch.syntax.seraph.parser import parse_query, parse_script
+from anabranch.syntax.seraph.parser import parse_query, parse_script, too_deep
 from anabranch.syntax.seraph.scope import Problems
 
 __all__ = ["ingestions", "parse_query", "parse_script", "plan", "registrations", "statements"]
@@ -34,29 +37,37 @@ _CLASSES: dict[str, type[QueryError]] = {
 }
 
 
+@contextmanager
+def _lowering(text: str, file_name: str) -> Iterator[Problems]:
+    """Collect the problems of a text, and raise them at the end."""
+    problems = Problems()
+    try:
+        yield problems
+    except RecursionError:
+        raise too_deep(text, file_name) from None
+    problems.refuse(_CLASSES, text, file_name)
+
+
 def plan(text: str, file_name: str = "<query>") -> Operator:
     """The algebra of a plain query (no REGISTER, no windows)."""
-    problems = Problems()
-    operator = lower_query(parse_query(text, file_name), problems)
-    problems.refuse(_CLASSES, text, file_name)
-    return operator
+    with _lowering(text, file_name) as problems:
+        return lower_query(parse_query(text, file_name), problems)
 
 
 def statements(text: str, file_name: str = "<query>") -> tuple[Registration | Ingestion, ...]:
     """The statements of a file, in its order, all of them checked."""
-    problems = Problems()
     found: list[Registration | Ingestion] = []
     names: set[str] = set()
-    for statement in parse_script(text, file_name).statements:
-        if isinstance(statement, tree.LoadStreamTree):
-            found.append(lower_ingestion(statement, problems))
-            continue
-        name = statement.name
-        if name.text in names:
-            problems.add("SER-044", f"there is a query `{name.text}` already", name.span, "", "names are unique")
-        names.add(name.text)
-        found.append(lower_registration(statement, problems))
-    problems.refuse(_CLASSES, text, file_name)
+    with _lowering(text, file_name) as problems:
+        for statement in parse_script(text, file_name).statements:
+            if isinstance(statement, tree.LoadStreamTree):
+                found.append(lower_ingestion(statement, problems))
+                continue
+            name = statement.name
+            if name.text in names:
+                problems.add("SER-044", f"there is a query `{name.text}` already", name.span, "", "names are unique")
+            names.add(name.text)
+            found.append(lower_registration(statement, problems))
     return tuple(found)
 
 

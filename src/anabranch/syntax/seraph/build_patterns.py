@@ -7,92 +7,69 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Token, v_args
-from lark.tree import Meta
+from lark import Token
 
 from anabranch.errors import Span
+from anabranch.syntax.building import GrammarRule, alternating, listed, node
 from anabranch.syntax.seraph import literals
 from anabranch.syntax.seraph import tree as t
-from anabranch.syntax.seraph.build_expressions import Bracket, ExpressionBuilder, span_of, token_span
+from anabranch.syntax.seraph.build_expressions import Bracket, ExpressionBuilder
 
 _SHORTEST = {"shortestpath": "shortest", "allshortestpaths": "all-shortest"}
 
 
-@v_args(meta=True, inline=True)
+def _relationship(direction: Any) -> GrammarRule:
+    def build(
+        self: ExpressionBuilder, span: Span, detail: tuple[Any, ...] = (None, (), None, None)
+    ) -> t.RelationshipTree:
+        return t.RelationshipTree(direction, *detail, span=span)
+
+    return build
+
+
 class PatternBuilder(ExpressionBuilder):
     """Adds patterns to expressions, which may hold them."""
 
-    def bracket(self, meta: Meta, inner: t.Expr) -> t.Expr:
-        return Bracket(inner, span_of(meta))
+    labels = types = patterns = listed
+    arrow_in = short_in = _relationship("in")
+    arrow_out = short_out = _relationship("out")
+    both_arrows = arrow_none = short_both = short_none = _relationship("both")
+    path = alternating(t.PathTree)
+    node_labels = node(t.NodeTree, None)
+    node_empty = node(t.NodeTree)
 
-    def labels(self, meta: Meta, *names: t.Name) -> tuple[t.Name, ...]:
-        return names
+    def bracket(self, span: Span, inner: t.Expr) -> t.Expr:
+        return Bracket(inner, span)
 
-    def types(self, meta: Meta, *names: t.Name) -> tuple[t.Name, ...]:
-        return names
-
-    def length_to(self, meta: Meta, upper: Token | None) -> tuple[int | None]:
+    def length_to(self, span: Span, upper: Token | None) -> tuple[int | None]:
         return (None if upper is None else literals.read_integer(str(upper)),)
 
-    def length(self, meta: Meta, lower: Token | None, upper: tuple[int | None] | None) -> tuple[int | None, int | None]:
+    def length(self, span: Span, lower: Token | None, upper: tuple[int | None] | None) -> tuple[int | None, int | None]:
         low = None if lower is None else literals.read_integer(str(lower))
         return (low, low) if upper is None else (low, upper[0])
 
-    def relationship_detail(self, meta: Meta, name: Any, types: Any, length: Any, properties: Any) -> tuple[Any, ...]:
+    def relationship_detail(self, span: Span, name: Any, types: Any, length: Any, properties: Any) -> tuple[Any, ...]:
         return name, types or (), length, properties
 
-    def _relationship(self, direction: Any, meta: Meta, detail: tuple[Any, ...] = (None, (), None, None)) -> Any:
-        return t.RelationshipTree(direction, *detail, span=span_of(meta))
+    def node(self, span: Span, name: Any, labels: Any, properties: Any) -> t.NodeTree:
+        return t.NodeTree(name, labels or (), properties, span=span)
 
-    def both_arrows(self, meta: Meta, detail: tuple[Any, ...]) -> Any:
-        return self._relationship("both", meta, detail)
-
-    def arrow_in(self, meta: Meta, detail: tuple[Any, ...]) -> Any:
-        return self._relationship("in", meta, detail)
-
-    def arrow_out(self, meta: Meta, detail: tuple[Any, ...]) -> Any:
-        return self._relationship("out", meta, detail)
-
-    def arrow_none(self, meta: Meta, detail: tuple[Any, ...]) -> Any:
-        return self._relationship("both", meta, detail)
-
-    def short_both(self, meta: Meta) -> Any:
-        return self._relationship("both", meta)
-
-    def short_in(self, meta: Meta) -> Any:
-        return self._relationship("in", meta)
-
-    def short_out(self, meta: Meta) -> Any:
-        return self._relationship("out", meta)
-
-    def short_none(self, meta: Meta) -> Any:
-        return self._relationship("both", meta)
-
-    def node(self, meta: Meta, name: Any, labels: Any, properties: Any) -> t.NodeTree:
-        return t.NodeTree(name, labels or (), properties, span=span_of(meta))
-
-    def path(self, meta: Meta, *parts: Any) -> t.PathTree:
-        return t.PathTree(tuple(parts[0::2]), tuple(parts[1::2]), span=span_of(meta))
-
-    def shortest(self, meta: Meta, name: Token, path: t.PathTree) -> t.PatternTree:
+    def shortest(self, span: Span, name: Token, path: t.PathTree) -> t.PatternTree:
         kind = _SHORTEST.get(str(name).lower())
         if kind is None:
             self._problem(
                 "SER-001",
                 f"`{name}` is no pattern function",
-                token_span(name),
+                self._token_span(name),
                 "",
                 "patterns know shortestPath(...) and allShortestPaths(...)",
             )
-        return t.PatternTree(path, None, kind or "trail", span=span_of(meta))  # type: ignore[arg-type]
+        return t.PatternTree(path, None, kind or "trail", span=span)  # type: ignore[arg-type]
 
-    def pattern(self, meta: Meta, name: t.Name | None, body: t.PathTree | t.PatternTree) -> t.PatternTree:
+    def pattern(self, span: Span, name: t.Name | None, body: t.PathTree | t.PatternTree) -> t.PatternTree:
         if isinstance(body, t.PatternTree):
-            return t.PatternTree(body.path, name, body.kind, span=span_of(meta))
-        return t.PatternTree(body, name, span=span_of(meta))
-
-    def patterns(self, meta: Meta, *patterns: t.PatternTree) -> tuple[t.PatternTree, ...]:
-        return patterns
+            return t.PatternTree(body.path, name, body.kind, span=span)
+        return t.PatternTree(body, name, span=span)
 
     def _as_node(self, inner: t.Expr, properties: t.Expr | None, span: Span) -> t.NodeTree:
         """A bracketed expression before or after a relationship, read as a node."""
@@ -118,19 +95,12 @@ class PatternBuilder(ExpressionBuilder):
                 )
                 return t.NodeTree(span=span)
 
-    def node_with_map(self, meta: Meta, inner: t.Expr, properties: t.Expr) -> t.NodeTree:
-        return self._as_node(inner, properties, span_of(meta))
+    def node_with_map(self, span: Span, inner: t.Expr, properties: t.Expr) -> t.NodeTree:
+        return self._as_node(inner, properties, span)
 
-    def node_labels(self, meta: Meta, labels: tuple[t.Name, ...], properties: t.Expr | None) -> t.NodeTree:
-        return t.NodeTree(None, labels, properties, span=span_of(meta))
-
-    def node_empty(self, meta: Meta) -> t.NodeTree:
-        return t.NodeTree(span=span_of(meta))
-
-    def chain(self, meta: Meta, *parts: Any) -> t.Expr:
+    def chain(self, span: Span, *parts: Any) -> t.Expr:
         nodes = tuple(
             self._as_node(part.inner, None, part.span) if isinstance(part, Bracket) else part  # type: ignore[attr-defined]
             for part in parts[0::2]
         )
-        span = span_of(meta)
         return t.PatternExpr(t.PathTree(nodes, tuple(parts[1::2]), span=span), span=span)

@@ -1,6 +1,6 @@
-"""Literals of Seraph: numbers, strings, names, instants and durations, from their text and back.
+"""Literals of Seraph: numbers, strings, names, instants and durations, from their text.
 
-Invariant: a literal that cannot be read raises `SeraphLiteralProblem` with what is wrong in the user's words; nothing
+Invariant: a literal that cannot be read raises `LiteralProblem` with what is wrong in the user's words; nothing
 is guessed.
 """
 
@@ -12,6 +12,7 @@ import re
 from anabranch.errors import EvaluationError
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
+from anabranch.syntax.common import LiteralProblem
 
 INTEGER_MAX = 2**63 - 1
 INTEGER_MIN = -(2**63)
@@ -20,15 +21,6 @@ _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/"}
 _ESCAPES |= {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _HALF = re.compile("[\ud800-\udfff]")
-_PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
-
-
-class SeraphLiteralProblem(ValueError):
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        self.code = code
-        self.message = message
-        self.hint = hint
-        super().__init__(message)
 
 
 def read_integer(text: str) -> int:
@@ -43,7 +35,7 @@ def read_integer(text: str) -> int:
 
 def check_integer(value: int) -> None:
     if not INTEGER_MIN <= value <= INTEGER_MAX:
-        raise SeraphLiteralProblem(
+        raise LiteralProblem(
             "SER-003",
             "this integer does not fit in 64 bits",
             f"integers go from {INTEGER_MIN} to {INTEGER_MAX}; write a float (1.0e20) for larger ones",
@@ -53,7 +45,7 @@ def check_integer(value: int) -> None:
 def read_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise SeraphLiteralProblem("SER-003", "this number is too large for a float", "floats go up to about 1.797e308")
+        raise LiteralProblem("SER-003", "this number is too large for a float", "floats go up to about 1.797e308")
     return value
 
 
@@ -63,11 +55,11 @@ def read_string(text: str) -> str:
         if escape[0] in "uU" and len(escape) > 1:
             code_point = int(escape[1:], 16)
             if code_point > 0x10FFFF:
-                raise SeraphLiteralProblem("SER-004", f"`\\{escape}` is no Unicode character")
+                raise LiteralProblem("SER-004", f"`\\{escape}` is no Unicode character")
             return chr(code_point)
         if escape in _ESCAPES:
             return _ESCAPES[escape]
-        raise SeraphLiteralProblem(
+        raise LiteralProblem(
             "SER-004",
             f"`\\{escape}` is no escape in a string",
             "write \\\\ for a backslash; known escapes are \\\\ \\' \\\" \\b \\f \\n \\r \\t \\uXXXX",
@@ -84,14 +76,7 @@ def _whole(text: str) -> str:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         hint = "characters beyond \\uFFFF are written \\UXXXXXXXX, or as a pair of surrogates"
-        raise SeraphLiteralProblem("SER-004", "half of a surrogate pair is no Unicode character", hint) from None
-
-
-def write_string(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    for character, escape in (("\b", "b"), ("\f", "f"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
-        escaped = escaped.replace(character, "\\" + escape)
-    return f"'{escaped}'"
+        raise LiteralProblem("SER-004", "half of a surrogate pair is no Unicode character", hint) from None
 
 
 def read_name(text: str) -> str:
@@ -102,23 +87,11 @@ def read_name(text: str) -> str:
     return text
 
 
-def write_name(name: str) -> str:
-    """The name, in backticks unless it can stand alone."""
-    return name if _PLAIN_NAME.match(name) else "`" + name.replace("`", "``") + "`"
-
-
-def write_number(value: int | float) -> str:
-    if isinstance(value, int):
-        return str(value)
-    text = repr(value)
-    return text if "e" not in text or "." in text else text.replace("e", ".0e")
-
-
 def read_instant(text: str) -> int:
     try:
         return parse_instant(text)
     except (EvaluationError, ValueError) as error:
-        raise SeraphLiteralProblem(
+        raise LiteralProblem(
             "SER-005", f"`{text}` is no instant", "write an ISO 8601 datetime such as 2022-10-14T14:45Z"
         ) from error
 
@@ -127,7 +100,7 @@ def read_duration(text: str) -> Duration:
     try:
         duration = parse_duration(text.upper())
     except (EvaluationError, ValueError) as error:
-        raise SeraphLiteralProblem(
+        raise LiteralProblem(
             "SER-005", f"`{text}` is no duration", "write an ISO 8601 duration: PT30S, PT5M, PT1H, P1D, P1M"
         ) from error
     return duration

@@ -13,11 +13,13 @@ from typing import Any
 from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from anabranch.errors import MAX_DIAGNOSTICS, Diagnostic, QuerySyntaxError, Span
+from anabranch.syntax.building import TooDeep
+from anabranch.syntax.common import LiteralProblem, walk_tree
 from anabranch.syntax.grammars import parser_of
 from anabranch.syntax.seraph import tree as t
 from anabranch.syntax.seraph.build import Builder
 from anabranch.syntax.seraph.hints import CLAUSE_START, hint_for
-from anabranch.syntax.seraph.literals import INTEGER_MAX, INTEGER_MIN, SeraphLiteralProblem, check_integer
+from anabranch.syntax.seraph.literals import INTEGER_MAX, INTEGER_MIN, check_integer
 
 _WORD = re.compile(r"\w+")
 _SPELLINGS = {
@@ -68,33 +70,30 @@ def _parse(text: str, start: str, file_name: str) -> Any:
         raw = _parser().parse(text, start=start)
     except UnexpectedInput as error:
         raise QuerySyntaxError(_all_problems(text, start, error), text, file_name) from None
-    except RecursionError:
-        raise QuerySyntaxError([_too_deep()], text, file_name) from None
     builder = Builder(text)
     try:
-        built = builder.transform(raw)
-        problems = builder.problems + _integer_problems(built)
-    except RecursionError:
-        raise QuerySyntaxError([_too_deep()], text, file_name) from None
+        built = builder.build(raw)
+    except TooDeep:
+        raise too_deep(text, file_name) from None
+    problems = builder.problems + _integer_problems(built)
     if problems:
         raise QuerySyntaxError(problems, text, file_name)
     return built
 
 
-def _too_deep() -> Diagnostic:
-    return Diagnostic("SER-006", "this query is nested too deeply", None, "", "split it with WITH")
+def too_deep(text: str, file_name: str) -> QuerySyntaxError:
+    said = Diagnostic("SER-006", "this query is nested too deeply", None, "", "split it with WITH")
+    return QuerySyntaxError([said], text, file_name)
 
 
 def _integer_problems(built: Any) -> list[Diagnostic]:
     """Report integers outside 64 bits, once the sign is known."""
-    from anabranch.syntax.common import walk_tree
-
     problems: list[Diagnostic] = []
     for part in walk_tree(built):
         if isinstance(part, t.LiteralExpr) and type(part.value) is int and not INTEGER_MIN <= part.value <= INTEGER_MAX:
             try:
                 check_integer(part.value)
-            except SeraphLiteralProblem as problem:
+            except LiteralProblem as problem:
                 problems.append(Diagnostic(problem.code, problem.message, part.span, "", problem.hint))
     return problems
 

@@ -5,7 +5,7 @@ Invariant: a scope is never changed, only extended into a new one; every visible
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from anabranch.algebra.types import Type
@@ -43,12 +43,6 @@ class Scope:
 
     def get(self, name: str) -> Binding | None:
         return self.bindings.get(name)
-
-    def extend(self, names: Iterable[tuple[str, Type]], *, local: bool = False) -> Scope:
-        bindings = dict(self.bindings)
-        for name, kind in names:
-            bindings[name] = Binding(name, kind, local)
-        return replace(self, bindings=bindings)
 
     def bind(self, name: str, binding: Binding) -> Scope:
         return replace(self, bindings={**self.bindings, name: binding})

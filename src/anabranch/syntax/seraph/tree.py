@@ -1,7 +1,6 @@
 """Seraph's syntax tree: the structure of the text, before names and types are resolved.
 
-Invariant: two texts that mean the same to the parser give equal trees; spans are never compared. The printer turns a
-tree back into a text that parses to an equal tree.
+Invariant: two texts that mean the same to the parser give equal trees; spans are never compared.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ raised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from anabranch.algebra.operators import Operator, Registration, ResultForm
+from anabranch.algebra.operators import Operator, Registration
 from anabranch.errors import (
     Diagnostic,
     QueryError,
@@ -18,12 +18,12 @@ from anabranch.errors import (
     Span,
     UnsupportedQueryError,
 )
-from anabranch.syntax.common import LoweringProblems
+from anabranch.syntax.common import LoweringProblems, PlainQuery
 from anabranch.syntax.sparql import tree
 from anabranch.syntax.sparql.lower_registration import lower_plain, lower_registration
 from anabranch.syntax.sparql.parser import parse_query, parse_script
 
-__all__ = ["PlainSparql", "parse_query", "parse_script", "plan", "registrations", "statements"]
+__all__ = ["parse_query", "parse_script", "plan", "statements"]
 
 _CLASSES: dict[str, type[QueryError]] = {
     "SPQ-101": QueryNameError,
@@ -42,15 +42,6 @@ _CLASSES: dict[str, type[QueryError]] = {
     "SPQ-116": QueryNameError,
     "SPQ-117": QueryNameError,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PlainSparql:
-    """A plain query, which has one answer."""
-
-    plan: Operator
-    form: ResultForm
-    prefixes: tuple[tuple[str, str], ...] = ()
 
 
 MAX_DEPTH = 160
@@ -76,7 +67,7 @@ def _too_deep(span: Span | None, text: str, file_name: str) -> QuerySyntaxError:
     )
 
 
-def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> PlainSparql:
+def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None = None) -> PlainQuery:
     """Return the algebra of a plain SPARQL query over the default graph and named graphs.
 
     `graphs` are the names of all existing graphs: GRAPH ?g ranges over them, and GRAPH with another name finds nothing.
@@ -90,7 +81,7 @@ def plan(text: str, file_name: str = "<query>", graphs: tuple[str, ...] | None =
         raise _too_deep(statement.span, text, file_name) from None
     problems.refuse(_CLASSES, text, file_name)
     _check_depth(operator, text, file_name)
-    return PlainSparql(operator, form, statement.prefixes)
+    return PlainQuery(operator, form, statement.prefixes)
 
 
 def statements(text: str, dialect: tree.Dialect, file_name: str = "<query>") -> tuple[Registration, ...]:
@@ -127,10 +118,6 @@ def _shallow(registration: Registration, text: str, file_name: str) -> Registrat
             raise
         return replace(registration, plan=registration.delegated)
     return registration
-
-
-registrations = statements
-"""The continuous queries of a file; every statement of the SPARQL family is one."""
 
 
 def _free_name(taken: set[str]) -> str:

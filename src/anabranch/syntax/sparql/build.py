@@ -14,6 +14,7 @@ from lark import Token
 from anabranch.errors import Span
 from anabranch.model.temporal import Duration
 from anabranch.model.terms import Iri
+from anabranch.syntax.building import group, listed, node, same
 from anabranch.syntax.sparql import literals
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.build_expressions import EVERYTHING
@@ -26,17 +27,12 @@ _NO_TIME = Duration(seconds=1)
 class QueryBuilder(GroupBuilder):
     """The four forms of queries, and their clauses."""
 
-    def item_variable(self, span: Span, variable: t.VarTree) -> t.ItemTree:
-        return t.ItemTree(variable, span=span)
+    item_variable = node(t.ItemTree)
+    group_expression = node(t.ItemTree, None)
+    select_items = described = dataset = early_dataset = group_by = having = order_by = listed
 
     def item_expression(self, span: Span, expression: t.ExpressionTree, variable: t.VarTree) -> t.ItemTree:
         return t.ItemTree(variable, expression, span=span)
-
-    def group_expression(self, span: Span, expression: t.ExpressionTree) -> t.ItemTree:
-        return t.ItemTree(None, expression, span=span)
-
-    def select_items(self, span: Span, *items: t.ItemTree) -> tuple[t.ItemTree, ...]:
-        return items
 
     def select_clause(self, span: Span, modifier: Token | None, items: Any) -> t.SelectTree:
         kind = "" if modifier is None else modifier.type
@@ -61,14 +57,6 @@ class QueryBuilder(GroupBuilder):
                     "match the path in WHERE, and name its ends here",
                 )
 
-    def described(self, span: Span, *resources: t.VarTree | t.TermTree) -> tuple[t.VarTree | t.TermTree, ...]:
-        return resources
-
-    def dataset(self, span: Span, *clauses: Any) -> tuple[Any, ...]:
-        return clauses
-
-    early_dataset = dataset
-
     def from_default(self, span: Span, iri: t.TermTree) -> t.FromTree:
         return t.FromTree(cast(Iri, iri.term), False, span=span)
 
@@ -86,15 +74,6 @@ class QueryBuilder(GroupBuilder):
 
     def slice(self, span: Span, *parts: tuple[str, int]) -> dict[str, int]:
         return dict(parts)
-
-    def group_by(self, span: Span, *items: t.ItemTree) -> tuple[t.ItemTree, ...]:
-        return items
-
-    def having(self, span: Span, *conditions: t.ExpressionTree) -> tuple[t.ExpressionTree, ...]:
-        return conditions
-
-    def order_by(self, span: Span, *items: t.OrderTree) -> tuple[t.OrderTree, ...]:
-        return items
 
     def order_condition(self, span: Span, *parts: Any) -> t.OrderTree:
         descending = isinstance(parts[0], Token) and parts[0].type == "DESC"
@@ -135,14 +114,10 @@ class QueryBuilder(GroupBuilder):
             **tail,
         )
 
-    def select_query(self, span: Span, form: t.SelectTree, dataset: Any, where: Any, tail: Any) -> t.QueryTree:
-        return self._query(span, form, dataset, where, tail)
+    select_query = construct_query = _query
 
     def sub_select(self, span: Span, form: t.SelectTree, where: Any, modifiers: Any, values: Any) -> t.QueryTree:
         return self._query(span, form, (), where, modifiers | {"values": values})
-
-    def construct_query(self, span: Span, form: t.ConstructTree, dataset: Any, where: Any, tail: Any) -> t.QueryTree:
-        return self._query(span, form, dataset, where, tail)
 
     def construct_short(self, span: Span, dataset: Any, where: Any, tail: Any) -> t.QueryTree:
         return self._query(span, t.ConstructTree(None, span=span), dataset, where, tail)
@@ -158,11 +133,12 @@ class QueryBuilder(GroupBuilder):
 class StreamBuilder(QueryBuilder):
     """Builds the additions of the dialects to a query."""
 
+    time_range = node(t.TimeRangeTree)
+    dataset_clause = same
+    annotation_group = listed
+
     def duration(self, span: Span, token: Token) -> Duration:
         return self._read(literals.read_duration, token, _NO_TIME)
-
-    def time_range(self, span: Span, width: Duration, step: Duration | None = None) -> t.TimeRangeTree:
-        return t.TimeRangeTree(width, step, span=span)
 
     def time_tumbling(self, span: Span, width: Duration) -> t.TimeRangeTree:
         return t.TimeRangeTree(width, width, span=span)
@@ -175,9 +151,6 @@ class StreamBuilder(QueryBuilder):
 
     def count_tumbling(self, span: Span, count: int) -> t.CountRangeTree:
         return t.CountRangeTree(count, count, span=span)
-
-    def dataset_clause(self, span: Span, clause: t.FromStreamTree) -> t.FromStreamTree:
-        return clause
 
     def from_stream(self, span: Span, stream: t.TermTree, window: Any) -> t.FromStreamTree:
         return t.FromStreamTree(cast(Iri, stream.term), window, False, span=span)
@@ -195,9 +168,6 @@ class StreamBuilder(QueryBuilder):
 
     def annotation_argument(self, span: Span, argument: t.VarTree | str) -> list[t.VarTree | None]:
         return [argument if isinstance(argument, t.VarTree) else None]
-
-    def annotation_group(self, span: Span, *variables: t.VarTree) -> tuple[t.VarTree, ...]:
-        return variables
 
     def annotation(self, span: Span, variable: t.VarTree, function: Token, *rest: Any) -> t.AnnotateTree:
         name = str(function).upper()
@@ -224,10 +194,10 @@ class StreamBuilder(QueryBuilder):
 class Builder(StreamBuilder):
     """Statements and files."""
 
-    # --- REGISTER ---
+    query_name = single = same
+    script = group(t.ScriptTree)
 
-    def query_name(self, span: Span, name: Token) -> Token:
-        return name
+    # --- REGISTER ---
 
     def instant(self, span: Span, token: Token, datatype: Any = None) -> int:
         if token.type == "STRING":
@@ -289,9 +259,3 @@ class Builder(StreamBuilder):
         self.problems += check_labels(query)
         self._anonymous = 0
         return built
-
-    def script(self, span: Span, *statements: t.StatementTree) -> t.ScriptTree:
-        return t.ScriptTree(statements, span=span)
-
-    def single(self, span: Span, statement: t.StatementTree) -> t.StatementTree:
-        return statement

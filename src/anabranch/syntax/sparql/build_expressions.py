@@ -16,8 +16,8 @@ from lark import Token
 from anabranch.algebra.sparql_functions import SPARQL_FUNCTIONS
 from anabranch.errors import Span
 from anabranch.model.terms import Iri
+from anabranch.syntax.building import TooDeep, always, listed, node, same
 from anabranch.syntax.sparql import tree as t
-from anabranch.syntax.sparql.build_terms import TooDeep
 from anabranch.syntax.sparql.build_triples import TriplesBuilder
 
 EVERYTHING = "*"
@@ -36,6 +36,14 @@ _ARGUMENTS: dict[str, tuple[int, int | None]] = {
 class ExpressionBuilder(TriplesBuilder):
     """Expressions."""
 
+    in_ = node(t.InTree, negated=False)
+    not_in = node(t.InTree, negated=True)
+    exists = node(t.ExistsTree, negated=False)
+    not_exists = node(t.ExistsTree, negated=True)
+    expressions = listed
+    everything = always(EVERYTHING)
+    separator = same
+
     def _chain(self, operator: Any, operands: Sequence[t.ExpressionTree]) -> t.ExpressionTree:
         if len(operands) > _LONG_CHAIN:
             half = len(operands) // 2
@@ -53,12 +61,6 @@ class ExpressionBuilder(TriplesBuilder):
 
     def compare(self, span: Span, left: t.ExpressionTree, operator: Token, right: t.ExpressionTree) -> t.ExpressionTree:
         return t.BinaryTree(cast(Any, str(operator)), left, right, span=span)
-
-    def in_(self, span: Span, operand: t.ExpressionTree, items: tuple[t.ExpressionTree, ...]) -> t.ExpressionTree:
-        return t.InTree(operand, items, False, span=span)
-
-    def not_in(self, span: Span, operand: t.ExpressionTree, items: tuple[t.ExpressionTree, ...]) -> t.ExpressionTree:
-        return t.InTree(operand, items, True, span=span)
 
     def sum(self, span: Span, first: t.ExpressionTree, *rest: Any) -> t.ExpressionTree:
         if sum(not isinstance(part, Token) for part in rest) >= _LONGEST_SUM:
@@ -92,9 +94,6 @@ class ExpressionBuilder(TriplesBuilder):
         return t.UnaryTree(cast(Any, str(operator)), operand, span=span)
 
     # --- calls ---
-
-    def expressions(self, span: Span, *items: t.ExpressionTree) -> tuple[t.ExpressionTree, ...]:
-        return items
 
     def arguments(self, span: Span, distinct: Token | None = None, *items: t.ExpressionTree) -> tuple[Any, ...]:
         return distinct, items
@@ -131,12 +130,6 @@ class ExpressionBuilder(TriplesBuilder):
                 span,
             )
 
-    def everything(self, span: Span) -> str:
-        return EVERYTHING
-
-    def separator(self, span: Span, text: str) -> str:
-        return text
-
     def aggregate(
         self, span: Span, function: Token, distinct: Token | None, argument: Any, separator: str | None
     ) -> t.ExpressionTree:
@@ -150,12 +143,6 @@ class ExpressionBuilder(TriplesBuilder):
         return t.AggregateTree(
             name, None if argument == EVERYTHING else argument, distinct is not None, separator, span=span
         )
-
-    def exists(self, span: Span, group: t.GroupTree) -> t.ExpressionTree:
-        return t.ExistsTree(group, False, span=span)
-
-    def not_exists(self, span: Span, group: t.GroupTree) -> t.ExpressionTree:
-        return t.ExistsTree(group, True, span=span)
 
 
 def _joined(left: t.ExpressionTree, right: t.ExpressionTree) -> Span | None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from lark import Token
 
 from anabranch.errors import Span
+from anabranch.syntax.building import always, node
 from anabranch.syntax.sparql import literals
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.build_expressions import ExpressionBuilder
@@ -17,6 +18,14 @@ from anabranch.syntax.sparql.build_expressions import ExpressionBuilder
 
 class GroupBuilder(ExpressionBuilder):
     """Groups."""
+
+    optional = node(t.OptionalTree)
+    minus = node(t.MinusTree)
+    graph = node(t.GraphTree)
+    filter = node(t.FilterTree)
+    bind = node(t.BindTree)
+    window = node(t.NamedWindowTree)
+    undef = always(None)
 
     def group(self, span: Span, *elements: Any) -> t.GroupTree:
         return t.GroupTree(
@@ -30,28 +39,10 @@ class GroupBuilder(ExpressionBuilder):
         groups = (part if isinstance(part, t.GroupTree) else t.GroupTree((part,), span=part.span) for part in parts)
         return t.UnionTree(tuple(groups), span=span)
 
-    def optional(self, span: Span, group: t.GroupTree) -> t.ElementTree:
-        return t.OptionalTree(group, span=span)
-
-    def minus(self, span: Span, group: t.GroupTree) -> t.ElementTree:
-        return t.MinusTree(group, span=span)
-
-    def graph(self, span: Span, name: t.VarTree | t.TermTree, group: t.GroupTree) -> t.ElementTree:
-        return t.GraphTree(name, group, span=span)
-
     def service(
         self, span: Span, silent: Token | None, name: t.VarTree | t.TermTree, group: t.GroupTree
     ) -> t.ElementTree:
         return t.ServiceTree(name, group, silent is not None, span=span)
-
-    def filter(self, span: Span, condition: t.ExpressionTree) -> t.FilterTree:
-        return t.FilterTree(condition, span=span)
-
-    def bind(self, span: Span, expression: t.ExpressionTree, variable: t.VarTree) -> t.ElementTree:
-        return t.BindTree(expression, variable, span=span)
-
-    def window(self, span: Span, name: t.VarTree | t.TermTree, group: t.GroupTree) -> t.ElementTree:
-        return t.NamedWindowTree(name, group, span=span)
 
     def lupos_window(self, span: Span, kind: Token, size: Token, group: t.GroupTree) -> t.ElementTree:
         named = "triples" if str(kind).upper().endswith("TRIPLES") else "duration"
@@ -65,9 +56,6 @@ class GroupBuilder(ExpressionBuilder):
         return number
 
     # --- VALUES ---
-
-    def undef(self, span: Span, _: Token) -> None:
-        return None
 
     def row(self, span: Span, *values: t.TermTree | None) -> tuple[Span, tuple[t.TermTree | None, ...]]:
         return span, values

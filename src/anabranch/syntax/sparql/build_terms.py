@@ -1,83 +1,35 @@
-"""Terms and declarations from lark's parse tree, and the driver that builds a tree bottom-up.
+"""Terms and declarations from lark's parse tree.
 
-The driver walks without recursion and from left to right: a declaration is known before the names that need it, and
-deep nesting is refused with a place instead of exhausting the stack.
-
-Invariant: problems are collected, never raised; a part that cannot be read is replaced by a harmless one.
+Invariant: a name is resolved with the declarations before it; one that cannot be resolved stays as it is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from lark import Token
 
-from lark import Token, Tree
-from lark.tree import Meta
-
-from anabranch.errors import Diagnostic, Span, closest
+from anabranch.errors import Span, closest
 from anabranch.model.terms import FALSE, RDF_NIL, TRUE, Iri, Literal, tagged
+from anabranch.syntax.building import TreeBuilder, always, node
 from anabranch.syntax.sparql import literals
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.prologue import MORE_KNOWN, Prologue
 from anabranch.syntax.sparql.scan import ScannedText
 
-MAX_DEPTH = 200  # of lark's tree; two to a group or a call
-_Read = TypeVar("_Read")
 
-
-class TooDeep(Exception):
-    def __init__(self, span: Span) -> None:
-        self.span = span
-
-
-class TermBuilder:
+class TermBuilder(TreeBuilder):
     """One method for each rule of the grammar, called with the place and the results of its parts."""
 
+    max_depth = 200  # two to a group or a call
+    prologue = always(None)
+    nil = node(t.TermTree, RDF_NIL)
+
     def __init__(self, source: ScannedText, prologue: Prologue) -> None:
-        self.source = source
-        self.problems: list[Diagnostic] = []
+        super().__init__(source.span)
         self.declared = prologue
         self._elsewhere: set[str] = set()  # prefixes that other statements of the file declare for themselves
         self._anonymous = 0
 
-    def build(self, root: Tree[Token]) -> Any:
-        frames: list[tuple[Tree[Token], Any, list[Any]]] = [(root, iter(root.children), [])]
-        while True:
-            node, rest, built = frames[-1]
-            for child in rest:
-                if isinstance(child, Tree):
-                    frames.append((child, iter(child.children), []))
-                    if len(frames) > MAX_DEPTH:
-                        raise TooDeep(self._span(child.meta))
-                    break
-                built.append(child)
-            else:
-                frames.pop()
-                value = getattr(self, node.data)(self._span(node.meta), *built)
-                if not frames:
-                    return value
-                frames[-1][2].append(value)
-
-    def _span(self, meta: Meta) -> Span:
-        return Span(0, 0) if meta.empty else self.source.span(meta.start_pos, meta.end_pos)
-
-    def _token_span(self, token: Token) -> Span:
-        return self.source.span(token.start_pos or 0, token.end_pos or 0)
-
-    def _problem(self, code: str, message: str, span: Span | None, label: str = "", hint: str = "") -> None:
-        self.problems.append(Diagnostic(code, message, span, label, hint))
-
-    def _read(self, reader: Callable[[str], _Read], token: Token, fallback: _Read) -> _Read:
-        try:
-            return reader(str(token))
-        except literals.TermProblem as problem:
-            self._problem("SPQ-004", problem.message, self._token_span(token), "", problem.hint)
-            return fallback
-
     # --- declarations ---
-
-    def prologue(self, span: Span, *_: Any) -> None:
-        return None
 
     def base(self, span: Span, reference: Token) -> None:
         self.declared.base = self.declared.resolve(self._read(literals.read_iri_reference, reference, ""))
@@ -93,8 +45,7 @@ class TermBuilder:
     def iri(self, span: Span, reference: Token) -> t.TermTree:
         return t.TermTree(Iri(self._iri_of(reference)), span=span)
 
-    def prefixed(self, span: Span, name: Token) -> t.TermTree:
-        return t.TermTree(Iri(self._iri_of(name)), span=span)
+    prefixed = iri
 
     def _iri_of(self, token: Token) -> str:
         """The IRI of `<reference>` or `prefix:name`."""
@@ -148,6 +99,3 @@ class TermBuilder:
     def anonymous(self, span: Span) -> t.BlankTree:
         self._anonymous += 1
         return t.BlankTree(f" {self._anonymous}", span=span)
-
-    def nil(self, span: Span) -> t.TermTree:
-        return t.TermTree(RDF_NIL, span=span)

@@ -15,6 +15,7 @@ from lark import Token
 from anabranch.algebra.triples import Alternative, Inverse, NegatedStep, PathLink, PropertyPath, Repeat, Sequence
 from anabranch.errors import Span
 from anabranch.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Iri
+from anabranch.syntax.building import always, listed, same
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.build_terms import TermBuilder
 
@@ -37,6 +38,10 @@ class _Property:
 class TriplesBuilder(TermBuilder):
     """Triples and paths."""
 
+    property_list = object_list = listed
+    link_type = always(PathLink(RDF_TYPE))
+    negated_one = same
+
     def triples(self, span: Span, *blocks: list[t.TripleTree]) -> t.TriplesTree:
         return t.TriplesTree(tuple(triple for block in blocks for triple in block), span=span)
 
@@ -48,14 +53,8 @@ class TriplesBuilder(TermBuilder):
     ) -> list[t.TripleTree]:
         return subject.triples + self._about(subject.node, properties)
 
-    def property_list(self, span: Span, *properties: _Property) -> tuple[_Property, ...]:
-        return properties
-
     def property(self, span: Span, verb: Any, objects: tuple[Any, ...]) -> _Property:
         return _Property(verb, objects)
-
-    def object_list(self, span: Span, *objects: Any) -> tuple[Any, ...]:
-        return objects
 
     def _about(self, subject: t.NodeTree, properties: tuple[_Property, ...]) -> list[t.TripleTree]:
         triples: list[t.TripleTree] = []
@@ -104,21 +103,14 @@ class TriplesBuilder(TermBuilder):
     def inverse(self, span: Span, path: PropertyPath) -> PropertyPath:
         return Inverse(path)
 
+    negated_inverse = inverse
+
     def repeat(self, span: Span, path: PropertyPath, how: Token) -> PropertyPath:
         return Repeat(path, 1 if how.type == "PLUS" else 0, 1 if how.type == "QUESTION" else None)
 
     def link(self, span: Span, iri: t.TermTree) -> PathLink:
         assert isinstance(iri.term, Iri)
         return PathLink(iri.term)
-
-    def link_type(self, span: Span, _: Token) -> PathLink:
-        return PathLink(RDF_TYPE)
-
-    def negated_one(self, span: Span, link: PathLink) -> PathLink | Inverse:
-        return link
-
-    def negated_inverse(self, span: Span, link: PathLink) -> PathLink | Inverse:
-        return Inverse(link)
 
     def negated(self, span: Span, *steps: PathLink | Inverse) -> PropertyPath:
         forward = tuple(step.iri for step in steps if isinstance(step, PathLink))

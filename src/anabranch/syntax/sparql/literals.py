@@ -1,6 +1,6 @@
 """Strings, numbers, names, durations and instants of the SPARQL family, from their text.
 
-Invariant: a literal that cannot be parsed raises `TermProblem` in the user's words; nothing is guessed.
+Invariant: a literal that cannot be parsed raises `LiteralProblem` in the user's words; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from anabranch.errors import EvaluationError, closest
 from anabranch.model.instants import parse_instant
 from anabranch.model.temporal import Duration, parse_duration
 from anabranch.model.terms import XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Literal
+from anabranch.syntax.common import LiteralProblem
 
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
@@ -30,17 +31,14 @@ for _unit, _names in (
 _UNITS_HINT = "units are ms, s, m, h and d (10s, 5m, 24 hours); ISO 8601 goes too: PT10S, P1D"
 
 
-class TermProblem(ValueError):
-    def __init__(self, message: str, hint: str = "") -> None:
-        self.message = message
-        self.hint = hint
-        super().__init__(message)
+def _problem(message: str, hint: str = "") -> LiteralProblem:
+    return LiteralProblem("SPQ-004", message, hint)
 
 
 def _character(escape: str) -> str:
     code_point = int(escape[1:], 16)
     if code_point > 0x10FFFF or 0xD800 <= code_point <= 0xDFFF:
-        raise TermProblem(
+        raise _problem(
             f"`\\{escape}` is no Unicode character",
             "characters beyond U+FFFF are one \\UXXXXXXXX, not a pair of surrogates",
         )
@@ -56,7 +54,7 @@ def read_string(text: str) -> str:
             return _ESCAPES[escape]
         if escape[0] in "uU" and len(escape) > 1:
             return _character(escape)
-        raise TermProblem(
+        raise _problem(
             f"`\\{escape}` is no escape in a string",
             "a backslash is written \\\\; escapes are \\t \\b \\n \\r \\f \\\\ \\\" \\' \\uXXXX \\UXXXXXXXX",
         )
@@ -74,7 +72,7 @@ def read_iri_reference(text: str) -> str:
     value = _CODE_POINT.sub(lambda match: _character(match.group(1)), body)
     wrong = _NO_IRI_CHARACTER.search(value)
     if wrong is not None:
-        raise TermProblem(f"an IRI cannot hold the character U+{ord(wrong.group()):04X}", "percent-encode it: %20")
+        raise _problem(f"an IRI cannot hold the character U+{ord(wrong.group()):04X}", "percent-encode it: %20")
     return value
 
 
@@ -87,7 +85,7 @@ def read_whole(text: str) -> int:
     """A whole number that fits in 64 bits."""
     number = int(text) if len(text.lstrip("0")) <= 19 else 2**63
     if number >= 2**63:
-        raise TermProblem("this number is too large", f"whole numbers go up to {2**63 - 1}")
+        raise _problem("this number is too large", f"whole numbers go up to {2**63 - 1}")
     return number
 
 
@@ -104,22 +102,22 @@ def read_duration(text: str) -> Duration:
         try:
             duration = parse_duration(text.upper())
         except (EvaluationError, ValueError) as error:
-            raise TermProblem(f"`{text}` is no length of time", _UNITS_HINT) from error
+            raise _problem(f"`{text}` is no length of time", _UNITS_HINT) from error
     else:
         unit = _UNITS.get(match["unit"].lower())
         if unit is None:
             near = closest(match["unit"], _UNITS)
             hint = f"did you mean `{near[0]}`?  " if near else ""
-            raise TermProblem(f"there is no unit of time `{match['unit']}`", hint + _UNITS_HINT)
+            raise _problem(f"there is no unit of time `{match['unit']}`", hint + _UNITS_HINT)
         try:
             amount = Fraction(match["amount"])
             duration = Duration.approximate(
                 days=unit.days * amount, seconds=unit.seconds * amount, nanoseconds=unit.nanoseconds * amount
             )
         except (EvaluationError, ValueError) as error:
-            raise TermProblem("this time is too long", _UNITS_HINT) from error
+            raise _problem("this time is too long", _UNITS_HINT) from error
     if (duration.months, duration.days, duration.time_nanos) <= (0, 0, 0):
-        raise TermProblem("a length of time is more than nothing", _UNITS_HINT)
+        raise _problem("a length of time is more than nothing", _UNITS_HINT)
     return duration
 
 
@@ -127,4 +125,4 @@ def read_instant(text: str) -> int:
     try:
         return parse_instant(text)
     except (EvaluationError, ValueError) as error:
-        raise TermProblem(f"`{text}` is no instant", "write an ISO 8601 date and time: 2026-01-31T12:00:00Z") from error
+        raise _problem(f"`{text}` is no instant", "write an ISO 8601 date and time: 2026-01-31T12:00:00Z") from error

@@ -13,10 +13,10 @@ from typing import Any
 from lark import Lark, UnexpectedInput
 
 from anabranch.errors import Diagnostic, QuerySyntaxError, Span
+from anabranch.syntax.building import TooDeep
 from anabranch.syntax.grammars import parser_of
 from anabranch.syntax.sparql import tree as t
 from anabranch.syntax.sparql.build import Builder
-from anabranch.syntax.sparql.build_terms import TooDeep
 from anabranch.syntax.sparql.diagnose import all_problems, nothing_here
 from anabranch.syntax.sparql.prologue import ASSUMED, Prologue
 from anabranch.syntax.sparql.scan import ScannedText

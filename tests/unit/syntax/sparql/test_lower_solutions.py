@@ -21,6 +21,7 @@ from anabranch.algebra.operators import (
 from anabranch.algebra.triples import Ask, Construct, Describe, TriplePattern, Values, Var
 from anabranch.model.terms import Literal
 from anabranch.syntax import sparql
+from anabranch.syntax.common import PlainQuery
 
 COUNT_ALL = AggregateCall("sparql:count", ())
 
@@ -132,7 +133,7 @@ def test_construct_over_groups_keeps_those_that_having_wants() -> None:
 
 
 def test_ask_is_whether_there_is_a_row() -> None:
-    assert sparql.plan(PREFIXES + "ASK { ?x :p ?y }") == sparql.PlainSparql(
+    assert sparql.plan(PREFIXES + "ASK { ?x :p ?y }") == PlainQuery(
         Ask(basic("?x p ?y")), "boolean", (("", "http://e/"), ("xsd", "http://www.w3.org/2001/XMLSchema#"))
     )
 

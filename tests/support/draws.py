@@ -3,7 +3,7 @@
 A draw is a random case like those in tests/cases: `agreed` runs it one event per push, all at once and restarted after
 every event, and compares each answer with the plain evaluation of that instant's window.
 
-    python -m anabranch.testing.draws --count 10000 --seed law
+    python -m tests.support.draws --count 10000 --seed law
 
 Invariant: a draw is a function of its random source only, and every draw is a legal query whose answer does not depend
 on the order in which matches are found.

@@ -5,9 +5,10 @@ Invariant: parsing the printed text gives an equal tree. Brackets are written on
 
 from __future__ import annotations
 
+import re
+
 from anabranch.model.instants import format_instant
 from anabranch.syntax.seraph import tree as t
-from anabranch.syntax.seraph.literals import write_name, write_number, write_string
 
 _OR, _XOR, _AND, _NOT, _COMPARISON, _PREDICATE, _SUM, _PRODUCT, _POWER, _UNARY, _POSTFIX = range(1, 12)
 _BINARY = {
@@ -27,6 +28,7 @@ _BINARY = {
     "power": (_POWER, "^"),
 }
 _ARROWS = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
 
 
 def print_script(script: t.ScriptTree) -> str:
@@ -304,3 +306,22 @@ def _projected(entry: t.ProjectionEntry) -> str:
         case _:
             assert entry.value is not None
             return f"{name}: {_expression(entry.value)}"
+
+
+def write_string(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    for character, escape in (("\b", "b"), ("\f", "f"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
+        escaped = escaped.replace(character, "\\" + escape)
+    return f"'{escaped}'"
+
+
+def write_name(name: str) -> str:
+    """The name, in backticks unless it can stand alone."""
+    return name if _PLAIN_NAME.match(name) else "`" + name.replace("`", "``") + "`"
+
+
+def write_number(value: int | float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    text = repr(value)
+    return text if "e" not in text or "." in text else text.replace("e", ".0e")

@@ -3,7 +3,7 @@
 A draw is a random C-SPARQL query with its streams. Its continuous answers are compared, instant by instant, with
 pyoxigraph's answers to the plain query over the window's content, which is computed here from all events.
 
-    python -m anabranch.testing.sparql_draws --count 10000 --seed law
+    python -m tests.support.sparql_draws --count 10000 --seed law
 
 Invariant: a draw is a function of its random source only, and every draw is a legal query whose answer, as a bag, does
 not depend on the order in which matches are found.
@@ -390,7 +390,7 @@ def _shown(bag: Bag) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m anabranch.testing.sparql_draws", description="Hold random SPARQL queries against pyoxigraph."
+        prog="python -m tests.support.sparql_draws", description="Hold random SPARQL queries against pyoxigraph."
     )
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", default="law")
