@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import ABSENT, NULL, Ids, Mask
-from anabranch.delta.element_versions import ElementShape, ElementVersions
+from anabranch.delta.element_versions import KEY, ElementShape, ElementVersions
 from anabranch.delta.number_sums import FLOAT, Kinds
 from anabranch.delta.texts import TextTable
 from anabranch.delta.value_texts import TERM_TYPES, ValueForm, ValueTexts, can_be_text
@@ -74,6 +74,7 @@ class Dictionary:
 
     __slots__ = (
         "_classes",
+        "_element_classes",
         "_elements",
         "_identities",
         "_ids",
@@ -103,6 +104,7 @@ class Dictionary:
         self._ids: dict[Hashable, int] = {}
         self._elements: dict[int, int] = {}  # by `id`: elements that it holds itself, and so keeps alive
         self._classes: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
+        self._element_classes = _Column(), _Column()  # of nodes and relationships, by the id of their id
         self._identities = _Column()
         self._looks = _Column()
         self._numbers: npt.NDArray[np.float64] = np.full(1024, np.nan)
@@ -378,6 +380,10 @@ class Dictionary:
         column.reach(len(self._values))
         found: Ids = column.values[ids]
         if found.size and found.min() < 0:
+            if identity and len(self.versions):
+                missing = ids[found < 0]
+                self._fill_from_versions(column, missing[self.versions.has(missing)])
+                found = column.values[ids]
             if self._texts is not None:
                 self._tell_texts(self._texts)
                 missing = ids[found < 0]
@@ -387,6 +393,18 @@ class Dictionary:
                 column.values[one] = self._class_of(one, identity)
             found = column.values[ids]
         return found
+
+    def _fill_from_versions(self, column: _Column, ids: Ids) -> None:
+        """Fill in the classes of versions: those of one element are one class, which its first version stands for."""
+        keys, are_links = self.versions.values(ids, KEY), self.versions.are_links(ids)
+        assert keys is not None
+        for classes, chosen in zip(self._element_classes, (~are_links, are_links), strict=True):
+            own, versions = keys[chosen], ids[chosen]
+            classes.reach(len(self._values))
+            new = classes.values[own] < 0
+            first, places = np.unique(own[new], return_index=True)
+            classes.values[first] = versions[new][places]
+            column.values[versions] = classes.values[own]
 
     def _fill_from_texts(self, texts: ValueTexts, column: _Column, ids: Ids) -> None:
         """Fill in the classes of values that are texts: each is a class of its own, but a number is in the class of the
@@ -420,6 +438,12 @@ class Dictionary:
         value = self.decode(one)
         if one == NULL or value.__class__ in _SELF:
             return one
+        if identity and isinstance(value, Node | Relationship):
+            classes, key_of = self._element_classes[isinstance(value, Relationship)], self.encode(value.id)
+            classes.reach(len(self._values))
+            if classes.values[key_of] < 0:
+                classes.values[key_of] = one
+            return int(classes.values[key_of])
         key = identity_key(value) if identity else content_key(value)
         # The first requested value of a class stands for it.
         return self._classes[identity].setdefault(key, one)

@@ -83,6 +83,11 @@ class ElementVersions:
         known[known] = self._places[ids[known]] >= 0
         return known
 
+    def are_links(self, ids: Ids) -> Mask:
+        """Return which versions are those of relationships."""
+        of_shape = np.array([shape.types is not None for shape in self._shapes], np.bool_)
+        return of_shape[self._cells[self._places[ids]]]
+
     def values(self, ids: Ids, key: str) -> Ids | None:
         """Return the ids of a property of elements, null where they have none; None where one of the ids is neither a
         version nor null."""

@@ -120,7 +120,7 @@ class Planner:
     several: bool = False  # whether the whole plan reads several sources
     modes: dict[int, Mode] = field(default_factory=dict)
     streaming: dict[int, bool] = field(default_factory=dict)
-    parts: list[PatternHalves] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
+    parts: list[PatternHalves | op.Pattern] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
     apart: int = 0  # nesting depth inside static parts that are built by their other plan
     built: dict[int, tuple[op.Operator, SubqueryScope, Spec]] = field(default_factory=dict)  # by the operator's id
     places: int = 0  # hidden columns that tell the order of rows
@@ -468,10 +468,17 @@ class Planner:
                 moved = tuple(part for part in parts if part not in own)
                 where = None if not own else own[0] if len(own) == 1 else ex.And(tuple(own))
                 bare = replace(right, where=where)
+                self._need_as(right, bare)
                 spec = self.build(bare, scope)
                 self.modes[id(right)] = self.modes[id(bare)]
                 return spec, moved
         return self.build(right, scope), ()
+
+    def _need_as(self, known: op.Pattern, other: op.Pattern) -> None:
+        """Note that as much is read of another form of a pattern as of the known one."""
+        if id(known) in self.needed:
+            self.parts.append(other)
+            self.needed = {**self.needed, id(other): self.needed[id(known)]}
 
     def project(
         self, operator: op.Project, source: Spec, items: Sequence[tuple[str, ex.Expression]], scope: SubqueryScope

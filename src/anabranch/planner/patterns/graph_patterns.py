@@ -31,7 +31,7 @@ from anabranch.planner.patterns.kinds import (
     TrailKind,
 )
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
-from anabranch.planner.reads import Reads, keys_of, names_of, reads_of
+from anabranch.planner.reads import Reads, ids_of, keys_of, names_of, reads_of
 from anabranch.snapshot.variables import free_variables
 
 NO_PARAMETERS: Mapping[str, Value] = {}
@@ -143,9 +143,8 @@ class _Planning:
             for one in path.relationships
             if one.length is not None and one.variable in self._walked
         )
-        for one, other in (*self._apart, *self._disjoint):
-            wholes |= {one.variable, other.variable}
-        return reads | wholes
+        compared = (hop.variable for pair in (*self._apart, *self._disjoint) for hop in pair)
+        return reads | wholes | ids_of(compared)
 
     def _paths(self) -> tuple[NamedPath, ...]:
         return tuple(

@@ -158,6 +158,10 @@ class GraphMatch:
     kept: tuple[ex.Expression, ...]
     alike: tuple[tuple[ex.Expression, ex.Expression], ...] = ()
 
+    def kinds_of(self, component: PatternComponent) -> list[Kind]:
+        """Return the kinds of facts that a component matches."""
+        return [kind for kind in self.kinds if kind.number in component.kinds]
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the components, joined in their order."""
