@@ -7,7 +7,8 @@ Two policies for events that disagree about an element:
 
 Law: after any adds and evictions the graph is the union of exactly the events inside, whatever happened before; the
 elements stand in the order of the latest event that carried them, so equal contents give equal iteration orders. An end
-that no event describes is a bare node, and cannot cause a disagreement.
+that no event describes is a bare node, and cannot cause a disagreement. The labels and the keys of an element stand in
+the order of the newest event that gave them.
 
 State: per element its carriers (its versions in the events), oldest first, and their merge. An add or an eviction
 touches only the elements of that event: O(its elements). A hub is merged again only when the leaving carrier had keys
@@ -346,13 +347,15 @@ def unite(events: Iterable[Event], conflicts: ConflictPolicy = "latest") -> Prop
 
 
 def overlay(older: Element, newer: Element) -> Element:
-    """Lay the newer element over the older one: labels unite, properties of the newer win, key by key."""
+    """Lay the newer element over the older one: labels unite, properties of the newer win, key by key. Those of the
+    newer come first."""
     if newer is older or _same_shape(older, newer):
         return newer
-    properties = {**older.properties, **newer.properties}
+    hidden = newer.properties
+    properties = {**hidden, **{key: value for key, value in older.properties.items() if key not in hidden}}
     if isinstance(newer, Node):
         assert isinstance(older, Node)
-        return Node(newer.id, tuple(dict.fromkeys((*older.labels, *newer.labels))), properties)
+        return Node(newer.id, tuple(dict.fromkeys((*newer.labels, *older.labels))), properties)
     return Relationship(newer.id, newer.type, newer.source, newer.target, properties)
 
 

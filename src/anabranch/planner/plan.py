@@ -28,6 +28,7 @@ from anabranch.algebra.walk import (
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
+from anabranch.planner.leaves.array_matches import reason_for_objects
 from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
 from anabranch.planner.leaves.over_rows import over_rows_spec
 from anabranch.planner.leaves.property_paths import path_spec
@@ -367,7 +368,9 @@ class Planner:
         if two is not None:
             return self._parted(operator, two)
         matchers = elements_spec(operator, match, self.choices, asking)
-        self.modes[id(operator)] = Mode("incremental", matchers[0].name)
+        reasons = [reason_for_objects(match, component) for component in match.components]
+        objects = next((f", with objects: {reason}" for reason in reasons if reason is not None), "")
+        self.modes[id(operator)] = Mode("incremental", f"{matchers[0].name}{objects}")
         spec = combined(matchers, match.kept, operator, match.alike)
         for one, other in match.different:
             spec = apart(spec, one, other, operator)

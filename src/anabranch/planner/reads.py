@@ -1,9 +1,9 @@
-"""Finds what plans and expressions read of elements: whole elements, or only their properties and ids.
+"""Finds what plans and expressions read of elements: whole elements, or only parts of them: properties, ids, types,
+labels.
 
-Where only properties are read, a column holds versions of elements (`delta/element_versions.py`), and the properties
-are looked up for many rows at once.
+Columns hold versions of elements (`delta/element_versions.py`), whose parts are looked up for many rows at once.
 
-Invariant: a read that is not found here as a property or an id is a read of the whole element.
+Invariant: a read that is not found here as a part is a read of the whole element.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import NamedTuple, TypeAlias
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra.walk import sources, walk
-from anabranch.delta.element_versions import KEY
+from anabranch.delta.element_versions import KEY, LABELS, PARTS, TYPE
+from anabranch.model.graph_block import PROPERTIES
 from anabranch.optimizer.support.rebuild import everywhere
 from anabranch.snapshot.variables import children
 
 
 class PropertyRead(NamedTuple):
-    """The property of a column, or its id where the key is KEY."""
+    """The property of a column, or another part of it (`element_versions.PARTS`)."""
 
     name: str
     key: str
@@ -30,6 +31,9 @@ class PropertyRead(NamedTuple):
 Read: TypeAlias = str | PropertyRead
 """A whole column, by its name, or a property of it."""
 Reads: TypeAlias = frozenset[Read]
+
+_PART_OF = {"id": KEY, "type": TYPE, "labels": LABELS, "properties": PROPERTIES}
+"""Functions of an element that are looked up."""
 
 
 def reads_of(expressions: Iterable[ex.Expression]) -> Reads:
@@ -72,12 +76,12 @@ def _bound_reads(expression: ex.Expression) -> Iterator[Read]:
 
 
 def property_read(expression: ex.Expression) -> PropertyRead | None:
-    """Return the property or the id of a column that an expression is; None for all others."""
+    """Return the part of a column that an expression is; None for all others."""
     match expression:
-        case ex.Property(ex.Variable(name), key) if key != KEY:
+        case ex.Property(ex.Variable(name), key) if key not in PARTS:
             return PropertyRead(name, key)
-        case ex.Call("id", (ex.Variable(name),)):
-            return PropertyRead(name, KEY)
+        case ex.Call(function, (ex.Variable(name),)) if function in _PART_OF:
+            return PropertyRead(name, _PART_OF[function])
     return None
 
 
@@ -102,11 +106,17 @@ def without(reads: Reads, columns: Iterable[str]) -> Reads:
     return frozenset(read for read in reads if name_of(read) not in known)
 
 
-def keys_of(reads: Reads, name: str) -> tuple[str, ...] | None:
-    """Return the properties that are read of a column, sorted; None where it is read whole."""
-    if name in reads:
-        return None
-    return tuple(sorted(read.key for read in reads if isinstance(read, PropertyRead) and read.name == name))
+def keys_of(reads: Reads, name: str) -> tuple[str, ...]:
+    """Return the parts that are read of a column, sorted; of one that is read whole, all."""
+    found = {read.key for read in reads if isinstance(read, PropertyRead) and read.name == name}
+    return tuple(sorted(found | {LABELS, PROPERTIES} if name in reads else found))
+
+
+def properties_of(condition: ex.Expression, variable: str) -> tuple[str, ...] | None:
+    """Return the properties, and KEY for the id, that a condition on one element reads; None where it reads more."""
+    over = over_fields(condition, (variable,))
+    keys = () if over is None else tuple(key for _, key in over.fields if key == KEY or key not in (None, *PARTS))
+    return None if over is None or len(keys) < len(over.fields) else tuple(map(str, keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +236,9 @@ def _read_by_item(name: str, expression: ex.Expression, wanted: Reads) -> Reads:
     if not isinstance(expression, ex.Variable):
         return reads_of((expression,))
     above = within(wanted, (name,))
-    if name in above:
-        return frozenset((expression.name,))
-    keys = [read.key for read in above if isinstance(read, PropertyRead)] or [KEY]
-    return frozenset(PropertyRead(expression.name, key) for key in keys)
+    keys = [KEY, *(read.key for read in above if isinstance(read, PropertyRead))]
+    found: Reads = frozenset(PropertyRead(expression.name, key) for key in keys)
+    return found | {expression.name} if name in above else found
 
 
 def _read_by_groups(

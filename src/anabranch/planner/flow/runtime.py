@@ -127,11 +127,11 @@ class FieldRows:
         self._dictionary = dictionary
 
     def __call__(self, rows: Ids) -> Ids | None:
-        """Return the fields; None where a column holds elements that are no versions."""
+        """Return the fields; None where a column holds elements that are no versions with them."""
         found = np.empty((len(rows), len(self.fields)), np.int64)
         for at, (column, key) in enumerate(self.fields):
             ids = rows[:, column]
-            values = ids if key is None else self._dictionary.versions.values(ids, key)
+            values = ids if key is None else self._dictionary.parts(ids, key)
             if values is None:
                 return None
             found[:, at] = values

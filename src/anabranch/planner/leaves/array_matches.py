@@ -12,6 +12,7 @@ import numpy as np
 
 from anabranch.algebra.operators import Window
 from anabranch.delta.batch import Batch, concatenated
+from anabranch.delta.graph_window import MOST_KINDS
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes
@@ -19,21 +20,18 @@ from anabranch.planner.flow.feeds import GraphSlides, Tick, WindowSlides
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.matches import MatchLeaf
-from anabranch.planner.leaves.window_elements import ElementKind, WindowElements, fields_of, has_room
+from anabranch.planner.leaves.window_elements import ElementKind, WindowElements, has_room
 from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent
+from anabranch.planner.reads import properties_of
 
 
-def fits_arrays(match: GraphMatch, component: PatternComponent) -> bool:
-    """Return whether a component can be matched on arrays: it has no paths, and only properties and ids are read."""
+def reason_for_objects(match: GraphMatch, component: PatternComponent) -> str | None:
+    """Return why a component is matched with objects for its elements; None: it is matched on arrays."""
     kinds = match.kinds_of(component)
     elements = [kind for kind in kinds if isinstance(kind, ElementKind)]
-    return len(elements) == len(kinds) and has_room(elements) and all(map(_fits, elements))
-
-
-def _fits(kind: ElementKind) -> bool:
-    if kind.shown and kind.keys is None:
-        return False
-    return all(fields_of(condition, kind.variable) is not None for condition in kind.conditions)
+    if len(elements) < len(kinds):
+        return "it walks paths"
+    return None if has_room(elements) else f"more than {MOST_KINDS} kinds of elements"
 
 
 class ArrayMatch(MatchLeaf):
@@ -51,7 +49,7 @@ class ArrayMatch(MatchLeaf):
         kinds = [kind for kind in match.kinds_of(component) if isinstance(kind, ElementKind)]
         self._elements = WindowElements.of(window, kinds, runtime)
         self._own = self._elements.add(kinds)
-        if all(len(fields_of(one, kind.variable) or ()) == 1 for kind in kinds for one in kind.conditions):
+        if all(len(properties_of(one, kind.variable) or ()) == 1 for kind in kinds for one in kind.conditions):
             self.slides_of = "elements"
         limits = budgets.max_matches, budgets.max_bytes
         self.matcher = LogMatcher(component.conjunction, max_matches=limits[0], max_bytes=limits[1])

@@ -14,32 +14,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Window
 from anabranch.delta.batch import NULL, Ids, Mask
-from anabranch.delta.element_versions import KEY, ElementShape
+from anabranch.delta.element_versions import KEY, KEY_SET, LABELS, PARTS, ElementShape
 from anabranch.delta.graph_rows import LinkRows, NodeRows
 from anabranch.delta.graph_window import MOST_KINDS, ElementTests, FactSlides, GraphWindow
 from anabranch.delta.kernels.graph_window import NONE, Bits, KindTable, TruthTable
+from anabranch.model.graph_block import PROPERTIES
 from anabranch.planner.flow.feeds import GraphSlide, GraphSlides, Tick
 from anabranch.planner.flow.runtime import PlainPasses, Runtime
 from anabranch.planner.patterns.kinds import NodeKind, RelationshipKind
-from anabranch.planner.reads import FieldExpression, over_fields
+from anabranch.planner.reads import over_fields, properties_of
 
 ElementKind = NodeKind | RelationshipKind
 _ALL = np.array([np.iinfo(np.int64).max])
 _UNKNOWN = 2
-
-
-def fields_of(condition: ex.Expression, variable: str) -> tuple[str, ...] | None:
-    """Return the properties of an element that a condition reads; None where it reads the whole element."""
-    over = _over(condition, variable)
-    return None if over is None else tuple(key for _, key in over.fields if key is not None)
-
-
-def _over(condition: ex.Expression, variable: str) -> FieldExpression | None:
-    over = over_fields(condition, (variable,))
-    return None if over is None or any(key is None for _, key in over.fields) else over
 
 
 def has_room(kinds: Sequence[ElementKind]) -> bool:
@@ -97,7 +86,7 @@ class WindowElements:
         self._kinds += [replace(kind, number=first + kind.number) for kind in kinds]
         self._last = first + max(kind.number for kind in kinds)
         asked = self._runtime.properties.setdefault(self._window, {})
-        asked.update(dict.fromkeys(_keys(kinds)))
+        asked.update(dict.fromkeys(key for key in _keys(kinds) if key != KEY_SET))
         return OwnFacts(first, self._last)
 
     def facts(self, tick: Tick) -> tuple[Ids, Ids]:
@@ -129,8 +118,12 @@ class _State:
         links = [kind for kind in kinds if isinstance(kind, RelationshipKind)]
         node_keys, link_keys = _keys(nodes), _keys(links)
         self._types: list[str] = []
-        self._kinds = _KindBits(nodes, links)
-        shapes = ElementShape(node_keys), ElementShape(link_keys, self._types)
+        self._label_sets: list[tuple[str, ...]] | None = None
+        if any(kind.shown and LABELS in kind.keys for kind in nodes):
+            self._label_sets = []
+        wholes = [int(self._label_sets is not None), *(_place(PROPERTIES, keys) for keys in (node_keys, link_keys))]
+        self._kinds = _KindBits(nodes, links, wholes)
+        shapes = ElementShape(node_keys, None, self._label_sets), ElementShape(link_keys, self._types)
         self.elements = GraphWindow(len(self._kinds.labels), *shapes, runtime.dictionary)
         self._truths = _truths(nodes, node_keys, links, link_keys, runtime)
         self._tests: tuple[ElementTests, ElementTests] = (None, None)
@@ -155,6 +148,8 @@ class _State:
     def _arrived(self, slide: GraphSlide | GraphSlides) -> tuple[NodeRows, LinkRows, KindTable]:
         """Return the arrivals with the properties that patterns read, and what kinds ask for."""
         self._types += slide.types[len(self._types) :]
+        if self._label_sets is not None:
+            self._label_sets += slide.label_sets[len(self._label_sets) :]
         of_nodes, of_links = (columns.picked(slide.keys) for columns in self._columns)
         nodes = slide.nodes if of_nodes is None else slide.nodes._replace(values=_columns(slide.nodes.values, of_nodes))
         links = slide.links if of_links is None else slide.links._replace(values=_columns(slide.links.values, of_links))
@@ -166,11 +161,16 @@ def _columns(values: Ids, picks: Sequence[int]) -> Ids:
 
 
 def _keys(kinds: Sequence[ElementKind]) -> tuple[str, ...]:
-    """Return the properties that kinds read: to show them, and for their conditions."""
-    shown = [key for kind in kinds if kind.shown for key in kind.keys or ()]
-    overs = [_over(condition, kind.variable) for kind in kinds for condition in kind.conditions]
-    tested = [key for over in overs if over is not None for _, key in over.fields if key is not None]
-    return tuple(dict.fromkeys(key for key in (*shown, *tested) if key != KEY))
+    """Return the columns that kinds read: to show them, and for their conditions. All properties come last, with the
+    number of their keys."""
+    shown = [key for kind in kinds if kind.shown for key in kind.keys]
+    tested = [key for kind in kinds for one in kind.conditions for key in properties_of(one, kind.variable) or ()]
+    plain = tuple(dict.fromkeys(key for key in (*shown, *tested) if key not in PARTS))
+    return (*plain, PROPERTIES, KEY_SET) if PROPERTIES in shown else plain
+
+
+def _place(key: str, keys: tuple[str, ...]) -> int:
+    return keys.index(key) if key in keys else NONE
 
 
 class _Columns:
@@ -192,7 +192,7 @@ class _Columns:
 class _KindBits:
     """The demands of kinds as bits, for the label sets and types that came so far."""
 
-    def __init__(self, nodes: Sequence[NodeKind], links: Sequence[RelationshipKind]) -> None:
+    def __init__(self, nodes: Sequence[NodeKind], links: Sequence[RelationshipKind], wholes: Sequence[int]) -> None:
         self._links = links
         self.labels = list(dict.fromkeys(label for kind in nodes for label in kind.labels))
         needs = [_bits(label in kind.labels for label in self.labels) for kind in nodes]
@@ -201,9 +201,9 @@ class _KindBits:
             _bits(kind.shown for kind in links),
             _bits(kind.both_ways for kind in links),
         ]
-        numbers = [np.array([kind.number for kind in kinds], np.int64) for kinds in (nodes, links)]
-        nothing = np.empty(0, np.int64)
-        self._table = KindTable(nothing, np.array(needs, np.int64), nothing, np.array(masks, np.int64), *numbers)
+        numbers = [[kind.number for kind in nodes], [kind.number for kind in links]]
+        parts: list[Sequence[int]] = [[], needs, [], masks, *numbers, wholes]
+        self._table = KindTable(*(np.array(part, np.int64) for part in parts))
 
     def table(self, label_sets: Sequence[tuple[str, ...]], types: Sequence[str]) -> KindTable:
         table = self._table
@@ -277,7 +277,7 @@ def _truths(
     for tests, (kinds, keys) in zip(found, sides, strict=True):
         for at, kind in enumerate(kinds):
             for condition in kind.conditions:
-                over = _over(condition, kind.variable)
+                over = over_fields(condition, (kind.variable,))
                 if over is None or len(over.fields) != 1:
                     return None
                 key = over.fields[0][1]
@@ -294,8 +294,8 @@ def _tests(kinds: Sequence[ElementKind], keys: tuple[str, ...], runtime: Runtime
     for at, kind in enumerate(kinds):
         parts = []
         for condition in kind.conditions:
-            over = _over(condition, kind.variable)
-            assert over is not None, "patterns with other conditions are not matched on arrays"
+            over = over_fields(condition, (kind.variable,))
+            assert over is not None, "conditions on more than properties are tested on matches"
             places = [None if key == KEY else keys.index(key) for _, key in over.fields if key is not None]
             parts.append((places, PlainPasses(over.expression, over.columns, runtime.lenient(), failed=True)))
         if parts:

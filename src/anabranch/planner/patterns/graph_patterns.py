@@ -160,7 +160,7 @@ class _Planning:
     def _node_kind(self, name: str) -> int:
         labels, conditions = tuple(sorted(self._own.labels[name])), tuple(self._own.early[name])
         shown, called = name in self._shown, name if conditions else ""
-        keys = keys_of(self._reads, name) if shown else None
+        keys = keys_of(self._reads, name) if shown else ()
         key = ("node", labels, shown, conditions, called, keys)
         kind = NodeKind(len(self._kinds) + 1, labels, shown, conditions, called, keys)
         return self._kinds.setdefault(key, kind).number
@@ -173,7 +173,7 @@ class _Planning:
         name, conditions = hop.variable, self._own.early[hop.variable]
         types, both = tuple(sorted(hop.pattern.types)), hop.pattern.direction == "both"
         shown, called = name in self._shown, name if conditions else ""
-        keys = keys_of(self._reads, name) if shown else None
+        keys = keys_of(self._reads, name) if shown else ()
         key = ("relationship", types, both, shown, tuple(conditions), called, keys)
         kind = RelationshipKind(len(self._kinds) + 1, types, both, shown, tuple(conditions), called, keys)
         return self._kinds.setdefault(key, kind).number
