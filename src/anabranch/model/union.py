@@ -351,8 +351,8 @@ def overlay(older: Element, newer: Element) -> Element:
     newer come first."""
     if newer is older or _same_shape(older, newer):
         return newer
-    hidden = newer.properties
-    properties = {**hidden, **{key: value for key, value in older.properties.items() if key not in hidden}}
+    own = newer.properties
+    properties = {**own, **{key: value for key, value in older.properties.items() if key not in own}}
     if isinstance(newer, Node):
         assert isinstance(older, Node)
         return Node(newer.id, tuple(dict.fromkeys((*newer.labels, *older.labels))), properties)
