@@ -70,10 +70,18 @@ class GraphWindow:
         self._out = _emission(_LEAST, max(self._node_keys, self._link_keys))
 
     def slide(
-        self, nodes: NodeRows, links: LinkRows, first: int, kinds: KindTable, tests: tuple[ElementTests, ElementTests]
+        self,
+        nodes: NodeRows,
+        links: LinkRows,
+        first: int,
+        kinds: KindTable,
+        tests: tuple[ElementTests, ElementTests],
+        is_void: bool = False,
     ) -> tuple[Ids, Ids]:
-        """Add arrivals, and remove the events before a position; return the facts that left and those that came."""
+        """Add arrivals, and remove the events before a position; return the facts that left and those that came.
+        `is_void`: the elements have no facts now, because events disagree about them."""
         self._make_room(len(nodes.keys), len(links.keys))
+        self._state["void"] = is_void
         rows = SlideRows(nodes, links, np.array([first], np.int64), _ONE, _ONE, _ONE)
         kernels.take_in(self._nodes, self._links, self._states, kinds, rows, self._present)
         touched_nodes, touched_links = int(self._state["touched_nodes"]), int(self._state["touched_links"])

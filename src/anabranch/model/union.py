@@ -156,7 +156,7 @@ class _Carriers(Generic[Element]):
 
     def conflict(self) -> Conflict | None:
         for older, newer in pairwise(self._said):
-            found = _difference(older, newer)
+            found = difference(older, newer)
             if found is not None:
                 return found
         return None
@@ -389,10 +389,11 @@ def _same_shape(one: Element, other: Element) -> bool:
 
 
 def _differ(older: Element, newer: Element) -> bool:
-    return older is not newer and _difference(older, newer) is not None
+    return older is not newer and difference(older, newer) is not None
 
 
-def _difference(older: Node | Relationship, newer: Node | Relationship) -> Conflict | None:
+def difference(older: Node | Relationship, newer: Node | Relationship) -> Conflict | None:
+    """Return what two versions of an element disagree about first; None: nothing."""
     kind: Literal["node", "relationship"] = "node" if isinstance(newer, Node) else "relationship"
 
     def conflict(aspect: str, one: Value, other: Value, is_property: bool = False) -> Conflict:

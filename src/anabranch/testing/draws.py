@@ -280,6 +280,7 @@ def draw_elements(random: Random, number: int = 0) -> CaseFile:
         every = random.choice(_RHYTHMS)
         queries.append(f"REGISTER QUERY q{index} STARTING AT 2022-10-14T11:58 {{ {body} {output} EVERY {every} }}")
     options = {"streams": "s", "windows": random.choice(("trailing", "trailing", "formal", "right-open"))}
+    options["conflicts"] = random.choice(("latest", "latest", "latest", "strict"))
     if random.random() < 0.5:
         options["drain"] = ""
     events = _events(random, disordered=random.random() < 0.2, few=False)

@@ -38,7 +38,8 @@ LAYER = np.dtype(fields("position labels keys map next"))
 STATE = np.dtype(
     fields(
         "node_free nodes link_free links node_head node_end link_head link_end "
-        "touched_nodes touched_links removed added next_version versions wanted layer_free layer_end layers"
+        "touched_nodes touched_links removed added next_version versions wanted layer_free layer_end layers "
+        "void was_void"
     )
 )
 NONE = -1
@@ -269,6 +270,14 @@ def take_in(
     now."""
     state = states[0]
     _arrive(nodes, links, state, kinds, rows, (0, rows.nodes.keys.size, 0, rows.links.keys.size), rows.firsts[0])
+    if state.void != state.was_void:
+        for slot in range(state.nodes):
+            if nodes.slots[nodes.records[slot].key] == slot:
+                _touch_node(nodes, state, slot)
+        for slot in range(state.links):
+            if links.slots[links.records[slot].key] == slot:
+                _touch_link(links, state, slot)
+        state.was_void = state.void
     _show(nodes, links, state, rows.firsts[0], present)
 
 
@@ -474,7 +483,7 @@ def _emit_nodes(nodes: NodeTable, state: Record, kinds: KindTable, present: Pres
         record.mark = 0
         lives = record.seen >= first or record.degree > 0
         bits = 0
-        if lives:
+        if lives and not state.void:
             labels = present.labels[at]
             for kind in range(kinds.needs.size):
                 if labels & kinds.needs[kind] == kinds.needs[kind]:
@@ -529,7 +538,7 @@ def _emit_links(
         record.mark = 0
         lives = record.seen >= first
         bits = 0
-        if lives:
+        if lives and not state.void:
             bits = kinds.kinds_of_type[record.type] & present.link_passes[at]
         moved = record.source != record.old_source or record.target != record.old_target
         anew = moved or record.type != record.old_type

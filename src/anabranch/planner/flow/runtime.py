@@ -47,8 +47,10 @@ class Runtime:
     skipped: SkippedRows | None = None
     shared: dict[object, Any] = field(default_factory=dict)
     """Objects that several operators read, by their subject."""
-    on_arrays: bool = False
-    """Whether patterns of property graphs may be matched on arrays; rows then hold versions of elements."""
+    strict: bool = False
+    """Whether events that disagree make the union of a window empty."""
+    whole: bool = False
+    """Whether rows hold whole elements, whatever the query reads of them."""
     properties: dict[Window, dict[str, None]] = field(default_factory=dict)
     """The properties that operators read of a window's elements on arrays."""
     context: Context = field(init=False)

@@ -49,7 +49,8 @@ class ArrayMatch(MatchLeaf):
         kinds = [kind for kind in match.kinds_of(component) if isinstance(kind, ElementKind)]
         self._elements = WindowElements.of(window, kinds, runtime)
         self._own = self._elements.add(kinds)
-        if all(len(properties_of(one, kind.variable) or ()) == 1 for kind in kinds for one in kind.conditions):
+        conditions = [properties_of(one, kind.variable) or () for kind in kinds for one in kind.conditions]
+        if all(len(keys) == 1 for keys in conditions) and not runtime.strict:
             self.slides_of = "elements"
         limits = budgets.max_matches, budgets.max_bytes
         self.matcher = LogMatcher(component.conjunction, max_matches=limits[0], max_bytes=limits[1])

@@ -83,6 +83,8 @@ class WindowElements:
     def add(self, kinds: Sequence[ElementKind]) -> OwnFacts:
         """Add the kinds of a pattern; return which facts are its own."""
         first = self._last
+        if self._runtime.whole:
+            kinds = [replace(kind, keys=tuple(dict.fromkeys((*kind.keys, LABELS, PROPERTIES)))) for kind in kinds]
         self._kinds += [replace(kind, number=first + kind.number) for kind in kinds]
         self._last = first + max(kind.number for kind in kinds)
         asked = self._runtime.properties.setdefault(self._window, {})
@@ -125,7 +127,7 @@ class _State:
         self._kinds = _KindBits(nodes, links, wholes)
         shapes = ElementShape(node_keys, None, self._label_sets), ElementShape(link_keys, self._types)
         self.elements = GraphWindow(len(self._kinds.labels), *shapes, runtime.dictionary)
-        self._truths = _truths(nodes, node_keys, links, link_keys, runtime)
+        self._truths = None if runtime.strict else _truths(nodes, node_keys, links, link_keys, runtime)
         self._tests: tuple[ElementTests, ElementTests] = (None, None)
         if self._truths is None:
             self._tests = _tests(nodes, node_keys, runtime), _tests(links, link_keys, runtime)
@@ -134,7 +136,7 @@ class _State:
     def slide(self, slide: GraphSlide) -> tuple[Ids, Ids]:
         nodes, links, table = self._arrived(slide)
         if self._truths is None:
-            return self.elements.slide(nodes, links, slide.first, table, self._tests)
+            return self.elements.slide(nodes, links, slide.first, table, self._tests, slide.is_void)
         firsts, truths = np.array([slide.first], np.int64), self._truths.table(nodes, links)
         found = self.elements.slides(nodes, links, firsts, _ALL, table, truths)
         return found.removed, found.added

@@ -138,7 +138,7 @@ def _element_spec(
     on_arrays = reason_for_objects(match, component) is None
 
     def make(runtime: Runtime) -> FlowPart:
-        if on_arrays and runtime.on_arrays:
+        if on_arrays:
             return ArrayMatch(window, match, component, budgets, runtime)
         asked = {columns: runtime.shared[spec] for columns, spec in asks.items()}
         return ElementMatch(window, match, component, budgets, runtime, asked)
