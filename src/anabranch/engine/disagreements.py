@@ -9,6 +9,8 @@ Work per slide: O(elements of arriving events, and disagreements inside).
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from anabranch.delta.batch import Ids
@@ -97,22 +99,18 @@ class Disagreements:
         first = kind[np.argmin(self._carriers[is_link].order[kind[:, _KEY]])][_KEY]
         own = kind[kind[:, _KEY] == first]
         pair = own[np.argmin(own[:, _OLDER])]
-        older, newer = (
-            self._element(int(pair[place]), int(first), bool(is_link), view, mapping) for place in (_OLDER, _NEWER)
-        )
-        found = difference(older, newer)
-        if found is None:
-            raise InternalError("two events that disagree say the same")
-        return found
-
-    def _element(
-        self, position: int, key: int, is_link: bool, view: WindowEvents, mapping: Mapping
-    ) -> Node | Relationship:
-        (event,) = view.stream.between(position, position + 1)
-        nodes, links = mapping.elements_of(event) if event.triples else (event.nodes, event.relationships)
-        elements: tuple[Node | Relationship, ...] = tuple(links) if is_link else tuple(nodes)
-        element_id = self._dictionary.decode(key)
-        return next(one for one in elements if one.id == element_id)
+        carriers: list[Node | Relationship] = []
+        for position in dict.fromkeys((int(pair[_OLDER]), int(pair[_NEWER]))):
+            (event,) = view.stream.between(position, position + 1)
+            nodes, links = mapping.elements_of(event) if event.triples else (event.nodes, event.relationships)
+            element_id = self._dictionary.decode(int(first))
+            carriers += [one for one in (links if is_link else nodes) if one.id == element_id]
+        # An event may carry an element twice, and disagree with itself.
+        for older, newer in pairwise(carriers):
+            found = difference(older, newer)
+            if found is not None:
+                return found
+        raise InternalError("two events that disagree say the same")
 
     def _label_number(self, names: tuple[str, ...]) -> int:
         return self._label_numbers.setdefault(frozenset(names), len(self._label_numbers))

@@ -39,7 +39,7 @@ def _events(draw: random.Random) -> list[Event]:
         nodes = [Node(node_id, tuple(own), properties()) for node_id, own in zip(ids, labels, strict=True)]
         links = [
             Relationship(link, "R" if draw.random() < 0.9 else "S", 1, 2 if draw.random() < 0.9 else 3, properties())
-            for link in draw.sample(("r", "s", 7), draw.randint(0, 2))
+            for link in draw.choices(("r", "s", 7), k=draw.randint(0, 2))
         ]
         events.append(Event(at, tuple(nodes), tuple(links)))
     return events
