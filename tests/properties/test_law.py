@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.draws import draw_case, draw_idioms, draw_trails, draw_unwound, permuted
+from tests.support.draws import draw_case, draw_elements, draw_idioms, draw_trails, draw_unwound, permuted
 from tests.support.seraph_printer import print_script
 
 from anabranch.engine.evaluation_options import EvaluationOptions
@@ -127,3 +127,28 @@ def test_idioms_that_need_more_than_the_changed_rows_are_kept_up_to_date_as_the_
         session.finish(drain=True)
         assert not any(query.differing for query in queries), case.query
     assert told > 100
+
+
+@pytest.mark.parametrize("shard", range(10))
+def test_elements_that_are_shared_or_read_whole_are_matched_on_arrays_as_the_law_says(
+    shard: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anabranch.planner.leaves.array_matches import ArrayMatch
+    from anabranch.planner.leaves.matches import ElementMatch
+
+    made: list[object] = []
+    begin = ArrayMatch.__init__
+    monkeypatch.setattr(ArrayMatch, "__init__", lambda self, *rest: (made.append(self), begin(self, *rest))[1])
+    monkeypatch.setattr(ElementMatch, "__init__", lambda self, *rest: pytest.fail("matched with objects"))
+    told = 0
+    for number in range(shard, 200, 10):
+        case = draw_elements(Random(f"elements/{number}"), number)
+        before = len(made)
+        told += sum(len(answers) for answers in agreed(case).values())
+        assert len(made) > before, case.query
+        session = new_session(case, evaluation=EvaluationOptions(verify=1, on_error="skip"))
+        queries = session.register_all(case.query)
+        session.push("s", case.streams["s"])
+        session.finish(drain=True)
+        assert not any(query.differing for query in queries), case.query
+    assert told > 20

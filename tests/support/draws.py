@@ -234,6 +234,59 @@ def draw_idioms(random: Random, number: int = 0) -> CaseFile:
     return CaseFile(Path(f"idioms-{number}.case"), options=options, query="\n".join(queries), streams={"s": events})
 
 
+_ELEMENTS = (
+    # elements that two patterns share, in one window and in two
+    "MATCH (a:A)-[r]->(b) WITHIN {width} MATCH (a)-[q:{type}]->(c) WITHIN {width} EMIT a.x AS x, b.y AS y, q.x AS q",
+    "MATCH (a)-[r]->(b) WITHIN {width} MATCH (b)-[q]->(a) WITHIN {other} EMIT a.x AS x, b.y AS y, r.x AS r, q.y AS q",
+    "MATCH (a)-[r]->(b) WITHIN {width} MATCH (x)-[r]->(b) WITHIN {other} EMIT a = x AS same, r.x AS x, r.y AS y, b",
+    "MATCH (a:A) WITHIN {width} OPTIONAL MATCH (a)-[r:{type}]-(b:B) WITHIN {width} EMIT a.x AS x, b.y AS y, r",
+    "MATCH (a) WITHIN {width} OPTIONAL MATCH (a)-[r]->(b) WITHIN {other} WHERE b.x = a.x EMIT a.y AS y, labels(b) AS l",
+    "MATCH (a), (b) WITHIN {width} WHERE a.x = b.y EMIT id(a) AS a, id(b) AS b, a.y AS y",
+    "MATCH (a)-[r]->(b), (c)-[q]->(d) WITHIN {width} WHERE a.x = c.x EMIT r.x AS r, q.y AS q",
+    "MATCH (a)-[r]->(b) WITHIN {width} WHERE NOT EXISTS {{ MATCH (b)-[q]->(c) WHERE c.x = a.x }} EMIT a.x AS x",
+    "MATCH (a:A) WITHIN {width} WHERE (a)-[:{type}]->(:B) AND NOT (a)<--(:C) EMIT a.x AS x",
+    "MATCH (a) WITHIN {width} WHERE EXISTS {{ MATCH (a)--(z) WITHIN {other} WHERE z.y = a.y }} EMIT a.x AS x, a",
+    "MATCH (a:A) WITHIN {width} EMIT id(a) AS a, [(a)-[q]->(z) | z.x] AS xs",
+    # whole elements and parts of them
+    "MATCH (a)-[r:{type}]->(b:B) WITHIN {width} EMIT a, r, b",
+    "MATCH (a)-[r]->(b) WITHIN {width} EMIT labels(a) AS l, type(r) AS t, keys(b) AS k, properties(r) AS p",
+    "MATCH (a)-[r]-(b) WITHIN {width} WHERE labels(a) = labels(b) AND type(r) = '{type}' EMIT a.x AS x, labels(a) AS l",
+    "MATCH (a) WITHIN {width} WHERE 'A' IN labels(a) OR a.x = 1 EMIT labels(a) AS l, properties(a) AS p, a.y AS y",
+    "MATCH (a)-->(b) WITHIN {width} WHERE a:A OR size(keys(b)) > 1 EMIT DISTINCT b",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH b, count(*) AS n, count(DISTINCT a) AS d EMIT b.x AS x, b.y AS y, n, d",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH b, count(r) AS n EMIT b, n",
+    "MATCH (a)-->(b) WITHIN {width} WITH b, a ORDER BY id(a) EMIT b.x AS x, collect(a) AS a",
+    "MATCH (a)-->(b) WITHIN {width} WITH a AS c, b WHERE c <> b EMIT c, properties(b) = properties(c) AS same",
+    "MATCH p = (a:A)-[r]->(b) WITHIN {width} EMIT p, r.x AS x",
+    "MATCH (a)-[r]->(b) WITHIN {width} WITH [a, b] AS both, r EMIT both, head(both).x AS x, type(r) AS t",
+    "MATCH (a:A) WITHIN {width} WITH DISTINCT a MATCH (a)-[r]->(b) WITHIN {other} EMIT a, b.x AS x ORDER BY x LIMIT 2",
+)
+
+
+def draw_elements(random: Random, number: int = 0) -> CaseFile:
+    """Draw a case whose patterns share elements, or read them whole, over events that give an element changing labels
+    and keys."""
+    queries = []
+    for index in range(2):
+        width = random.choice(_WIDTHS)
+        body = random.choice(_ELEMENTS).format(
+            width=width,
+            other=random.choice((width, *_WIDTHS)),
+            type=random.choice(_TYPES),
+        )
+        output = random.choice(("SNAPSHOT", "SNAPSHOT", "ON ENTERING", "ON EXIT"))
+        if "LIMIT" in body:
+            output = "SNAPSHOT"
+        every = random.choice(_RHYTHMS)
+        queries.append(f"REGISTER QUERY q{index} STARTING AT 2022-10-14T11:58 {{ {body} {output} EVERY {every} }}")
+    options = {"streams": "s", "windows": random.choice(("trailing", "trailing", "formal", "right-open"))}
+    options["conflicts"] = random.choice(("latest", "latest", "latest", "strict"))
+    if random.random() < 0.5:
+        options["drain"] = ""
+    events = _events(random, disordered=random.random() < 0.2, few=False)
+    return CaseFile(Path(f"elements-{number}.case"), options=options, query="\n".join(queries), streams={"s": events})
+
+
 def permuted(case: CaseFile, random: Random) -> CaseFile:
     """Return the case with the events of each instant in another order."""
     streams = {}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from anabranch.delta.batch import ABSENT
+from anabranch.delta.dictionary import Dictionary
+from anabranch.formats.events import value_from_json
 from anabranch.model.event import Event
-from anabranch.model.graph_block import GraphColumns, GraphSource, ValueColumn, ValueKind
-from anabranch.model.values import Node, Relationship
+from anabranch.model.graph_block import PROPERTIES, GraphColumns, GraphSource, ValueColumn, ValueKind
+from anabranch.model.values import Node, Relationship, Value
 
 
 def value_of(columns: GraphColumns, column: ValueColumn, row: int) -> Any:
@@ -86,3 +90,20 @@ def narrowed(event: Event, keys: tuple[str, ...]) -> Event:
         ),
         event.triples,
     )
+
+
+def whole_maps_of(source: GraphSource) -> list[Value]:
+    """The maps of all properties of nodes, then those of relationships, as the dictionary reads them from columns."""
+    dictionary = Dictionary(value_of_json=value_from_json)
+    columns = source.columns(("name", PROPERTIES))
+    found: list[Value] = []
+    for elements in (columns.nodes, columns.relationships):
+        ids = dictionary.encode_column(elements.properties[1], columns.data, columns.objects)
+        found += [{} if one == ABSENT else dictionary.decode(one) for one in ids.tolist()]
+    return found
+
+
+def whole_maps_in(events: Sequence[Event]) -> list[Value]:
+    """The same of events."""
+    nodes = [dict(node.properties) for event in events for node in event.nodes]
+    return [*nodes, *(dict(one.properties) for event in events for one in event.relationships)]

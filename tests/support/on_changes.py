@@ -8,13 +8,15 @@ from random import Random
 from anabranch.algebra.operators import Operator, Source, Window
 from anabranch.delta.dictionary import Dictionary
 from anabranch.engine.answers import AnswerRow
+from anabranch.engine.encoded_graphs import EncodedGraph
 from anabranch.engine.maintained import IncrementalAnswer
 from anabranch.model.event import Event
 from anabranch.model.graph import PropertyGraph
+from anabranch.model.mapping import Mapping as GraphMapping
 from anabranch.model.union import ElementChanges, WindowContent
 from anabranch.model.values import Value
 from anabranch.planner.choices import Choices
-from anabranch.planner.flow.feeds import RelationshipSlide, Tick, TripleSlide
+from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.queries import QueryPlan, plan_query
 from anabranch.snapshot import Context
@@ -28,7 +30,11 @@ class PieceByPiece:
     """The rows of a plan over a property graph that changes. Sources are all the one graph."""
 
     def __init__(self, query: QueryPlan, parameters: Mapping[str, Value], now: int) -> None:
-        self._maintained = IncrementalAnswer(query, Runtime(Dictionary(), parameters), listed=True)
+        self._runtime = Runtime(Dictionary(), parameters)
+        self._maintained = IncrementalAnswer(query, self._runtime, listed=True)
+        self._encoded = EncodedGraph(self._runtime.dictionary, GraphMapping())
+        self._inside: list[Event] = []
+        self._left = 0
         self._parameters = parameters
         self._now = now
         self._content = WindowContent(track=True)
@@ -36,15 +42,32 @@ class PieceByPiece:
         self._version = 0
 
     def tick(self, events: Iterable[Event], forget_before: int = 0) -> list[AnswerRow]:
+        events = list(events)
         for event in events:
             self._content.add(event)
         self._content.evict(forget_before)
+        for window_properties in self._runtime.properties.values():
+            self._encoded.ask(tuple(window_properties))
+        nodes, links = self._encoded._of_events(events, self._left + len(self._inside))
+        self._inside += events
+        while self._inside and self._inside[0].event_time < forget_before:
+            self._inside.pop(0)
+            self._left += 1
+        encoded = self._encoded
+        slide = GraphSlide(nodes, links, self._left, encoded.label_sets, encoded.types, encoded.columns)
         self._version += 1
         self._changes = self._content.changes()
         graph = self._content.graph()
         context = Context(graph=lambda source: graph, parameters=self._parameters, clock=self._now, random=Random(0))
         self._maintained.advance(
-            Tick(context, self._no_triples, lambda window: self._changes, self._no_relationships, self._signature)
+            Tick(
+                context,
+                self._no_triples,
+                lambda window: self._changes,
+                self._no_relationships,
+                self._signature,
+                graph=lambda window: slide,
+            )
         )
         return self._maintained.rows()
 

@@ -25,14 +25,24 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import ABSENT, NULL, Ids, Mask
-from anabranch.delta.element_versions import ElementShape, ElementVersions
+from anabranch.delta.element_versions import (
+    BENEATH,
+    KEY,
+    KEY_SET,
+    LABELS,
+    RECORD,
+    TYPE,
+    ElementShape,
+    ElementVersions,
+)
 from anabranch.delta.number_sums import FLOAT, Kinds
 from anabranch.delta.texts import TextTable
 from anabranch.delta.value_texts import TERM_TYPES, ValueForm, ValueTexts, can_be_text
 from anabranch.model.compare import content_key, identity_key
-from anabranch.model.graph_block import Bytes, ValueColumn, ValueKind
+from anabranch.model.graph_block import PROPERTIES, Bytes, ValueColumn, ValueKind
 from anabranch.model.term_texts import TermTexts
 from anabranch.model.terms import Blank, Iri, Literal, Term
+from anabranch.model.union import overlay
 from anabranch.model.values import Node, Path, Relationship, Value
 
 _PLAIN = TERM_TYPES  # kinds whose equality is that of users
@@ -44,6 +54,7 @@ _FEW_NUMBERS = 4
 _EXPONENT = 0x7FF << 52  # all bits of it set: an infinity or NaN
 _BYTES_OF_VALUE = 150  # guesses: what Python objects take
 _BYTES_OF_ELEMENT = 600
+_NO_IDS = np.empty(0, np.int64)
 
 
 class _Unmade:
@@ -74,11 +85,11 @@ class Dictionary:
 
     __slots__ = (
         "_classes",
+        "_element_classes",
         "_elements",
         "_identities",
         "_ids",
         "_json",
-        "_json_ids",
         "_looks",
         "_number_of",
         "_numbers",
@@ -103,14 +114,14 @@ class Dictionary:
         self._ids: dict[Hashable, int] = {}
         self._elements: dict[int, int] = {}  # by `id`: elements that it holds itself, and so keeps alive
         self._classes: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
+        self._element_classes = _Column(), _Column()  # of nodes and relationships, by the id of their id
         self._identities = _Column()
         self._looks = _Column()
         self._numbers: npt.NDArray[np.float64] = np.full(1024, np.nan)
         self._numbers_known = 1
         self._texts: ValueTexts | None = None  # once there are values that came as texts
         self._texts_known = 1  # the values below it are in the table, if they can be
-        self._json: TextTable | None = None  # distinct texts in JSON, numbered from 0
-        self._json_ids: Ids = np.empty(0, np.int64)  # by that number
+        self._json: dict[int, tuple[TextTable, Ids]] = {}  # by kind: distinct texts, numbered from 0, and their ids
         self._weight = 0  # of the values below the next
         self._weighed = 0
         self.versions = ElementVersions()
@@ -122,7 +133,7 @@ class Dictionary:
         """Return about how many bytes the values take. Work: O(values that came since the last call)."""
         self._weight += sum([_weight_of(value) for value in self._values[self._weighed :] if value is not _LATER])
         self._weighed = len(self._values)
-        tables = (self.versions, self._texts, self._json)
+        tables = (self.versions, self._texts, *(table for table, _ in self._json.values()))
         return self._weight + sum(table.nbytes for table in tables if table is not None)
 
     # --- values and ids ---
@@ -234,8 +245,8 @@ class Dictionary:
                 return self.encode_floats(firsts.view(np.float64))
             case ValueKind.BOOLEAN:
                 return np.where(firsts != 0, self.encode(True), self.encode(False))
-            case ValueKind.JSON:
-                return self._encode_json(data, firsts, np.ascontiguousarray(column.stops))
+            case ValueKind.JSON | ValueKind.PROPERTIES:
+                return self._encode_json(kind, data, firsts, np.ascontiguousarray(column.stops))
             case ValueKind.OBJECT:
                 places, rows = np.unique(firsts, return_inverse=True)
                 return self.encode_all(objects[place] for place in places.tolist())[rows]
@@ -261,16 +272,20 @@ class Dictionary:
         self._reach_texts(texts)
         return found
 
-    def _encode_json(self, data: Bytes, starts: Ids, stops: Ids) -> Ids:
-        """Return the ids of values in JSON: each distinct text is read once."""
-        spans = self._json = self._json or TextTable()
+    def _encode_json(self, kind: int, data: Bytes, starts: Ids, stops: Ids) -> Ids:
+        """Return the ids of values, or of maps of properties, in JSON: each distinct text is read once."""
+        spans, ids = self._json.get(kind) or (TextTable(), _NO_IDS)
         numbers = spans.add(_writeable(data), starts, stops, 0)
-        known = len(self._json_ids)
-        if len(spans) > known:
-            read = [json.loads(text) for text in spans.texts(np.arange(known, len(spans)))]
-            fresh = self.encode_all(map(self._value_of_json, read))
-            self._json_ids = np.concatenate((self._json_ids, fresh))
-        return self._json_ids[numbers]
+        if len(spans) > len(ids):
+            read = [json.loads(text) for text in spans.texts(np.arange(len(ids), len(spans)))]
+            value = self._properties_of_json if kind == ValueKind.PROPERTIES else self._value_of_json
+            ids = np.concatenate((ids, self.encode_all(map(value, read))))
+        self._json[kind] = spans, ids
+        return ids[numbers]
+
+    def _properties_of_json(self, read: dict[str, Any]) -> Value:
+        """Return the map of an element's properties; one that is null is absent."""
+        return {key: self._value_of_json(item) for key, item in read.items() if item is not None}
 
     def _known_texts(self) -> ValueTexts:
         """Return the table of texts with all values that can be in it."""
@@ -322,7 +337,7 @@ class Dictionary:
         """Make the values of ids: elements of versions, or what the table of texts has."""
         are_versions = self.versions.has(ids)
         for one in ids[are_versions].tolist():
-            self._values[one] = self._element_of(*self.versions.record(one))
+            self._values[one] = self._element_of(one)
         ids = ids[~are_versions]
         if len(ids):
             assert self._texts is not None
@@ -338,15 +353,46 @@ class Dictionary:
             if self._texts is not None and self._texts_known == first:  # there is nothing to tell it
                 self._texts.next_id = self._texts_known = len(self._values)
 
-    def _element_of(self, shape: ElementShape, record: list[int]) -> Value:
-        key, number, *ends = record[:4]
-        pairs = zip(shape.keys, record[4:], strict=True)
-        properties = {name: self.decode(value) for name, value in pairs if value != NULL}
-        element_id: Any = self.decode(key)
+    def _element_of(self, version: int) -> Value:
+        """Return the element of a version: it lies over the layers beneath it."""
+        layers = []
+        while version != NULL:
+            shape, record = self.versions.record(version)
+            layers.append(self._layer_of(shape, record))
+            version = record[BENEATH]
+        found = layers.pop()
+        while layers:
+            found = overlay(found, layers.pop())
+        return found
+
+    def _layer_of(self, shape: ElementShape, record: list[int]) -> Any:
+        pairs = zip(shape.keys, record[RECORD:], strict=True)
+        held = {name: self.decode(value) for name, value in pairs if value != NULL and name != KEY_SET}
+        properties: Any = held if PROPERTIES not in shape.keys else held.get(PROPERTIES, {})
+        element_id: Any = self.decode(record[0])
         if shape.types is None:
-            return Node(element_id, (), properties)
-        source, target = (self.decode(end) for end in ends)
-        return Relationship(element_id, shape.types[number], source, target, properties)  # type: ignore[arg-type]
+            return Node(element_id, () if shape.label_sets is None else shape.label_sets[record[1]], properties)
+        source, target = (self.decode(end) if end >= 0 else element_id for end in record[2:4])
+        return Relationship(element_id, shape.types[record[1]], source, target, properties)  # type: ignore[arg-type]
+
+    def parts(self, ids: Ids, key: str) -> Ids | None:
+        """Return the ids of a property of elements, or of their id, type, labels or properties; null where there is
+        none. None where one of the ids is neither null nor a version that holds it."""
+        found = self.versions.values(ids, key)
+        if found is None or key not in (TYPE, LABELS, PROPERTIES):
+            return found
+        some = ids != NULL
+        if key == PROPERTIES:
+            found[some & (found == NULL)] = self.encode({})
+        else:
+            distinct, places = np.unique(self.versions.names(ids[some]), return_inverse=True)
+            names = [self.versions.name(one) for one in distinct.tolist()]
+            found[some] = self.encode_all(list(one) if key == LABELS else one for one in names)[places]
+        if key != TYPE:
+            for place in np.flatnonzero(self.versions.are_layered(ids)).tolist():
+                element: Any = self.decode(int(ids[place]))
+                found[place] = self.encode(list(element.labels) if key == LABELS else dict(element.properties))
+        return found
 
     def decode_all(self, ids: Sequence[int]) -> list[Value]:
         """Decode ids. The values that were not requested before are made together, which takes a tenth of the time."""
@@ -378,6 +424,10 @@ class Dictionary:
         column.reach(len(self._values))
         found: Ids = column.values[ids]
         if found.size and found.min() < 0:
+            if identity and len(self.versions):
+                missing = ids[found < 0]
+                self._fill_from_versions(column, missing[self.versions.has(missing)])
+                found = column.values[ids]
             if self._texts is not None:
                 self._tell_texts(self._texts)
                 missing = ids[found < 0]
@@ -387,6 +437,18 @@ class Dictionary:
                 column.values[one] = self._class_of(one, identity)
             found = column.values[ids]
         return found
+
+    def _fill_from_versions(self, column: _Column, ids: Ids) -> None:
+        """Fill in the classes of versions: those of one element are one class, which its first version stands for."""
+        keys, are_links = self.versions.values(ids, KEY), self.versions.are_links(ids)
+        assert keys is not None
+        for classes, chosen in zip(self._element_classes, (~are_links, are_links), strict=True):
+            own, versions = keys[chosen], ids[chosen]
+            classes.reach(len(self._values))
+            new = classes.values[own] < 0
+            first, places = np.unique(own[new], return_index=True)
+            classes.values[first] = versions[new][places]
+            column.values[versions] = classes.values[own]
 
     def _fill_from_texts(self, texts: ValueTexts, column: _Column, ids: Ids) -> None:
         """Fill in the classes of values that are texts: each is a class of its own, but a number is in the class of the
@@ -420,6 +482,12 @@ class Dictionary:
         value = self.decode(one)
         if one == NULL or value.__class__ in _SELF:
             return one
+        if identity and isinstance(value, Node | Relationship):
+            classes, key_of = self._element_classes[isinstance(value, Relationship)], self.encode(value.id)
+            classes.reach(len(self._values))
+            if classes.values[key_of] < 0:
+                classes.values[key_of] = one
+            return int(classes.values[key_of])
         key = identity_key(value) if identity else content_key(value)
         # The first requested value of a class stands for it.
         return self._classes[identity].setdefault(key, one)

@@ -1,7 +1,8 @@
 """The union of a window's events, and the facts of its elements, on arrays.
 
 Law: the facts given out so far, added and removed, are exactly those of the union of the events inside, by the policy
-`latest`: the newest value of each property, all labels, the newest type and ends.
+`latest`: the newest value of each property, all labels, the newest type and ends. Whole elements are versions with
+layers beneath them (`kernels/graph_window.py`).
 
 State: per living element one record and one cell for each asked property; per arrival of an element one entry of a log.
 Work per slide: O(elements of arriving and leaving events).
@@ -35,6 +36,7 @@ from anabranch.delta.operators.base import Size
 MOST_KINDS = 60
 """Kinds of nodes, kinds of relationships, and labels are bits of one number each."""
 _LEAST = 64
+_OTHERS = ("slots", "log", "layers")  # tables that are not by slot
 _ONE = np.zeros(1, np.int64)
 
 ElementTests: TypeAlias = Callable[[Ids, Ids], Bits] | None
@@ -58,26 +60,35 @@ class GraphWindow:
         self._node_keys, self._link_keys = len(node_shape.keys), len(link_shape.keys)
         self._node_shape = dictionary.versions.shape(node_shape)
         self._link_shape = dictionary.versions.shape(link_shape)
+        self._is_layered = node_shape.is_layered or link_shape.is_layered
         self._states: Records = np.zeros(1, kernels.STATE)
         self._state = self._states[0]
-        self._state["node_free"] = self._state["link_free"] = kernels.NONE
+        self._state["node_free"] = self._state["link_free"] = self._state["layer_free"] = kernels.NONE
         self._nodes = _node_table(_LEAST, labels, self._node_keys)
         self._links = _link_table(_LEAST, self._link_keys)
         self._present = self._presence()
         self._out = _emission(_LEAST, max(self._node_keys, self._link_keys))
 
     def slide(
-        self, nodes: NodeRows, links: LinkRows, first: int, kinds: KindTable, tests: tuple[ElementTests, ElementTests]
+        self,
+        nodes: NodeRows,
+        links: LinkRows,
+        first: int,
+        kinds: KindTable,
+        tests: tuple[ElementTests, ElementTests],
+        is_void: bool = False,
     ) -> tuple[Ids, Ids]:
-        """Add arrivals, and remove the events before a position; return the facts that left and those that came."""
+        """Add arrivals, and remove the events before a position; return the facts that left and those that came.
+        `is_void`: the elements have no facts now, because events disagree about them."""
         self._make_room(len(nodes.keys), len(links.keys))
+        self._state["void"] = is_void
         rows = SlideRows(nodes, links, np.array([first], np.int64), _ONE, _ONE, _ONE)
         kernels.take_in(self._nodes, self._links, self._states, kinds, rows, self._present)
         touched_nodes, touched_links = int(self._state["touched_nodes"]), int(self._state["touched_links"])
         if not touched_nodes and not touched_links:
             return self._out.removed[:0], self._out.added[:0]
         facts = touched_nodes * len(kinds.needs) + 2 * touched_links * len(kinds.link_numbers)
-        self._make_room_for(max(facts, touched_nodes + touched_links))
+        self._make_room_for(max(facts, touched_nodes + touched_links + int(self._state["layers"])))
         present = self._present
         _pass(present.node_passes, self._nodes, present.nodes, touched_nodes, tests[0])
         _pass(present.link_passes, self._links, present.links, touched_links, tests[1])
@@ -138,6 +149,9 @@ class GraphWindow:
             self._present = self._presence()
         self._nodes = self._nodes._replace(log=self._log(self._nodes.log, "node", nodes))
         self._links = self._links._replace(log=self._log(self._links.log, "link", links))
+        layers = int(state["layer_end"]) + nodes + links
+        if self._is_layered and layers > len(self._nodes.layers):
+            self._nodes = self._nodes._replace(layers=_longer(self._nodes.layers, 2 * layers))
 
     def _log(self, log: Records, name: str, more: int) -> Records:
         """Return the log with room for more entries; those that have left are dropped when they are half of it."""
@@ -177,6 +191,7 @@ def _node_table(size: int, labels: int, keys: int) -> NodeTable:
         _rows(size, keys),
         np.empty(size, kernels.LOGGED),
         np.zeros(size, np.int64),
+        np.zeros(size, kernels.LAYER),
     )
 
 
@@ -199,7 +214,7 @@ def _emission(size: int, keys: int) -> Emission:
 
 def _grown(table, slots: int, ids: int):  # type: ignore[no-untyped-def]
     size = len(table.records) if slots <= len(table.records) else max(slots, 2 * len(table.records))
-    by_slot = {name: _longer(array, size) for name, array in table._asdict().items() if name not in ("slots", "log")}
+    by_slot = {name: _longer(array, size) for name, array in table._asdict().items() if name not in _OTHERS}
     known = table.slots
     if ids > len(known):
         known = np.full(max(ids, 2 * len(known)), kernels.NONE, np.int32)

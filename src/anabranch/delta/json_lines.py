@@ -18,6 +18,7 @@ from anabranch.delta.batch import Ids, Mask
 from anabranch.delta.kernels import json_lines as kernels
 from anabranch.delta.texts import PADDING
 from anabranch.model.graph_block import (
+    PROPERTIES,
     Bytes,
     GraphColumns,
     NodeColumns,
@@ -28,6 +29,7 @@ from anabranch.model.graph_block import (
 
 REGULAR, EXACT, BLANK = kernels.REGULAR, kernels.EXACT, kernels.BLANK
 _NEWLINE, _BRACE = ord("\n"), ord("{")
+_NO_KEY = b'\xff"'  # no text of UTF-8
 
 
 class LineScan:
@@ -117,10 +119,16 @@ def lines_end(data: bytes, place: int, count: int) -> int:
 
 
 def _asked_keys(keys: PropertyKeys) -> kernels.AskedKeys:
-    texts = [json.dumps(key, ensure_ascii=False)[1:].encode("utf-8", "surrogatepass") for key in keys]
+    texts = [_NO_KEY if key == PROPERTIES else _key_text(key) for key in keys]
+    whole = keys.index(PROPERTIES) if PROPERTIES in keys else -1
     words = np.array([int.from_bytes(text[:-1][:8], "little") for text in texts], np.uint64)
     ends = np.cumsum([0, *map(len, texts)])
-    return kernels.AskedKeys(words, ends[:-1], ends[1:] - 1, padded(b"".join(texts)))
+    return kernels.AskedKeys(words, ends[:-1], ends[1:] - 1, padded(b"".join(texts)), whole)
+
+
+def _key_text(key: str) -> bytes:
+    """Return a key as JSON has it, without the quote before it."""
+    return json.dumps(key, ensure_ascii=False)[1:].encode("utf-8", "surrogatepass")
 
 
 def _element_rows(columns: int, rows: int) -> kernels.ElementRows:

@@ -13,12 +13,22 @@ import numpy as np
 
 from anabranch.delta.batch import ABSENT, Ids
 from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.element_versions import KEY_SET
 from anabranch.delta.graph_rows import LinkRows, NodeRows
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
 from anabranch.model.event import Event
-from anabranch.model.graph_block import GraphBlock, GraphPart, GraphSource, PropertyKeys, ValueColumn, made_id
+from anabranch.model.graph_block import (
+    PROPERTIES,
+    GraphBlock,
+    GraphPart,
+    GraphSource,
+    PropertyKeys,
+    ValueColumn,
+    made_id,
+)
 from anabranch.model.mapping import Mapping
+from anabranch.model.values import Node, Relationship
 from anabranch.planner.flow.feeds import GraphSlide, GraphSlides
 
 _MOST_SOURCES = 3  # encoded sources that are kept
@@ -42,9 +52,13 @@ class EncodedGraph:
         self.dictionary = dictionary
         self._mapping = mapping
         self.keys: PropertyKeys = ()
+        self.columns: tuple[str, ...] = ()
+        """The columns of rows: the keys, and where all properties are asked for, the number of their keys."""
         self.label_sets: list[tuple[str, ...]] = [()]
         self.types: list[str] = []
         self._set_numbers: dict[tuple[str, ...], int] = {(): 0}
+        self._key_sets: dict[tuple[str, ...], int] = {}
+        self._key_set_of: Ids = np.empty(0, np.int64)  # by the id of a map; -1: not requested yet
         self._type_numbers: dict[str, int] = {}
         self._sources: dict[int, _EncodedSource] = {}
         self._last: tuple[int, int, NodeRows, LinkRows] | None = None
@@ -53,6 +67,7 @@ class EncodedGraph:
         """Add properties to those that are read."""
         if not set(keys) <= set(self.keys):
             self.keys = tuple(dict.fromkeys((*self.keys, *keys)))
+            self.columns = (*self.keys, KEY_SET) if PROPERTIES in self.keys else self.keys
             self._sources.clear()
             self._last = None
 
@@ -131,9 +146,10 @@ class EncodedGraph:
             return self.dictionary.encode_column(column, columns.data, columns.objects)
 
         def matrix(properties: Sequence[ValueColumn], rows: int) -> Ids:
-            found = np.empty((rows, len(properties)), np.int64)
+            found = np.empty((rows, len(self.columns)), np.int64)
             for at, column in enumerate(properties):
                 found[:, at] = ids(column)
+            self._add_key_sets(found)
             return found
 
         node_starts, node_rows = _starts(columns.nodes.per_event)
@@ -185,10 +201,33 @@ class EncodedGraph:
             self.types.append(name)
         return found
 
+    def _add_key_sets(self, values: Ids) -> None:
+        """Fill in the numbers of the keys of maps; an element without properties has the empty map."""
+        if PROPERTIES not in self.keys:
+            return
+        at = self.keys.index(PROPERTIES)
+        maps = values[:, at]
+        maps[maps == ABSENT] = self.dictionary.encode({})
+        size = len(self.dictionary)
+        if size > len(self._key_set_of):
+            known = self._key_set_of
+            self._key_set_of = np.full(2 * size, -1, np.int64)
+            self._key_set_of[: len(known)] = known
+        new = np.unique(maps[self._key_set_of[maps] < 0]).tolist()
+        for one, properties in zip(new, self.dictionary.decode_all(new), strict=True):
+            number = self._key_sets.setdefault(tuple(properties), len(self._key_sets))  # type: ignore[arg-type]
+            self._key_set_of[one] = number
+        values[:, -1] = self._key_set_of[maps]
+
     # --- single events ---
 
     def _of_events(self, events: Sequence[Event], position: int) -> tuple[NodeRows, LinkRows]:
-        encode, keys = self.dictionary.encode, self.keys
+        encode, keys, whole = self.dictionary.encode, self.keys, PROPERTIES in self.keys
+
+        def values(element: Node | Relationship) -> list[int]:
+            own = {**element.properties, PROPERTIES: dict(element.properties)} if whole else element.properties
+            return [encode(own[key]) if key in own else ABSENT for key in keys]
+
         nodes: list[tuple[int, int, int]] = []
         links: list[tuple[int, int, int, int, int]] = []
         node_values: list[list[int]] = []
@@ -199,17 +238,20 @@ class EncodedGraph:
             )
             for node in described:
                 nodes.append((at, encode(node.id), self._label_set(node.labels)))
-                node_values.append([encode(node.properties[key]) if key in node.properties else ABSENT for key in keys])
+                node_values.append(values(node))
             for one in related:
                 ends = (encode(one.source), encode(one.target))
                 links.append((at, encode(one.id), self._type(one.type), *ends))
-                link_values.append([encode(one.properties[key]) if key in one.properties else ABSENT for key in keys])
+                link_values.append(values(one))
         node_columns = np.ascontiguousarray(_matrix(nodes, 3).T)
         link_columns = np.ascontiguousarray(_matrix(links, 5).T)
-        return (
-            NodeRows._make((*node_columns, _matrix(node_values, len(keys)))),
-            LinkRows._make((*link_columns, _matrix(link_values, len(keys)))),
-        )
+        matrices = []
+        for known in (node_values, link_values):
+            matrix = np.empty((len(known), len(self.columns)), np.int64)
+            matrix[:, : len(keys)] = _matrix(known, len(keys))
+            self._add_key_sets(matrix)
+            matrices.append(matrix)
+        return NodeRows._make((*node_columns, matrices[0])), LinkRows._make((*link_columns, matrices[1]))
 
 
 def _matrix(values: Sequence[Sequence[int]], width: int) -> Ids:
@@ -235,11 +277,11 @@ class GraphFeed:
         first, stop = view.positions
         nodes, links = encoded.between(view.stream, max(first, self._stop), max(first, self._stop, stop))
         self._stop = max(self._stop, stop)
-        return GraphSlide(nodes, links, first, encoded.label_sets, encoded.types, encoded.keys)
+        return GraphSlide(nodes, links, first, encoded.label_sets, encoded.types, encoded.columns)
 
     def slides(self, stream: StreamBuffer, firsts: Ids, stops: Ids, encoded: EncodedGraph) -> GraphSlides:
         """Return the same for several slides, given by the positions of the window's events."""
         begin, stop = max(int(firsts[0]), self._stop), int(stops[-1])
         nodes, links = encoded.between(stream, begin, max(begin, stop))
         self._stop = max(self._stop, stop)
-        return GraphSlides(nodes, links, firsts, stops, encoded.label_sets, encoded.types, encoded.keys)
+        return GraphSlides(nodes, links, firsts, stops, encoded.label_sets, encoded.types, encoded.columns)

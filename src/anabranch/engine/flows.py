@@ -15,11 +15,13 @@ import numpy as np
 from anabranch.algebra.operators import Source, Static, Window
 from anabranch.delta.batch import Ids
 from anabranch.engine.contents import SlidingGraph
+from anabranch.engine.disagreements import Disagreements
 from anabranch.engine.encoded_graphs import GraphFeed
 from anabranch.engine.feeds import EncodedStreams, RelationshipFeed, WindowFeed
 from anabranch.engine.maintained import IncrementalAnswer
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
+from anabranch.model.graph_block import PROPERTIES
 from anabranch.model.mapping import Mapping as ModelMapping
 from anabranch.model.union import Conflict, ElementChanges
 from anabranch.planner.flow.feeds import GraphSlide, RelationshipSlide, Tick, TripleSlide, WindowSlides
@@ -78,7 +80,7 @@ class ShownEvents:
 
 
 class QueryFlow:
-    """One query's operators and their feeds. Without `on_arrays`, rows between operators hold whole elements."""
+    """One query's operators and their feeds. With `whole`, rows between operators hold whole elements."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class QueryFlow:
         listed: bool,
         clock: ClockReader | None = None,
         skipped: SkippedRows | None = None,
-        on_arrays: bool = True,
+        whole: bool = False,
     ) -> None:
         self._planned = planned
         self._generation = encoded.generation
@@ -99,8 +101,10 @@ class QueryFlow:
         self._graphs: dict[Window, SlidingGraph] = {}
         self._relationships: dict[Window, RelationshipFeed] = {}
         self._graph_feeds: dict[Window, GraphFeed] = {}
+        self._disagreements: dict[Window, Disagreements] = {}
         self._runtime = Runtime(encoded.dictionary, options.parameters, skipped)
-        self._runtime.on_arrays = on_arrays and options.conflicts == "latest"
+        self._runtime.strict = options.conflicts == "strict"
+        self._runtime.whole = whole
         self.maintained = IncrementalAnswer(planned, self._runtime, listed, clock)
         self.passed: dict[Window, ShownEvents] = {}
         self.ticks = 0
@@ -137,6 +141,7 @@ class QueryFlow:
         carried: dict[Window, RelationshipSlide] = {}
         arrived: dict[Window, GraphSlide] = {}
         conflicts: list[Conflict] = []
+        strict = self._runtime.strict
 
         def triples(window: Window) -> TripleSlide:
             key = whole(window)
@@ -179,14 +184,19 @@ class QueryFlow:
             if found is None:
                 view = views.views[key]
                 encoded = views.encoded.graph(view.stream.name, views.mapping)
-                encoded.ask(tuple(self._runtime.properties.get(key, ())))
-                found = arrived[key] = self._graph_feeds.setdefault(key, GraphFeed()).slide(view, encoded)
+                encoded.ask((*self._runtime.properties.get(key, ()), *((PROPERTIES,) if strict else ())))
+                found = self._graph_feeds.setdefault(key, GraphFeed()).slide(view, encoded)
+                if strict:
+                    known = self._disagreements.setdefault(key, Disagreements(encoded.dictionary))
+                    if known.slide(found):
+                        conflicts.append(known.conflict(view, views.mapping))
+                        found = found._replace(is_void=True)
+                arrived[key] = found
             return found
 
         self.ticks += 1
         for window, view in views.views.items():
             self.passed.setdefault(window, ShownEvents()).follow(*view.positions)
-        strict = self._conflicts == "strict"
         self.maintained.advance(
             Tick(context, triples, elements, relationships, views.signature, strict, settled, times, graph)
         )

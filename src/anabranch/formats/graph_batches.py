@@ -35,6 +35,7 @@ from anabranch.formats.parquet import read_batch
 from anabranch.model.block import Times
 from anabranch.model.event import Event
 from anabranch.model.graph_block import (
+    PROPERTIES,
     Bytes,
     Counts,
     GraphBlock,
@@ -73,7 +74,7 @@ class GraphBatch(GraphSource):
         """Return the source of a batch, None when it is not regular. `keys` are the properties that will be asked
         for."""
         try:
-            return cls(batch, _times(batch), _BatchReader(tuple(dict.fromkeys(keys)), is_checked=False).columns(batch))
+            return cls(batch, _times(batch), _BatchReader(_plain_keys(keys), is_checked=False).columns(batch))
         except (IrregularBatch, MalformedEventError, pa.ArrowException):
             return None
 
@@ -88,9 +89,12 @@ class GraphBatch(GraphSource):
     def columns(self, keys: PropertyKeys) -> GraphColumns:
         if self._columns is None or not set(keys) <= set(self._columns.keys):
             try:
-                self._columns = _BatchReader(tuple(dict.fromkeys(keys)), is_checked=True).columns(self.batch)
+                found = _BatchReader(_plain_keys(keys), is_checked=True).columns(self.batch)
             except (IrregularBatch, MalformedEventError):
                 raise StreamError("the chunk is damaged: its rows are not those that were packed") from None
+            if PROPERTIES in keys:
+                found = found.with_properties(tuple(dict.fromkeys(keys)), self.events(range(len(self))))
+            self._columns = found
         return self._columns.with_keys(keys)
 
     def events(self, rows: Sequence[int]) -> list[Event]:
@@ -112,6 +116,10 @@ class GraphBatch(GraphSource):
         if (np.diff(rows) == 1).all():
             return self.batch.slice(first, len(rows))
         return pa.RecordBatch.from_arrays([taken(one, rows) for one in self.batch.columns], schema=self.batch.schema)
+
+
+def _plain_keys(keys: PropertyKeys) -> PropertyKeys:
+    return tuple(dict.fromkeys(key for key in keys if key != PROPERTIES))
 
 
 def packed_batches(parts: Sequence[tuple[GraphBatch, Places]]) -> bytes:

@@ -235,7 +235,7 @@ class Replay:
         """Create operators for the query, without any input yet."""
         encoded, mapping = self.around.contents.encoded, self.around.mapping
         options, skipped = self.query.options, self._skipped
-        return QueryFlow(self.planned, options, encoded, mapping, listed=False, skipped=skipped, on_arrays=False)
+        return QueryFlow(self.planned, options, encoded, mapping, listed=False, skipped=skipped, whole=True)
 
     def advance(self, flow: QueryFlow, moment: ReplayInstant, views: Views, settled: bool = True) -> None:
         """Feed operators up to the given views of the windows, at an instant or on the way to it."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from anabranch.model.block import Times, TripleBlock
 from anabranch.model.event import Event
-from anabranch.model.values import Relationship, Value
+from anabranch.model.values import Node, Relationship, Value
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Counts: TypeAlias = npt.NDArray[np.int64]
@@ -40,6 +40,11 @@ class ValueKind(IntEnum):
     BOOLEAN = 4  # 0 or 1
     JSON = 5  # the start and the end of JSON text in `data`
     OBJECT = 6  # the place in `objects`
+    PROPERTIES = 7  # the start and the end of the JSON text of an element's properties in `data`
+
+
+PROPERTIES = "\0properties"
+"""The key under which all properties of an element are asked for, as one map; absent where it has none."""
 
 
 class ValueColumn(NamedTuple):
@@ -98,6 +103,27 @@ class GraphColumns:
             nodes=nodes._replace(properties=tuple(nodes.properties[place] for place in places)),
             relationships=relationships._replace(properties=tuple(relationships.properties[place] for place in places)),
         )
+
+    def with_properties(self, keys: PropertyKeys, events: Sequence[Event]) -> GraphColumns:
+        """Return the columns of these events with PROPERTIES too, where `keys` names it."""
+        objects = list(self.objects)
+
+        def maps(elements: Iterable[Node | Relationship]) -> ValueColumn:
+            first = len(objects)
+            objects.extend(dict(one.properties) for one in elements)
+            places = np.arange(first, len(objects))
+            return ValueColumn(np.full(len(places), ValueKind.OBJECT, np.uint8), places, places)
+
+        of_nodes = maps(node for event in events for node in event.nodes)
+        of_links = maps(one for event in events for one in event.relationships)
+        nodes, links = self.nodes, self.relationships
+        return replace(
+            self,
+            keys=(*self.keys, PROPERTIES),
+            objects=objects,
+            nodes=nodes._replace(properties=(*nodes.properties, of_nodes)),
+            relationships=links._replace(properties=(*links.properties, of_links)),
+        ).with_keys(keys)
 
 
 class GraphSource(ABC):

@@ -7,7 +7,8 @@ Two policies for events that disagree about an element:
 
 Law: after any adds and evictions the graph is the union of exactly the events inside, whatever happened before; the
 elements stand in the order of the latest event that carried them, so equal contents give equal iteration orders. An end
-that no event describes is a bare node, and cannot cause a disagreement.
+that no event describes is a bare node, and cannot cause a disagreement. The labels and the keys of an element stand in
+the order of the newest event that gave them.
 
 State: per element its carriers (its versions in the events), oldest first, and their merge. An add or an eviction
 touches only the elements of that event: O(its elements). A hub is merged again only when the leaving carrier had keys
@@ -155,7 +156,7 @@ class _Carriers(Generic[Element]):
 
     def conflict(self) -> Conflict | None:
         for older, newer in pairwise(self._said):
-            found = _difference(older, newer)
+            found = difference(older, newer)
             if found is not None:
                 return found
         return None
@@ -346,13 +347,15 @@ def unite(events: Iterable[Event], conflicts: ConflictPolicy = "latest") -> Prop
 
 
 def overlay(older: Element, newer: Element) -> Element:
-    """Lay the newer element over the older one: labels unite, properties of the newer win, key by key."""
+    """Lay the newer element over the older one: labels unite, properties of the newer win, key by key. Those of the
+    newer come first."""
     if newer is older or _same_shape(older, newer):
         return newer
-    properties = {**older.properties, **newer.properties}
+    own = newer.properties
+    properties = {**own, **{key: value for key, value in older.properties.items() if key not in own}}
     if isinstance(newer, Node):
         assert isinstance(older, Node)
-        return Node(newer.id, tuple(dict.fromkeys((*older.labels, *newer.labels))), properties)
+        return Node(newer.id, tuple(dict.fromkeys((*newer.labels, *older.labels))), properties)
     return Relationship(newer.id, newer.type, newer.source, newer.target, properties)
 
 
@@ -386,10 +389,11 @@ def _same_shape(one: Element, other: Element) -> bool:
 
 
 def _differ(older: Element, newer: Element) -> bool:
-    return older is not newer and _difference(older, newer) is not None
+    return older is not newer and difference(older, newer) is not None
 
 
-def _difference(older: Node | Relationship, newer: Node | Relationship) -> Conflict | None:
+def difference(older: Node | Relationship, newer: Node | Relationship) -> Conflict | None:
+    """Return what two versions of an element disagree about first; None: nothing."""
     kind: Literal["node", "relationship"] = "node" if isinstance(newer, Node) else "relationship"
 
     def conflict(aspect: str, one: Value, other: Value, is_property: bool = False) -> Conflict:

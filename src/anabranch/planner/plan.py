@@ -28,6 +28,7 @@ from anabranch.algebra.walk import (
 from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
+from anabranch.planner.leaves.array_matches import reason_for_objects
 from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
 from anabranch.planner.leaves.over_rows import over_rows_spec
 from anabranch.planner.patterns.graph_patterns import plan_pattern
@@ -119,7 +120,7 @@ class Planner:
     several: bool = False  # whether the whole plan reads several sources
     modes: dict[int, Mode] = field(default_factory=dict)
     streaming: dict[int, bool] = field(default_factory=dict)
-    parts: list[PatternHalves] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
+    parts: list[PatternHalves | op.Pattern] = field(default_factory=list)  # kept alive: `needed` has their ids as keys
     apart: int = 0  # nesting depth inside static parts that are built by their other plan
     built: dict[int, tuple[op.Operator, SubqueryScope, Spec]] = field(default_factory=dict)  # by the operator's id
     places: int = 0  # hidden columns that tell the order of rows
@@ -368,7 +369,9 @@ class Planner:
         if two is not None:
             return self._parted(operator, two)
         matchers = elements_spec(operator, match, self.choices, asking)
-        self.modes[id(operator)] = Mode("incremental", matchers[0].name)
+        reasons = [reason_for_objects(match, component) for component in match.components]
+        objects = next((f", with objects: {reason}" for reason in reasons if reason is not None), "")
+        self.modes[id(operator)] = Mode("incremental", f"{matchers[0].name}{objects}")
         spec = combined(matchers, match.kept, operator, match.alike)
         for one, other in match.different:
             spec = apart(spec, one, other, operator)
@@ -469,10 +472,17 @@ class Planner:
                 moved = tuple(part for part in parts if part not in own)
                 where = None if not own else own[0] if len(own) == 1 else ex.And(tuple(own))
                 bare = replace(right, where=where)
+                self._need_as(right, bare)
                 spec = self.build(bare, scope)
                 self.modes[id(right)] = self.modes[id(bare)]
                 return spec, moved
         return self.build(right, scope), ()
+
+    def _need_as(self, known: op.Pattern, other: op.Pattern) -> None:
+        """Note that as much is read of another form of a pattern as of the known one."""
+        if id(known) in self.needed:
+            self.parts.append(other)
+            self.needed = {**self.needed, id(other): self.needed[id(known)]}
 
     def project(
         self, operator: op.Project, source: Spec, items: Sequence[tuple[str, ex.Expression]], scope: SubqueryScope

@@ -14,8 +14,9 @@ from anabranch.algebra import operators as op
 from anabranch.algebra.walk import only_picks, reads_triples, root_order, sources, walk, windows
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
-from anabranch.planner.patterns.questions import links_of, needed_reads
+from anabranch.planner.patterns.questions import links_of
 from anabranch.planner.plan import Mode, Planner, incremental
+from anabranch.planner.reads import needed_reads
 from anabranch.planner.specs.building import distinct
 from anabranch.planner.subqueries import SubqueryScope
 

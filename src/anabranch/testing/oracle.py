@@ -347,7 +347,8 @@ def set_of(arrivals: Iterable[tuple[Triple, int | None]]) -> TripleGraph:
 
 
 def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
-    """Compute the union by id, by a simple loop; elements are in the order of the latest event that contains them."""
+    """Compute the union by id, by a simple loop; elements are in the order of the latest event that contains them,
+    and so are the labels and keys of each."""
     nodes: dict[object, Node] = {}
     relationships: dict[object, Relationship] = {}
     for event in events:
@@ -358,8 +359,8 @@ def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
                 continue
             if conflicts == "strict" and content_key(old_node) != content_key(node):
                 return PropertyGraph()
-            labels = [*old_node.labels, *(label for label in node.labels if label not in old_node.labels)]
-            nodes[node.id] = Node(node.id, tuple(labels), {**old_node.properties, **node.properties})
+            labels = [*node.labels, *(label for label in old_node.labels if label not in node.labels)]
+            nodes[node.id] = Node(node.id, tuple(labels), _over(old_node.properties, node.properties))
         for one in event.relationships:
             old = relationships.pop(one.id, None)
             if old is None:
@@ -367,9 +368,14 @@ def union(events: Sequence[Event], conflicts: str) -> PropertyGraph:
                 continue
             if conflicts == "strict" and content_key(old) != content_key(one):
                 return PropertyGraph()
-            properties = {**old.properties, **one.properties}
+            properties = _over(old.properties, one.properties)
             relationships[one.id] = Relationship(one.id, one.type, one.source, one.target, properties)
     return PropertyGraph(nodes.values(), relationships.values())
+
+
+def _over(older: Mapping[str, Value], newer: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the newer properties, and behind them the older ones of other keys."""
+    return {**newer, **{key: value for key, value in older.items() if key not in newer}}
 
 
 def minus(rows: Sequence[tuple[Value, ...]], others: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:

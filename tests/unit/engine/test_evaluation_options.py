@@ -122,9 +122,10 @@ def test_a_pattern_with_too_many_matches_is_refused_by_name_and_the_stream_goes_
 SERAPH = "REGISTER QUERY q STARTING AT '1970-01-01T00:00:00Z' { %s SNAPSHOT EVERY PT2S }"
 KEEPING_STATE = [
     (
-        SERAPH % "MATCH (a:Nobody) WITHIN PT60S EMIT id(a) AS a, componentSize(a) AS size",
+        SERAPH % "MATCH (a:Nobody)-[:NEVER*2]->() WITHIN PT60S EMIT id(a) AS a, componentSize(a) AS size",
         "the index of connected()",
     ),
+    (SERAPH % "MATCH (a:Nobody) WITHIN PT60S EMIT id(a) AS a, componentSize(a) AS size", "the pattern (a:Nobody)"),
     (SERAPH % "MATCH (a)-[*]->(b) WITHIN PT60S EMIT DISTINCT id(a) AS a", "the pattern (a)-[_r1*1.. once]->(b)"),
     (SERAPH % "MATCH (a)-[*]-(b) WITHIN PT60S EMIT DISTINCT id(a) AS a", "the pattern (a)-[_r1*1.. once]-(b)"),
     (SERAPH % "MATCH (a)-[*]->(b) WITHIN PT60S EMIT id(a) AS a", "the pattern (a)-[_r1*1..]->(b)"),

@@ -8,12 +8,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from anabranch.delta.batch import NULL
 from anabranch.delta.dictionary import Dictionary
-from anabranch.delta.element_versions import ElementShape
+from anabranch.delta.element_versions import KEY_SET, TYPE, ElementShape
+from anabranch.delta.element_versions import LABELS as LABELS_PART
 from anabranch.delta.graph_window import GraphWindow
 from anabranch.delta.kernels.graph_window import KindTable
 from anabranch.engine.encoded_graphs import EncodedGraph
 from anabranch.model.event import Event
+from anabranch.model.graph import PropertyGraph
+from anabranch.model.graph_block import PROPERTIES
 from anabranch.model.mapping import Mapping
 from anabranch.model.union import unite
 from anabranch.model.values import Node, Relationship
@@ -68,14 +72,18 @@ def _expected(events: list[Event]) -> Counter[tuple[object, ...]]:
     return found
 
 
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(150))
-def test_facts_are_those_of_the_union(seed: int) -> None:
+def test_facts_are_those_of_the_union(seed: int, whole: bool) -> None:
     draw = random.Random(seed)
     dictionary = Dictionary()
     encoded = EncodedGraph(dictionary, Mapping())
-    encoded.ask(KEYS)
+    encoded.ask((*KEYS, PROPERTIES) if whole else KEYS)
     types: list[str] = []
-    window = GraphWindow(len(LABELS), ElementShape(KEYS), ElementShape(KEYS, types), dictionary)
+    sets_of: list[tuple[str, ...]] | None = [] if whole else None
+    keys = (*KEYS, PROPERTIES, KEY_SET) if whole else KEYS
+    wholes = (1, len(KEYS), len(KEYS)) if whole else (0, -1, -1)
+    window = GraphWindow(len(LABELS), ElementShape(keys, None, sets_of), ElementShape(keys, types), dictionary)
     events = _events(draw)
     facts: Counter[tuple[int, ...]] = Counter()
     first = stop = 0
@@ -84,13 +92,16 @@ def test_facts_are_those_of_the_union(seed: int) -> None:
         first = draw.randint(first, stop) if stop < len(events) else draw.choice((first, len(events)))
         nodes, links = encoded._of_events(events[max(before, first) : stop], max(before, first))
         types += encoded.types[len(types) :]
+        if sets_of is not None:
+            sets_of += encoded.label_sets[len(sets_of) :]
         sets = [sum(1 << at for at, label in enumerate(LABELS) if label in names) for names in encoded.label_sets]
         of_type = [0b11 if name == "S" else 0b01 for name in encoded.types]
         kinds = KindTable(
             *(np.array(one, np.int64) for one in (sets, NEEDS, of_type, (SHOWN_NODES, 0b01, 0b01))),
-            *(np.array(one, np.int64) for one in (NODE_NUMBERS, LINK_NUMBERS)),
+            *(np.array(one, np.int64) for one in (NODE_NUMBERS, LINK_NUMBERS, wholes)),
         )
-        removed, added = window.slide(nodes, links, first, kinds, (None, None))
+        is_void = draw.random() < 0.2
+        removed, added = window.slide(nodes, links, first, kinds, (None, None), is_void)
         for fact in removed.tolist():
             facts[tuple(fact)] -= 1
             assert facts[tuple(fact)] == 0, "a fact left that was not there"
@@ -98,8 +109,33 @@ def test_facts_are_those_of_the_union(seed: int) -> None:
             facts[tuple(fact)] += 1
             assert facts[tuple(fact)] == 1, "a fact came twice"
         facts = +facts
-        assert _with_elements(facts, dictionary) == _expected(events[first:stop])
+        assert _with_elements(facts, dictionary) == _expected([] if is_void else events[first:stop])
+        if whole:
+            _check_whole(facts, unite(events[first:stop]), dictionary)
     assert len(window) == 0, "everything has left"
+
+
+def _check_whole(facts: Counter[tuple[int, ...]], graph: PropertyGraph, dictionary: Dictionary) -> None:
+    """Versions are whole elements, down to the order of labels and keys, and their parts can be looked up."""
+    shown = [other for _, kind, other, _, _ in facts if kind in NODE_NUMBERS and other]
+    for version in shown:
+        node = dictionary.decode(version)
+        assert isinstance(node, Node)
+        same = graph.nodes[node.id]
+        assert (node.labels, list(node.properties.items())) == (same.labels, list(same.properties.items()))
+        found = [dictionary.parts(np.array([version, NULL]), part) for part in (LABELS_PART, PROPERTIES, "x")]
+        values = [[dictionary.decode(one) for one in ids.tolist()] for ids in found if ids is not None]
+        assert values == [[list(same.labels), None], [same.properties, None], [same.properties.get("x"), None]]
+        assert dictionary.parts(np.array([version]), TYPE) is None
+    for _, kind, _, _, version in facts:
+        if kind == LINK_NUMBERS[0]:
+            one = dictionary.decode(version)
+            assert isinstance(one, Relationship)
+            twin = graph.relationships[one.id]
+            assert (one, list(one.properties)) == (twin, list(twin.properties))
+            ids = dictionary.parts(np.array([version]), TYPE)
+            assert ids is not None
+            assert dictionary.decode(int(ids[0])) == twin.type
 
 
 def _with_elements(facts: Counter[tuple[int, ...]], dictionary: Dictionary) -> Counter[tuple[object, ...]]:

@@ -179,7 +179,7 @@ def test_a_graph_is_made_from_what_a_user_has() -> None:
     from_events = graph_from(
         [{"at": 2, "nodes": [{"id": 1, "label": "New"}]}, {"at": 1, "nodes": [{"id": 1, "label": "Old"}]}]
     )
-    assert from_events.nodes[1].labels == ("Old", "New")
+    assert from_events.nodes[1].labels == ("New", "Old")
 
 
 @pytest.mark.parametrize("name", ["date", "data", "note", "lat", "path", "rate", "source", "id"])

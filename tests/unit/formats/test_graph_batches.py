@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.support.draws import draw_case
-from tests.support.graph_columns import events_of, narrowed
+from tests.support.graph_columns import events_of, narrowed, whole_maps_in, whole_maps_of
 
 from anabranch.delta.batch import ABSENT
 from anabranch.delta.dictionary import Dictionary
@@ -73,6 +73,7 @@ def agree(columns: pa.RecordBatch, keys: tuple[str, ...] = KEYS) -> list[Event]:
         assert one.times.tolist() == [event.event_time for event in expected]  # type: ignore[union-attr]
         assert repr(events_of(one, keys)) == repr([narrowed(event, keys) for event in expected])  # type: ignore[arg-type]
         assert repr(one.events(every.tolist())) == repr(expected)
+        assert repr(whole_maps_of(one)) == repr(whole_maps_in(expected))  # type: ignore[arg-type]
     return source.events(every.tolist())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.graph_columns import events_of, narrowed
+from tests.support.graph_columns import events_of, narrowed, whole_maps_in, whole_maps_of
 
 from anabranch.delta.json_lines import REGULAR, LineScan, padded
 from anabranch.errors import StreamError
@@ -65,6 +65,7 @@ def checked(data: bytes, keys: tuple[str, ...] = KEYS) -> int:
             place += 1
         assert repr(events_of(source, keys)) == repr([narrowed(event, keys) for event in expected])
         assert repr(source.events(range(len(source)))) == repr(expected)
+        assert repr(whole_maps_of(source)) == repr(whole_maps_in(expected))
         regular += len(run)
     assert all(is_blank(line) for line in lines[place:])
     return regular

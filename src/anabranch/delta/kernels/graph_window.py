@@ -5,6 +5,9 @@ all that give one. So a value stays until its own event leaves, or a newer event
 comes back. Existence, each label and each property therefore need one number each, the position of the newest event
 that gave it.
 
+Where whole elements are read, the labels and properties of an element's newest event lie on top, and layers beneath
+them: for each other set of labels and keys, those of the newest event that gave it. Their overlay is the element.
+
 A node or relationship has a slot while it is in the window. `take_in` writes the arrivals, notes the slots whose
 element may have changed, and counts relationships at their ends; `emit` compares these slots with the facts that they
 gave before.
@@ -26,24 +29,29 @@ from anabranch.delta.kernels.compiling import Int, Record, Records, Small, compi
 Bits = npt.NDArray[np.int64]
 """One bit for each kind, or for each label."""
 
-NODE = np.dtype(fields("key seen degree bits version mark"))
-LINK = np.dtype(fields("key seen type source target old_type old_source old_target bits version mark"))
+NODE = np.dtype(fields("key seen degree bits version mark labels told_labels layers told_layers"))
+LINK = np.dtype(
+    fields("key seen type source target old_type old_source old_target bits version mark layers told_layers")
+)
 LOGGED = np.dtype(fields("position slot"))
+LAYER = np.dtype(fields("position labels keys map next"))
 STATE = np.dtype(
     fields(
         "node_free nodes link_free links node_head node_end link_head link_end "
-        "touched_nodes touched_links removed added next_version versions wanted"
+        "touched_nodes touched_links removed added next_version versions wanted layer_free layer_end layers "
+        "void was_void"
     )
 )
 NONE = -1
 FACT = 5
-RECORD = 4
-"""The cells of a version before its values: key, type, source, target."""
+RECORD = 5
+"""The cells of a version before its values: key, type or set of labels, source, target, the version beneath."""
 
 
 class NodeTable(NamedTuple):
     """Nodes by slot. `slots` are the slots by key; `labels` and `times` the positions that gave labels and values;
-    `told` the values of the last version; `log` the arrivals in their order; `touched` the slots to look at."""
+    `told` the values of the last version; `log` the arrivals in their order; `touched` the slots to look at; `layers`
+    what lies beneath whole elements of both kinds, in lists, newest first."""
 
     records: Records
     slots: Small
@@ -53,6 +61,7 @@ class NodeTable(NamedTuple):
     told: Ids
     log: Records
     touched: Ids
+    layers: Records
 
 
 class LinkTable(NamedTuple):
@@ -82,7 +91,8 @@ class KindTable(NamedTuple):
     """What kinds ask for. `labels_of_set` are the labels of a label set as bits, `needs` the labels that a kind of
     nodes needs, `kinds_of_type` the kinds of relationships that a type allows. `masks` are, as bits, the shown kinds of
     nodes, and the shown and the undirected kinds of relationships. `numbers` are the numbers of kinds in facts, those
-    of nodes first."""
+    of nodes first. `wholes` says whether labels are read, and in which column there are the maps of all properties of
+    nodes, and of relationships (NONE: they are not read); the column behind it has the numbers of their keys."""
 
     labels_of_set: Bits
     needs: Bits
@@ -90,6 +100,7 @@ class KindTable(NamedTuple):
     masks: Bits
     node_numbers: Ids
     link_numbers: Ids
+    wholes: Ids
 
 
 class TruthTable(NamedTuple):
@@ -146,6 +157,10 @@ def _node_slot(nodes: NodeTable, state: Record, key: Int) -> Int:
     record.bits = 0
     record.version = 0
     record.mark = 0
+    record.labels = 0
+    record.told_labels = 0
+    record.layers = NONE
+    record.told_layers = 0
     for label in range(nodes.labels.shape[1]):
         nodes.labels[slot, label] = NONE
     for column in range(nodes.values.shape[1]):
@@ -167,11 +182,14 @@ def _link_slot(links: LinkTable, state: Record, key: Int) -> Int:
         state.links += 1
     record = links.records[slot]
     record.key = key
+    record.seen = NONE
     record.old_source = NONE
     record.old_target = NONE
     record.bits = 0
     record.version = 0
     record.mark = 0
+    record.layers = NONE
+    record.told_layers = 0
     for column in range(links.values.shape[1]):
         links.times[slot, column] = NONE
     links.slots[key] = slot
@@ -194,6 +212,56 @@ def _touch_link(links: LinkTable, state: Record, slot: Int) -> None:
         state.touched_links += 1
 
 
+@inlined
+def _covered(layers: Records, state: Record, head: Int, top: tuple[Int, Int, Int, Int], labels: Int, keys: Int) -> Int:
+    """Lay what was on top (its position, labels, keys and map) beneath other labels and keys; an older layer with these
+    is hidden now. Return the first layer."""
+    before, at = NONE, head
+    while at >= 0 and (layers[at].labels != labels or layers[at].keys != keys):
+        before, at = at, layers[at].next
+    if at >= 0:
+        if before >= 0:
+            layers[before].next = layers[at].next
+        else:
+            head = layers[at].next
+        layers[at].next = state.layer_free
+        state.layer_free = at
+        state.layers -= 1
+    at = state.layer_free
+    if at >= 0:
+        state.layer_free = layers[at].next
+    else:
+        at = state.layer_end
+        state.layer_end += 1
+    layer = layers[at]
+    layer.position = top[0]
+    layer.labels = top[1]
+    layer.keys = top[2]
+    layer.map = top[3]
+    layer.next = head
+    state.layers += 1
+    return at
+
+
+@inlined
+def _living(layers: Records, state: Record, head: Int, first: Int) -> Int:
+    """Let layers before a position go; return the first of the others."""
+    before, at = NONE, head
+    while at >= 0 and layers[at].position >= first:
+        before, at = at, layers[at].next
+    if before >= 0:
+        layers[before].next = NONE
+    else:
+        head = NONE
+    while at >= 0:
+        following = layers[at].next
+        layers[at].next = state.layer_free
+        state.layer_free = at
+        state.layers -= 1
+        at = following
+    return head
+
+
 @kernel
 def take_in(
     nodes: NodeTable, links: LinkTable, states: Records, kinds: KindTable, rows: SlideRows, present: Present
@@ -202,6 +270,14 @@ def take_in(
     now."""
     state = states[0]
     _arrive(nodes, links, state, kinds, rows, (0, rows.nodes.keys.size, 0, rows.links.keys.size), rows.firsts[0])
+    if state.void != state.was_void:
+        for slot in range(state.nodes):
+            if nodes.slots[nodes.records[slot].key] == slot:
+                _touch_node(nodes, state, slot)
+        for slot in range(state.links):
+            if links.slots[links.records[slot].key] == slot:
+                _touch_link(links, state, slot)
+        state.was_void = state.void
     _show(nodes, links, state, rows.firsts[0], present)
 
 
@@ -218,12 +294,24 @@ def _arrive(
     """Add a part of the arrivals and let the events before the position `first` leave; note the elements that may have
     changed."""
     new_nodes, new_links = rows.nodes, rows.links
+    reads_labels, node_map, link_map = kinds.wholes[0], kinds.wholes[1], kinds.wholes[2]
     state.touched_nodes = 0
     state.touched_links = 0
     for row in range(parts[0], parts[1]):
         position = new_nodes.positions[row]
         slot = _node_slot(nodes, state, new_nodes.keys[row])
-        nodes.records[slot].seen = position
+        own = nodes.records[slot]
+        if reads_labels or node_map >= 0:
+            labels = new_nodes.label_sets[row] if reads_labels else np.int64(0)
+            keys, old_keys, old_map = np.int64(0), np.int64(0), np.int64(NULL)
+            if node_map >= 0:
+                keys = new_nodes.values[row, node_map + 1]
+                old_map, old_keys = nodes.values[slot, node_map], nodes.values[slot, node_map + 1]
+            if own.seen >= 0 and (labels != own.labels or keys != old_keys):
+                top = (own.seen, own.labels, old_keys, old_map)
+                own.layers = _covered(nodes.layers, state, own.layers, top, labels, keys)
+            own.labels = labels
+        own.seen = position
         bits = kinds.labels_of_set[new_nodes.label_sets[row]]
         for label in range(nodes.labels.shape[1]):
             if (bits >> label) & 1:
@@ -244,6 +332,11 @@ def _arrive(
         target = _node_slot(nodes, state, new_links.targets[row])
         slot = _link_slot(links, state, new_links.keys[row])
         record = links.records[slot]
+        if link_map >= 0:
+            keys, old_keys = new_links.values[row, link_map + 1], links.values[slot, link_map + 1]
+            if record.seen >= 0 and keys != old_keys:
+                top = (record.seen, np.int64(0), old_keys, links.values[slot, link_map])
+                record.layers = _covered(nodes.layers, state, record.layers, top, np.int64(0), keys)
         record.seen = position
         record.type = new_links.types[row]
         record.source = source
@@ -289,6 +382,7 @@ def _show(nodes: NodeTable, links: LinkTable, state: Record, first: Int, present
     """Write the touched elements as they are now."""
     for at in range(state.touched_nodes):
         slot = nodes.touched[at]
+        nodes.records[slot].layers = _living(nodes.layers, state, nodes.records[slot].layers, first)
         bits = 0
         for label in range(nodes.labels.shape[1]):
             if nodes.labels[slot, label] >= first:
@@ -299,6 +393,7 @@ def _show(nodes: NodeTable, links: LinkTable, state: Record, first: Int, present
             present.nodes[at, column] = nodes.values[slot, column] if lives else NULL
     for at in range(state.touched_links):
         slot = links.touched[at]
+        links.records[slot].layers = _living(nodes.layers, state, links.records[slot].layers, first)
         for column in range(links.values.shape[1]):
             lives = links.times[slot, column] >= first
             present.links[at, column] = links.values[slot, column] if lives else NULL
@@ -335,6 +430,31 @@ def _new_version(state: Record, out: Emission, told: Ids, slot: Int, now: Ids, a
     return state.next_version + place
 
 
+@inlined
+def _beneath(state: Record, out: Emission, layers: Records, head: Int, shape: Int, column: Int) -> Int:
+    """Write the layers beneath the last version as versions; return the first, or null."""
+    if head < 0:
+        return np.int64(NULL)
+    version, place = state.next_version + state.versions, state.versions
+    key, number = out.versions[place - 1, 0], out.versions[place - 1, 1]
+    at = head
+    while at >= 0:
+        layer = layers[at]
+        at = layer.next
+        for cell in range(out.versions.shape[1]):
+            out.versions[place, cell] = NULL
+        out.shapes[place] = shape
+        out.versions[place, 0] = key
+        out.versions[place, 1] = layer.labels if shape == 0 else number
+        if at >= 0:
+            out.versions[place, 4] = state.next_version + place + 1
+        if column >= 0:
+            out.versions[place, RECORD + column] = layer.map
+        place += 1
+    state.versions = place
+    return version
+
+
 @kernel
 def emit(
     nodes: NodeTable,
@@ -363,7 +483,7 @@ def _emit_nodes(nodes: NodeTable, state: Record, kinds: KindTable, present: Pres
         record.mark = 0
         lives = record.seen >= first or record.degree > 0
         bits = 0
-        if lives:
+        if lives and not state.void:
             labels = present.labels[at]
             for kind in range(kinds.needs.size):
                 if labels & kinds.needs[kind] == kinds.needs[kind]:
@@ -372,15 +492,21 @@ def _emit_nodes(nodes: NodeTable, state: Record, kinds: KindTable, present: Pres
         old, before = record.bits, record.version
         version = before
         renewed = False
-        if bits & shown and (not old & shown or _changed(nodes.told, slot, present.nodes, at)):
+        told = record.labels if record.seen >= first else np.int64(0)
+        # Layers are not compared: an element with some is a new version whenever one of its events comes or goes.
+        layered = record.layers >= 0 or record.told_layers or told != record.told_labels
+        if bits & shown and (not old & shown or layered or _changed(nodes.told, slot, present.nodes, at)):
             renewed = True
             place = state.versions
             version = _new_version(state, out, nodes.told, slot, present.nodes, at)
             out.shapes[place] = 0
             out.versions[place, 0] = record.key
-            out.versions[place, 1] = NONE
+            out.versions[place, 1] = told
             out.versions[place, 2] = NONE
             out.versions[place, 3] = NONE
+            out.versions[place, 4] = _beneath(state, out, nodes.layers, record.layers, 0, kinds.wholes[1])
+            record.told_labels = told
+            record.told_layers = record.layers >= 0
         for kind in range(kinds.needs.size):
             was, is_now = (old >> kind) & 1, (bits >> kind) & 1
             is_shown = (shown >> kind) & 1
@@ -412,13 +538,14 @@ def _emit_links(
         record.mark = 0
         lives = record.seen >= first
         bits = 0
-        if lives:
+        if lives and not state.void:
             bits = kinds.kinds_of_type[record.type] & present.link_passes[at]
         moved = record.source != record.old_source or record.target != record.old_target
         anew = moved or record.type != record.old_type
         old, before = record.bits, record.version
         version = before
         renewed = False
+        anew = anew or record.layers >= 0 or record.told_layers != 0
         if bits & shown and (not old & shown or anew or _changed(links.told, slot, present.links, at)):
             renewed = True
             place = state.versions
@@ -428,6 +555,8 @@ def _emit_links(
             out.versions[place, 1] = record.type
             out.versions[place, 2] = nodes.records[record.source].key
             out.versions[place, 3] = nodes.records[record.target].key
+            out.versions[place, 4] = _beneath(state, out, nodes.layers, record.layers, 1, kinds.wholes[2])
+            record.told_layers = record.layers >= 0
         for kind in range(kinds.link_numbers.size):
             was, is_now = (old >> kind) & 1, (bits >> kind) & 1
             is_shown, turns = (shown >> kind) & 1, (both_ways >> kind) & 1
@@ -530,9 +659,10 @@ def slide_all(
         most_links = next_link - link + leaving_links
         most_nodes = next_node - node + leaving_nodes + 4 * most_links
         facts = most_nodes * kinds.needs.size + 2 * most_links * kinds.link_numbers.size
+        layers = state.layers + (next_node - node) + (next_link - link)
         filled = max(max(state.removed, state.added), state.versions)
-        if filled + max(facts, most_nodes + most_links) > out.removed.shape[0]:
-            state.wanted = filled + max(facts, most_nodes + most_links)
+        if filled + max(facts, most_nodes + most_links + layers) > out.removed.shape[0]:
+            state.wanted = filled + max(facts, most_nodes + most_links + layers)
             return slide
         _arrive(nodes, links, state, kinds, rows, (node, next_node, link, next_link), first)
         _show(nodes, links, state, first, present)

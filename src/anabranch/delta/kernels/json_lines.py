@@ -20,6 +20,7 @@ from anabranch.delta.kernels.json_values import (
     ABSENT,
     INTEGER,
     JSON,
+    PROPERTIES,
     REFUSED,
     TEXT,
     any_key_end,
@@ -64,12 +65,14 @@ _MEANT = tuple(
 
 
 class AskedKeys(NamedTuple):
-    """Property keys as JSON: their first eight bytes, and where they stand in `data`, each with its closing quote."""
+    """Property keys as JSON: their first eight bytes, and where they stand in `data`, each with its closing quote.
+    `whole` is the number of the key that stands for all properties, or -1."""
 
     words: npt.NDArray[np.uint64]
     starts: Ids
     stops: Ids
     data: Bytes
+    whole: Int
 
 
 class LineRows(NamedTuple):
@@ -201,9 +204,12 @@ def _element(data: Bytes, place: Int, asked: AskedKeys, rows: ElementRows, row: 
             return -1
         seen |= field
         if field == _PROPERTIES:
+            first = place
             place = _properties(data, place, asked, rows, row, fields)
             if place < 0:
                 return -1
+            if asked.whole >= 0 and data[unsigned(first)] == 123:
+                _put(rows, fields + asked.whole, row, PROPERTIES, first, place)
         elif field == _LABELS:
             place, kind, first, stop = label_list(data, place)
             if kind == REFUSED:

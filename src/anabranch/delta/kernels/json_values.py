@@ -27,6 +27,7 @@ ABSENT, TEXT, INTEGER, _FLOAT = (
     int(one) for one in (ValueKind.ABSENT, ValueKind.TEXT, ValueKind.INTEGER, ValueKind.FLOAT)
 )
 _BOOLEAN, JSON = int(ValueKind.BOOLEAN), int(ValueKind.JSON)
+PROPERTIES = int(ValueKind.PROPERTIES)
 REFUSED = 255  # a kind
 
 _DEEPEST = 20

@@ -45,7 +45,8 @@ class RelationshipSlide(NamedTuple):
 
 class GraphSlide(NamedTuple):
     """Elements of the arrived events, and the position before which events have left by now. `label_sets` and `types`
-    have the names behind the numbers in the rows, `keys` the properties whose values are there."""
+    have the names behind the numbers in the rows, `keys` the properties whose values are there. `is_void`: events
+    disagree, and the union of the window is empty."""
 
     nodes: NodeRows
     links: LinkRows
@@ -53,6 +54,7 @@ class GraphSlide(NamedTuple):
     label_sets: Sequence[tuple[str, ...]]
     types: Sequence[str]
     keys: tuple[str, ...]
+    is_void: bool = False
 
 
 class GraphSlides(NamedTuple):

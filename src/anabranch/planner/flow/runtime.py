@@ -47,8 +47,10 @@ class Runtime:
     skipped: SkippedRows | None = None
     shared: dict[object, Any] = field(default_factory=dict)
     """Objects that several operators read, by their subject."""
-    on_arrays: bool = False
-    """Whether patterns of property graphs may be matched on arrays; rows then hold versions of elements."""
+    strict: bool = False
+    """Whether events that disagree make the union of a window empty."""
+    whole: bool = False
+    """Whether rows hold whole elements, whatever the query reads of them."""
     properties: dict[Window, dict[str, None]] = field(default_factory=dict)
     """The properties that operators read of a window's elements on arrays."""
     context: Context = field(init=False)
@@ -127,11 +129,11 @@ class FieldRows:
         self._dictionary = dictionary
 
     def __call__(self, rows: Ids) -> Ids | None:
-        """Return the fields; None where a column holds elements that are no versions."""
+        """Return the fields; None where a column holds elements that are no versions with them."""
         found = np.empty((len(rows), len(self.fields)), np.int64)
         for at, (column, key) in enumerate(self.fields):
             ids = rows[:, column]
-            values = ids if key is None else self._dictionary.versions.values(ids, key)
+            values = ids if key is None else self._dictionary.parts(ids, key)
             if values is None:
                 return None
             found[:, at] = values

@@ -6,52 +6,32 @@ the query reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
-from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Window
-from anabranch.delta.batch import NULL, Batch, Ids, Mask, concatenated
-from anabranch.delta.element_versions import KEY, ElementShape
-from anabranch.delta.graph_rows import LinkRows, NodeRows
-from anabranch.delta.graph_window import MOST_KINDS, ElementTests, GraphWindow
-from anabranch.delta.kernels.graph_window import NONE, Bits, KindTable, TruthTable
+from anabranch.delta.batch import Batch, concatenated
+from anabranch.delta.graph_window import MOST_KINDS
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes
-from anabranch.planner.flow.feeds import GraphSlide, GraphSlides, Tick, WindowSlides
-from anabranch.planner.flow.runtime import PlainPasses, Runtime
+from anabranch.planner.flow.feeds import GraphSlides, Tick, WindowSlides
+from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.matches import MatchLeaf
-from anabranch.planner.patterns.kinds import GraphMatch, NodeKind, PatternComponent, RelationshipKind
-from anabranch.planner.reads import FieldExpression, over_fields
-
-ElementKind = NodeKind | RelationshipKind
-_ALL = np.array([np.iinfo(np.int64).max])
-_UNKNOWN = 2
+from anabranch.planner.leaves.window_elements import ElementKind, WindowElements, has_room
+from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent
+from anabranch.planner.reads import properties_of
 
 
-def fits_arrays(match: GraphMatch, component: PatternComponent) -> bool:
-    """Return whether a component can be matched on arrays: it has no paths, and only properties and ids are read."""
-    kinds = [kind for kind in match.kinds if kind.number in component.kinds]
-    labels = {label for kind in kinds if isinstance(kind, NodeKind) for label in kind.labels}
-    if max(len(kinds), len(labels)) > MOST_KINDS:
-        return False
-    return all(isinstance(kind, ElementKind) and _fits(kind) for kind in kinds)
-
-
-def _fits(kind: ElementKind) -> bool:
-    if kind.shown and kind.keys is None:
-        return False
-    return all(_over(condition, kind.variable) is not None for condition in kind.conditions)
-
-
-def _over(condition: ex.Expression, variable: str) -> FieldExpression | None:
-    over = over_fields(condition, (variable,))
-    return None if over is None or any(key is None for _, key in over.fields) else over
+def reason_for_objects(match: GraphMatch, component: PatternComponent) -> str | None:
+    """Return why a component is matched with objects for its elements; None: it is matched on arrays."""
+    kinds = match.kinds_of(component)
+    elements = [kind for kind in kinds if isinstance(kind, ElementKind)]
+    if len(elements) < len(kinds):
+        return "it walks paths"
+    return None if has_room(elements) else f"more than {MOST_KINDS} kinds of elements"
 
 
 class ArrayMatch(MatchLeaf):
@@ -63,44 +43,22 @@ class ArrayMatch(MatchLeaf):
     def __init__(
         self, window: Window, match: GraphMatch, component: PatternComponent, budgets: Budgets, runtime: Runtime
     ) -> None:
-        self._window = window
         self._picks = component.picks
         self._width = len(component.picks)
         self._budgets = budgets
-        kinds = [kind for kind in match.kinds if kind.number in component.kinds]
-        nodes = [kind for kind in kinds if isinstance(kind, NodeKind)]
-        links = [kind for kind in kinds if isinstance(kind, RelationshipKind)]
-        node_keys, link_keys = _keys(nodes), _keys(links)
-        asked = runtime.properties.setdefault(replace(window, keep=None), {})
-        asked.update(dict.fromkeys((*node_keys, *link_keys)))
-        self._types: list[str] = []
-        self._kinds = _KindBits(nodes, links)
-        dictionary = runtime.dictionary
-        shapes = ElementShape(node_keys), ElementShape(link_keys, self._types)
-        self._elements = GraphWindow(len(self._kinds.labels), *shapes, dictionary)
-        self._truths = _truths(nodes, node_keys, links, link_keys, runtime)
-        self._tests: tuple[ElementTests, ElementTests] = (None, None)
-        if self._truths is None:
-            self._tests = _tests(nodes, node_keys, runtime), _tests(links, link_keys, runtime)
-        else:
+        kinds = [kind for kind in match.kinds_of(component) if isinstance(kind, ElementKind)]
+        self._elements = WindowElements.of(window, kinds, runtime)
+        self._own = self._elements.add(kinds)
+        conditions = [properties_of(one, kind.variable) or () for kind in kinds for one in kind.conditions]
+        if all(len(keys) == 1 for keys in conditions) and not runtime.strict:
             self.slides_of = "elements"
-        self._columns = _Columns(node_keys), _Columns(link_keys)
         limits = budgets.max_matches, budgets.max_bytes
         self.matcher = LogMatcher(component.conjunction, max_matches=limits[0], max_bytes=limits[1])
 
     def pieces(self, tick: Tick) -> Iterator[Batch]:
-        slide = tick.graph(self._window)
-        self._types += slide.types[len(self._types) :]
-        nodes, links = self._asked(slide)
-        table = self._kinds.table(slide.label_sets, slide.types)
-        if self._truths is None:
-            removed, added = self._elements.slide(nodes, links, slide.first, table, self._tests)
-        else:
-            firsts, truths = np.array([slide.first], np.int64), self._truths.table(nodes, links)
-            found = self._elements.slides(nodes, links, firsts, _ALL, table, truths)
-            removed, added = found.removed, found.added
+        removed, added = self._elements.facts(tick)
         try:
-            for piece in self.matcher.change_in_pieces(removed, added):
+            for piece in self.matcher.change_in_pieces(self._own.of(removed), self._own.of(added)):
                 yield piece.picked(self._picks)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
@@ -108,11 +66,7 @@ class ArrayMatch(MatchLeaf):
 
     def slides(self, slides: WindowSlides) -> Changes:
         assert isinstance(slides, GraphSlides)
-        assert self._truths is not None
-        self._types += slides.types[len(self._types) :]
-        nodes, links = self._asked(slides)
-        table, truths = self._kinds.table(slides.label_sets, slides.types), self._truths.table(nodes, links)
-        facts = self._elements.slides(nodes, links, slides.firsts, slides.stops, table, truths)
+        facts = self._elements.slides(slides)
         batches, ends, removed, added = [], [], 0, 0
         size = 0
         try:
@@ -129,168 +83,6 @@ class ArrayMatch(MatchLeaf):
         whole = concatenated(batches, self.matcher.conjunction.variables)
         return Changes(whole.picked(self._picks), np.array(ends, np.int64))
 
-    def _asked(self, slide: GraphSlide | GraphSlides) -> tuple[NodeRows, LinkRows]:
-        """Return the arrivals with the properties that this pattern reads."""
-        of_nodes, of_links = (columns.picked(slide.keys) for columns in self._columns)
-        nodes = slide.nodes if of_nodes is None else slide.nodes._replace(values=_columns(slide.nodes.values, of_nodes))
-        links = slide.links if of_links is None else slide.links._replace(values=_columns(slide.links.values, of_links))
-        return nodes, links
-
     def size(self) -> Size:
-        kept, elements = self.matcher.size(), self._elements.size()
-        return Size(kept.rows, kept.bytes + elements.bytes)
-
-
-def _columns(values: Ids, picks: Sequence[int]) -> Ids:
-    return np.ascontiguousarray(values[:, picks])
-
-
-def _keys(kinds: Sequence[ElementKind]) -> tuple[str, ...]:
-    """Return the properties that kinds read: to show them, and for their conditions."""
-    shown = [key for kind in kinds if kind.shown for key in kind.keys or ()]
-    overs = [_over(condition, kind.variable) for kind in kinds for condition in kind.conditions]
-    tested = [key for over in overs if over is not None for _, key in over.fields if key is not None]
-    return tuple(dict.fromkeys(key for key in (*shown, *tested) if key != KEY))
-
-
-class _Columns:
-    """Which columns of a slide hold given properties; computed again when a stream's properties have become more."""
-
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        self._keys = keys
-        self._known: tuple[str, ...] | None = None
-        self._picks: list[int] | None = None
-
-    def picked(self, keys: tuple[str, ...]) -> list[int] | None:
-        """Return the columns; None where these are all columns in their order."""
-        if keys is not self._known:
-            self._known = keys
-            self._picks = None if keys == self._keys else [keys.index(key) for key in self._keys]
-        return self._picks
-
-
-class _KindBits:
-    """The demands of kinds as bits, for the label sets and types that came so far."""
-
-    def __init__(self, nodes: Sequence[NodeKind], links: Sequence[RelationshipKind]) -> None:
-        self._links = links
-        self.labels = list(dict.fromkeys(label for kind in nodes for label in kind.labels))
-        needs = [_bits(label in kind.labels for label in self.labels) for kind in nodes]
-        masks = [
-            _bits(kind.shown for kind in nodes),
-            _bits(kind.shown for kind in links),
-            _bits(kind.both_ways for kind in links),
-        ]
-        numbers = [np.array([kind.number for kind in kinds], np.int64) for kinds in (nodes, links)]
-        nothing = np.empty(0, np.int64)
-        self._table = KindTable(nothing, np.array(needs, np.int64), nothing, np.array(masks, np.int64), *numbers)
-
-    def table(self, label_sets: Sequence[tuple[str, ...]], types: Sequence[str]) -> KindTable:
-        table = self._table
-        if len(table.labels_of_set) < len(label_sets):
-            sets = [_bits(label in names for label in self.labels) for names in label_sets]
-            table = table._replace(labels_of_set=np.array(sets, np.int64))
-        if len(table.kinds_of_type) < len(types):
-            kinds = [_bits(not kind.types or name in kind.types for kind in self._links) for name in types]
-            table = table._replace(kinds_of_type=np.array(kinds, np.int64))
-        self._table = table
-        return table
-
-
-def _bits(flags: Iterable[bool]) -> int:
-    return sum(1 << at for at, flag in enumerate(flags) if flag)
-
-
-class _Truths:
-    """Conditions on one value each, answered once for each value that comes."""
-
-    def __init__(self, of_nodes: Sequence[_ValueTest], of_links: Sequence[_ValueTest], runtime: Runtime) -> None:
-        self._dictionary = runtime.dictionary
-        self._of_nodes, self._of_links = of_nodes, of_links
-        self._truths = np.full((len(of_nodes) + len(of_links), 0), _UNKNOWN, np.uint8)
-        numbers = [[one.kind for one in of_nodes], [one.column for one in of_nodes]]
-        numbers += [[one.kind for one in of_links], [one.column for one in of_links]]
-        self._columns = [np.array(one, np.int64) for one in numbers]
-
-    def table(self, nodes: NodeRows, links: LinkRows) -> TruthTable:
-        """Return the answers, also for all values of these arrivals."""
-        size = len(self._dictionary)
-        if size > self._truths.shape[1]:
-            grown = np.full((len(self._truths), 2 * size), _UNKNOWN, np.uint8)
-            grown[:, : self._truths.shape[1]] = self._truths
-            self._truths = grown
-        for at, one in enumerate((*self._of_nodes, *self._of_links)):
-            rows: NodeRows | LinkRows = nodes if at < len(self._of_nodes) else links
-            if one.column != NONE:
-                values = rows.values[:, one.column]
-            elif at < len(self._of_nodes):
-                values = np.concatenate((nodes.keys, links.sources, links.targets))
-            else:
-                values = links.keys
-            known = self._truths[at]
-            new = np.unique(np.append(values[values >= 0], NULL))
-            new = new[known[new] == _UNKNOWN]
-            if len(new):
-                known[new] = one.passes(new.reshape(-1, 1))
-        node_kinds, node_columns, link_kinds, link_columns = self._columns
-        return TruthTable(node_kinds, node_columns, link_kinds, link_columns, self._truths)
-
-
-class _ValueTest(NamedTuple):
-    """A condition of a kind on one value: the column that it reads, or NONE for the key of the element."""
-
-    kind: int
-    column: int
-    passes: PlainPasses
-
-
-def _truths(
-    nodes: Sequence[NodeKind],
-    node_keys: tuple[str, ...],
-    links: Sequence[RelationshipKind],
-    link_keys: tuple[str, ...],
-    runtime: Runtime,
-) -> _Truths | None:
-    """Return the conditions of kinds by value; None where one reads several values."""
-    found: tuple[list[_ValueTest], list[_ValueTest]] = ([], [])
-    sides: list[tuple[Sequence[ElementKind], tuple[str, ...]]] = [(nodes, node_keys), (links, link_keys)]
-    for tests, (kinds, keys) in zip(found, sides, strict=True):
-        for at, kind in enumerate(kinds):
-            for condition in kind.conditions:
-                over = _over(condition, kind.variable)
-                if over is None or len(over.fields) != 1:
-                    return None
-                key = over.fields[0][1]
-                column = NONE if key == KEY else keys.index(str(key))
-                passes = PlainPasses(over.expression, over.columns, runtime.lenient(), failed=True)
-                tests.append(_ValueTest(at, column, passes))
-    return _Truths(*found, runtime)
-
-
-def _tests(kinds: Sequence[ElementKind], keys: tuple[str, ...], runtime: Runtime) -> ElementTests:
-    """Return the test of elements by the conditions of kinds; None where no kind has a condition. Where a condition
-    fails, the element passes, and the test of the match decides."""
-    found: list[tuple[int, list[tuple[list[int | None], PlainPasses]]]] = []
-    for at, kind in enumerate(kinds):
-        parts = []
-        for condition in kind.conditions:
-            over = _over(condition, kind.variable)
-            assert over is not None, "patterns with other conditions are not matched on arrays"
-            places = [None if key == KEY else keys.index(key) for _, key in over.fields if key is not None]
-            parts.append((places, PlainPasses(over.expression, over.columns, runtime.lenient(), failed=True)))
-        if parts:
-            found.append((at, parts))
-    if not found:
-        return None
-
-    def test(element_keys: Ids, values: Ids) -> Bits:
-        bits = np.full(len(element_keys), -1, np.int64)
-        for at, parts in found:
-            passed: Mask = np.ones(len(element_keys), np.bool_)
-            for places, passes in parts:
-                columns = [element_keys if place is None else values[:, place] for place in places]
-                passed &= passes(np.column_stack(columns))
-            bits[~passed] &= ~(1 << at)
-        return bits
-
-    return test
+        kept = self.matcher.size()
+        return Size(kept.rows, kept.bytes + (self._elements.nbytes if self._own.is_first else 0))

@@ -16,6 +16,7 @@ from anabranch.algebra.walk import conjuncts
 from anabranch.model.values import Value
 from anabranch.optimizer.support.rebuild import everywhere
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
+from anabranch.planner.reads import properties_of
 from anabranch.snapshot.variables import free_variables
 
 
@@ -82,7 +83,8 @@ class ElementConditions:
                 self._take(part)
 
     def _take(self, part: ex.Expression) -> None:
-        """Test a condition early if it is about one element; test it on the match if it is not, or if it may fail."""
+        """Test a condition early if it is about properties of one element; test it on the match if it is not, or if it
+        may fail."""
         match part:
             case ex.HasLabels(ex.Variable(name), labels) if name in self.labels:
                 self.labels[name].update(dict.fromkeys(labels))
@@ -92,9 +94,10 @@ class ElementConditions:
         read = free_variables(part)
         if len(read) == 1 and read <= self.elements and is_about_the_row_alone(part):
             (name,) = read
-            self.early[name].append(part)
-            if never_fails(part, self.elements, self._parameters):
-                return
+            if properties_of(part, name) is not None:
+                self.early[name].append(part)
+                if never_fails(part, self.elements, self._parameters):
+                    return
         self.kept.append(part)
 
     def _is_settled_by_each(self, each: str, source: ex.Expression, condition: ex.Expression) -> bool:

@@ -31,7 +31,7 @@ from anabranch.planner.patterns.kinds import (
     TrailKind,
 )
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
-from anabranch.planner.reads import Reads, keys_of, names_of, reads_of
+from anabranch.planner.reads import Reads, ids_of, keys_of, names_of, reads_of
 from anabranch.snapshot.variables import free_variables
 
 NO_PARAMETERS: Mapping[str, Value] = {}
@@ -143,9 +143,8 @@ class _Planning:
             for one in path.relationships
             if one.length is not None and one.variable in self._walked
         )
-        for one, other in (*self._apart, *self._disjoint):
-            wholes |= {one.variable, other.variable}
-        return reads | wholes
+        compared = (hop.variable for pair in (*self._apart, *self._disjoint) for hop in pair)
+        return reads | wholes | ids_of(compared)
 
     def _paths(self) -> tuple[NamedPath, ...]:
         return tuple(
@@ -161,7 +160,7 @@ class _Planning:
     def _node_kind(self, name: str) -> int:
         labels, conditions = tuple(sorted(self._own.labels[name])), tuple(self._own.early[name])
         shown, called = name in self._shown, name if conditions else ""
-        keys = keys_of(self._reads, name) if shown else None
+        keys = keys_of(self._reads, name) if shown else ()
         key = ("node", labels, shown, conditions, called, keys)
         kind = NodeKind(len(self._kinds) + 1, labels, shown, conditions, called, keys)
         return self._kinds.setdefault(key, kind).number
@@ -174,7 +173,7 @@ class _Planning:
         name, conditions = hop.variable, self._own.early[hop.variable]
         types, both = tuple(sorted(hop.pattern.types)), hop.pattern.direction == "both"
         shown, called = name in self._shown, name if conditions else ""
-        keys = keys_of(self._reads, name) if shown else None
+        keys = keys_of(self._reads, name) if shown else ()
         key = ("relationship", types, both, shown, tuple(conditions), called, keys)
         kind = RelationshipKind(len(self._kinds) + 1, types, both, shown, tuple(conditions), called, keys)
         return self._kinds.setdefault(key, kind).number

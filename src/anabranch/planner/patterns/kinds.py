@@ -31,14 +31,14 @@ WIDTH = 5
 @dataclass(frozen=True, slots=True)
 class NodeKind:
     """The nodes with these labels for which the conditions hold; the conditions refer to the node by `variable`. `keys`
-    are the properties that are read of a shown node; None: all of it."""
+    are the parts that are read of a shown node."""
 
     number: int
     labels: tuple[str, ...]
     shown: bool
     conditions: tuple[ex.Expression, ...] = ()
     variable: str = ""
-    keys: tuple[str, ...] | None = None
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RelationshipKind:
     shown: bool
     conditions: tuple[ex.Expression, ...] = ()
     variable: str = ""
-    keys: tuple[str, ...] | None = None
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +157,10 @@ class GraphMatch:
     paths: tuple[NamedPath, ...]
     kept: tuple[ex.Expression, ...]
     alike: tuple[tuple[ex.Expression, ex.Expression], ...] = ()
+
+    def kinds_of(self, component: PatternComponent) -> list[Kind]:
+        """Return the kinds of facts that a component matches."""
+        return [kind for kind in self.kinds if kind.number in component.kinds]
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import PathPattern, Pattern
 from anabranch.algebra.walk import conjuncts
-from anabranch.planner.reads import Reads, reads_of, within
+from anabranch.planner.reads import Reads, ids_of, reads_of, within
 from anabranch.snapshot.variables import free_variables
 
 
@@ -51,7 +51,7 @@ def parted(pattern: Pattern, conditions: Sequence[ex.Expression], needed: Reads 
     its = tuple(part for part in parts if part not in own and free_variables(part) <= columns[1])
     both = tuple(part for part in parts if part not in own and part not in its)
     read: Reads = frozenset(pattern.columns) if needed is None else needed
-    read = read | (columns[0] & columns[1]) | reads_of(both)
+    read = read | ids_of(columns[0] & columns[1]) | reads_of(both)
     return PatternHalves(others, rest, (within(read, columns[0]), within(read, columns[1])), (own, its), both)
 
 

@@ -5,18 +5,16 @@ Invariant: the answers depend on the plan only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from itertools import chain
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra import operators as op
 from anabranch.algebra import triples as tr
 from anabranch.algebra.walk import is_volatile, read_by, sources, static_graphs, walk
-from anabranch.delta.element_versions import KEY
 from anabranch.model.temporal import Duration
 from anabranch.optimizer.support.rebuild import everywhere, source_of
-from anabranch.planner.reads import PropertyRead, Reads, names_of, reads_of, within, without
+from anabranch.planner.reads import Reads, expressions_of, names_of, reads_of
 
 
 def has_argument(operator: op.Operator) -> bool:
@@ -26,32 +24,18 @@ def has_argument(operator: op.Operator) -> bool:
 
 def is_volatile_itself(operator: op.Operator) -> bool:
     """Return whether the operator's own expressions read the clock or chance."""
-    return any(is_volatile(one) for one in _expressions(operator))
+    return any(is_volatile(one) for one in expressions_of(operator))
 
 
 def reads_windows_itself(operator: op.Operator) -> bool:
     """Return whether the operator, or a subquery in its expressions, reads a window."""
-    nodes = chain((operator,), *map(walk, _expressions(operator)))
+    nodes = chain((operator,), *map(walk, expressions_of(operator)))
     return any(isinstance(source, op.Window) for node in nodes for source in read_by(node))
-
-
-def _expressions(operator: op.Operator) -> Iterator[ex.Expression]:
-    """Yield the expressions of an operator itself, not of its inputs."""
-    pending: list[object] = [getattr(operator, one.name) for one in fields(operator)]
-    while pending:
-        item = pending.pop()
-        match item:
-            case ex.Expression():
-                yield item
-            case op.OrderKey(expression):
-                yield expression
-            case tuple():
-                pending.extend(item)
 
 
 def links_of(operator: op.Operator) -> tuple[ex.Links, ...]:
     """Return the links whose connectivity an operator's own expressions read."""
-    nodes = chain.from_iterable(map(walk, _expressions(operator)))
+    nodes = chain.from_iterable(map(walk, expressions_of(operator)))
     return tuple(dict.fromkeys(node.links for node in nodes if isinstance(node, ex.Connected | ex.Component)))
 
 
@@ -142,58 +126,6 @@ def _shortest(pattern: op.Operator) -> list[op.PathPattern]:
     while isinstance(pattern, op.Filter):
         pattern = pattern.input
     return [path for path in pattern.paths if path.kind != "trail"] if isinstance(pattern, op.Pattern) else []
-
-
-def needed_reads(plan: op.Operator) -> dict[int, Reads]:
-    """Return, by the id of each property-graph pattern, what the plan reads of its columns; all columns of the plan are
-    read."""
-    found: dict[int, Reads] = {}
-    _need(plan, frozenset(plan.columns), found)
-    return found
-
-
-def _need(plan: op.Operator, wanted: Reads, found: dict[int, Reads]) -> None:
-    inputs: list[tuple[op.Operator, Reads]]
-    match plan:
-        case op.Pattern():
-            found[id(plan)] = found.get(id(plan), frozenset()) | wanted
-            return
-        case op.Project(below, items):
-            inputs = [(below, frozenset(read for item in items for read in _read_by_item(*item, wanted)))]
-        case op.Filter(below, condition):
-            inputs = [(below, wanted | reads_of((condition,)))]
-        case op.Extend(below, column, expression) | op.Unwind(below, column, expression):
-            inputs = [(below, without(wanted, (column,)) | reads_of((expression,)))]
-        case op.Aggregate(below, keys, aggregates):
-            arguments = [argument for _, call in aggregates for argument in call.arguments]
-            inputs = [(below, reads_of([*(expression for _, expression in keys), *arguments]))]
-        case op.Order(below, keys):
-            inputs = [(below, wanted | reads_of(key.expression for key in keys))]
-        case op.Join(left, right, condition) | op.LeftJoin(left, right, condition):
-            shared = frozenset(left.columns) & frozenset(right.columns)
-            read: Reads = wanted | shared | reads_of(() if condition is None else (condition,))
-            if isinstance(right, op.Pattern):  # its conditions may read columns of the left
-                read |= reads_of(one for one in (right.where, *(path.where for path in right.paths)) if one is not None)
-            inputs = [(left, read), (right, read)]
-        case _:
-            inputs = [(below, frozenset(below.columns)) for below in plan.inputs]
-    for below, reads in inputs:
-        _need(below, within(reads, below.columns), found)
-    for expression in _expressions(plan):
-        for node in walk(expression):
-            if isinstance(node, ex.Exists):
-                _need(node.plan, frozenset(), found)
-
-
-def _read_by_item(name: str, expression: ex.Expression, wanted: Reads) -> Reads:
-    """Return what a column of a projection reads: of a column that is only renamed, what is read of it above."""
-    if not isinstance(expression, ex.Variable):
-        return reads_of((expression,))
-    above = within(wanted, (name,))
-    if name in above:
-        return frozenset((expression.name,))
-    keys = [read.key for read in above if isinstance(read, PropertyRead)] or [KEY]
-    return frozenset(PropertyRead(expression.name, key) for key in keys)
 
 
 def seconds(duration: Duration) -> float:

@@ -19,7 +19,7 @@ from anabranch.algebra.walk import parts_of
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.runtime import Runtime
 from anabranch.planner.flow.spec import FlowPart, NotIncremental, Spec
-from anabranch.planner.leaves.array_matches import ArrayMatch, fits_arrays
+from anabranch.planner.leaves.array_matches import ArrayMatch, reason_for_objects
 from anabranch.planner.leaves.asked_pairs import AskedPairs, EndColumns
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.given import ConstantRows
@@ -135,10 +135,10 @@ def _element_spec(
     shortest = [kind for kind in match.kinds if isinstance(kind, ShortestKind) and kind.number in component.kinds]
     asks = {} if asking is None else {one.asked: _asks(asking, one.asked) for one in shortest if any(one.asked)}
 
-    on_arrays = fits_arrays(match, component)
+    on_arrays = reason_for_objects(match, component) is None
 
     def make(runtime: Runtime) -> FlowPart:
-        if on_arrays and runtime.on_arrays:
+        if on_arrays:
             return ArrayMatch(window, match, component, budgets, runtime)
         asked = {columns: runtime.shared[spec] for columns, spec in asks.items()}
         return ElementMatch(window, match, component, budgets, runtime, asked)
