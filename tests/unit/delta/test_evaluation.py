@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.delta import evaluation
 from anabranch.delta.batch import Ids
-from anabranch.delta.evaluation import WindowEvaluation, evaluate, evaluate_in_pieces
+from anabranch.delta.evaluation import WindowEvaluation, evaluate
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, FactPattern, Fixed, Free, Place, Range
 
@@ -297,17 +297,17 @@ def test_matches_in_pieces_are_the_matches(seed: int, monkeypatch: pytest.Monkey
     conjunction = random_conjunction(chance)
     facts = matrix(random_facts(chance, conjunction, 40, 6), conjunction.width)
     whole = evaluate(conjunction, facts)
-    pieces = list(evaluate_in_pieces(conjunction, facts))
+    pieces = list(WindowEvaluation(conjunction).pieces(facts))
     assert found(np.concatenate(pieces)) == found(whole)
     if len(whole) > 1:
         with pytest.raises(BudgetExceeded, match=f"more than {len(whole) - 1:,} match"):
-            list(evaluate_in_pieces(conjunction, facts, max_matches=len(whole) - 1))
+            list(WindowEvaluation(conjunction).pieces(facts, max_matches=len(whole) - 1))
 
 
 def test_the_matches_of_a_hub_come_in_many_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "PIECE", 500)
     hub = triples((Free(0), Fixed(7), Free(1)), (Free(1), Fixed(8), Free(2)))
     facts = np.array([(10 + n, 7, 1) for n in range(40)] + [(1, 8, 10 + n) for n in range(200)], np.int64)
-    pieces = list(evaluate_in_pieces(hub, facts))
+    pieces = list(WindowEvaluation(hub).pieces(facts))
     assert sum(map(len, pieces)) == 40 * 200
     assert max(map(len, pieces)) <= 500
