@@ -211,7 +211,9 @@ class Stream:
 
     def after(self, way: Way) -> Iterator[object]:
         """The pieces that follow; those for the plain evaluator are small, because it takes long."""
-        slides = PLAIN_EVENTS // self._window if way == "recompute" else self._most // self._slide
+        slides = self._most // self._slide
+        if way == "recompute":
+            slides = min(slides, PLAIN_EVENTS // self._window)
         slides = min(max(1, slides), self._slides)
         size, begin = slides * self._slide, self._window + 2
         for first in range(begin, begin + self._slides * self._slide - size + 1, size):

@@ -12,6 +12,7 @@ from anabranch.delta.batch import Ids
 from anabranch.delta.evaluation import WindowEvaluation, evaluate
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, FactPattern, Fixed, Free, Place, Range
+from anabranch.errors import InternalError
 
 from .matching import Row, matrix, naive_matches, random_conjunction, random_facts, random_numbers
 
@@ -144,12 +145,12 @@ def test_matches_come_with_the_memory_of_their_own() -> None:
 def test_facts_that_may_not_be_written_or_lie_apart_need_no_second_compilation() -> None:
     facts = np.array([[1, 7, 2], [2, 7, 3]], np.int64)
     evaluate(PATH, facts)
-    compiled = len(evaluation.all_matches.signatures)  # type: ignore[attr-defined]
+    compiled = len(evaluation.window_matches.signatures)  # type: ignore[attr-defined]
     apart = np.zeros((4, 3), np.int64)
     apart[::2] = facts
     facts.flags.writeable = False
     assert found(evaluate(PATH, facts)) == found(evaluate(PATH, apart[::2])) == {(1, 2, 3)}
-    assert len(evaluation.all_matches.signatures) == compiled  # type: ignore[attr-defined]
+    assert len(evaluation.window_matches.signatures) == compiled  # type: ignore[attr-defined]
 
 
 # --- stars: rows that hold the only fact of a pattern, and rows that have several ---
@@ -311,3 +312,22 @@ def test_the_matches_of_a_hub_come_in_many_small_pieces(monkeypatch: pytest.Monk
     pieces = list(WindowEvaluation(hub).pieces(facts))
     assert sum(map(len, pieces)) == 40 * 200
     assert max(map(len, pieces)) <= 500
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_several_windows_at_once_have_the_matches_of_each(seed: int) -> None:
+    chance = Random(seed)
+    conjunction = random_conjunction(chance)
+    facts = matrix(random_facts(chance, conjunction, 60, 5), conjunction.width)
+    cuts = [sorted(chance.choices(range(len(facts) + 1), k=2)) for _ in range(chance.randint(1, 6))]
+    matches, ends = WindowEvaluation(conjunction).windows(facts, np.array(cuts, np.int64))
+    each = np.split(matches, ends[:-1])
+    assert [found(rows) for rows in each] == [found(evaluate(conjunction, facts[a:b])) for a, b in cuts]
+    assert int(ends[-1]) == len(matches) == sum(len(evaluate(conjunction, facts[a:b])) for a, b in cuts)
+
+
+def test_a_window_beyond_the_facts_is_refused() -> None:
+    evaluated = WindowEvaluation(star(1, 2))
+    for span in ([0, 3], [-1, 2]):
+        with pytest.raises(InternalError, match="not there"):
+            evaluated.windows(np.zeros((2, 3), np.int64), np.array([span], np.int64))
