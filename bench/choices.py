@@ -3,9 +3,10 @@
     python bench/run.py choices                     all of it
     python bench/choices.py --only star,pairs --windows 1000,10000 --overlaps 1,2,10
 
-The first writes bench/results/choices.json. One event comes each millisecond; windows and slides count events. Streams are
-pushed as columns in pieces of at most PIECE events, so that reading costs little beside matching. Figures are processor
-milliseconds per slide, after the first answer over a full window; `ratio` is auto's figure over the best of the ways:
+The first writes bench/results/choices.json. One event comes each millisecond; windows and slides count events. Streams
+are pushed as columns in pieces of at most PIECE events, so that reading costs little beside matching, and small windows
+also slide by slide. Figures are processor milliseconds per slide, after the first answer over a full window, without
+garbage collections; `ratio` is auto's figure over the best of the ways:
 
     log         from the changes alone (--matcher log)
     semijoin    the whole window at each slide, on arrays (--matcher semijoin; patterns over triples only)

@@ -111,7 +111,7 @@ class WindowEvaluation:
         the facts from place `spans[i, 0]` to `spans[i, 1]`; `max_matches` holds for each."""
         numbers = _NO_NUMBERS if numbers is None else numbers
         limit = _UNLIMITED if max_matches is None else max_matches
-        if len(spans) and not (0 <= spans[:, 0].min() and spans[:, 1].max() <= len(facts)):
+        if len(spans) and not (spans[:, 0].min() >= 0 and spans[:, 1].max() <= len(facts)):
             raise InternalError("a window has facts that are not there")
         status, matches, ends, arena = window_matches(
             _plain(facts), spans, numbers, self._kinds, self._plan, self._buckets, self._arena, limit
