@@ -66,6 +66,12 @@ def _product(smoke: bool) -> dict[str, Any]:
     return product.run(smoke)
 
 
+def _choices(smoke: bool) -> dict[str, Any]:
+    import choices
+
+    return choices.run(smoke)
+
+
 def _papers(smoke: bool) -> dict[str, Any]:
     import papers
 
@@ -93,6 +99,7 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "end_to_end": _end_to_end,
     "product": _product,
     "papers": _papers,
+    "choices": _choices,
     "connectivity": _connectivity,
     "connectivity_spark": _connectivity_spark,
     "listing_5": _listing_5,

@@ -6,9 +6,11 @@ import random
 
 import pytest
 
-from anabranch import Session
+from anabranch import EvaluationOptions, Session
+from anabranch.delta import evaluation
 from anabranch.engine import query as query_module
 from anabranch.engine import steady
+from anabranch.planner.leaves import matches
 
 PATTERNS = (
     "?a <urn:p> ?b . ?b <urn:q> ?c",
@@ -54,8 +56,10 @@ def _properties(draw: random.Random) -> dict[str, object]:
     return {key: draw.choice(values) for key in draw.sample(["x", "y"], draw.randint(0, 2))}
 
 
-def _answers(text: str, name: str, events: list[dict[str, object]], cuts: list[int]) -> list[dict[str, object]]:
-    session = Session.local(lateness="PT0.005S")
+def _answers(
+    text: str, name: str, events: list[dict[str, object]], cuts: list[int], options: EvaluationOptions | None = None
+) -> list[dict[str, object]]:
+    session = Session.local(lateness="PT0.005S", evaluation=options)
     query = session.register(text, file_name=name)
     found = []
     for first, stop in zip([0, *cuts], [*cuts, len(events)], strict=True):
@@ -69,7 +73,8 @@ def _answers(text: str, name: str, events: list[dict[str, object]], cuts: list[i
 def _compared(
     text: str, name: str, events: list[dict[str, object]], draw: random.Random, patched: pytest.MonkeyPatch
 ) -> int:
-    """Compare answers with those of single steps; return how many instants were taken at once."""
+    """Compare answers with those of single steps and of the plain evaluator; return how many instants were taken at
+    once."""
     cuts = sorted(draw.choices(range(len(events) + 1), k=draw.choice((0, 1, 10))))
     ahead: list[int] = []
 
@@ -81,15 +86,19 @@ def _compared(
     at_once = _answers(text, name, events, cuts)
     patched.setattr(query_module, "steady_window", lambda *_: None)
     assert at_once == _answers(text, name, events, cuts)
+    assert at_once == _answers(text, name, events, cuts, EvaluationOptions(force="recompute"))
     return sum(ahead)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(120))
 def test_many_instants_at_once_answer_as_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
     output, pattern = draw.choice(("ISTREAM", "DSTREAM")), draw.choice(PATTERNS)
     width = draw.choice((7, 50, 300))
-    step = draw.choice([step for step in (1, 3, 20, 100) if 2 * step < width])  # else all of the window is evaluated
+    step = draw.choice((1, 3, 20, 100, width, width // 2))  # from half of the window on, all of it is evaluated
+    if seed % 3 == 0:  # matches that are more than one piece
+        monkeypatch.setattr(matches, "PIECE", 2)
+        monkeypatch.setattr(evaluation, "PIECE", 2)
     text = (
         f"REGISTER {output} <urn:o> AS SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> "
         f"[RANGE PT{width / 1000}S STEP PT{step / 1000}S] WHERE {{ WINDOW <urn:w> {{ {pattern} }} }}"

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.delta.batch import PIECE, Ids, Mask
-from anabranch.delta.kernels.semijoin import all_matches
+from anabranch.delta.kernels.semijoin import window_matches
 from anabranch.delta.kernels.semijoin_plan import PART, PATTERN, KindHash, SemijoinPlan
 from anabranch.delta.kernels.semijoin_walk import TOO_MANY
 from anabranch.delta.patterns import KIND, BudgetExceeded, Conjunction, FactPattern, Fixed, Free
+from anabranch.errors import InternalError
 
 FactNumbers = npt.NDArray[np.float64]
 
@@ -44,39 +45,6 @@ def evaluate(
 ) -> Ids:
     """Return all matches over the set of facts, one column per variable."""
     return _remembered(conjunction).evaluate(facts, numbers, max_matches=max_matches)
-
-
-def evaluate_in_pieces(
-    conjunction: Conjunction,
-    facts: Ids,
-    numbers: FactNumbers | None = None,
-    *,
-    max_matches: int | None = None,
-) -> Iterator[Ids]:
-    """Yield the same matches in one or more pieces of at most PIECE rows, unless one value of a variable has more.
-
-    Where there are more matches, facts are split by a hash of the variable with the most values: a match belongs to the
-    part of its value.
-    Work: O(facts) more for each part."""
-    left = _UNLIMITED if max_matches is None else max_matches
-    parting: _Parting | None = None
-    waiting: list[tuple[int, int]] = [(0, 0)]
-    while waiting:
-        bits, number = waiting.pop()
-        some = facts if parting is None else parting.facts(bits, number)
-        limit = left if bits >= _MOST_BITS else min(left, PIECE)
-        try:
-            found = evaluate(conjunction, some, numbers, max_matches=limit)
-        except BudgetExceeded:
-            if limit == left:
-                raise BudgetExceeded("matches", left if max_matches is None else max_matches) from None
-            parting = parting or _Parting.of(conjunction, facts)
-            waiting += [(bits + _BITS, (number << _BITS) + more) for more in range(1 << _BITS)]
-            continue
-        if parting is not None:
-            found = found[_hashed(found[:, parting.variable], bits) == number]
-        left -= len(found)
-        yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +102,57 @@ class WindowEvaluation:
         self._arena = np.empty(0, np.int64)
 
     def evaluate(self, facts: Ids, numbers: FactNumbers | None = None, *, max_matches: int | None = None) -> Ids:
+        return self.windows(facts, _whole(facts), numbers, max_matches=max_matches)[0]
+
+    def windows(
+        self, facts: Ids, spans: Ids, numbers: FactNumbers | None = None, *, max_matches: int | None = None
+    ) -> tuple[Ids, Ids]:
+        """Return the matches of several windows, one window after the other, and where those of each end. Window i has
+        the facts from place `spans[i, 0]` to `spans[i, 1]`; `max_matches` holds for each."""
         numbers = _NO_NUMBERS if numbers is None else numbers
         limit = _UNLIMITED if max_matches is None else max_matches
-        status, matches, arena = all_matches(
-            _plain(facts), numbers, self._kinds, self._plan, self._buckets, self._arena, limit
+        if len(spans) and not (spans[:, 0].min() >= 0 and spans[:, 1].max() <= len(facts)):
+            raise InternalError("a window has facts that are not there")
+        status, matches, ends, arena = window_matches(
+            _plain(facts), spans, numbers, self._kinds, self._plan, self._buckets, self._arena, limit
         )
         if len(arena) <= _KEPT_CELLS:
             self._arena = arena
         if status == TOO_MANY:
             raise BudgetExceeded("matches", limit)
-        return matches
+        return matches, ends
+
+    def pieces(
+        self, facts: Ids, numbers: FactNumbers | None = None, *, max_matches: int | None = None
+    ) -> Iterator[Ids]:
+        """Yield the same matches in one or more pieces of at most PIECE rows, unless one value of a variable has more.
+
+        Where there are more matches, facts are split by a hash of the variable with the most values: a match belongs to
+        the part of its value.
+        Work: O(facts) more for each part."""
+        left = _UNLIMITED if max_matches is None else max_matches
+        parting: _Parting | None = None
+        waiting: list[tuple[int, int]] = [(0, 0)]
+        while waiting:
+            bits, number = waiting.pop()
+            some = facts if parting is None else parting.facts(bits, number)
+            limit = left if bits >= _MOST_BITS else min(left, PIECE)
+            try:
+                found = self.evaluate(some, numbers, max_matches=limit)
+            except BudgetExceeded:
+                if limit == left:
+                    raise BudgetExceeded("matches", left if max_matches is None else max_matches) from None
+                parting = parting or _Parting.of(self._conjunction, facts)
+                waiting += [(bits + _BITS, (number << _BITS) + more) for more in range(1 << _BITS)]
+                continue
+            if parting is not None:
+                found = found[_hashed(found[:, parting.variable], bits) == number]
+            left -= len(found)
+            yield found
+
+
+def _whole(facts: Ids) -> Ids:
+    return np.array([[0, len(facts)]], np.int64)
 
 
 def _plain(facts: Ids) -> Ids:

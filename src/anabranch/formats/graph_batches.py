@@ -87,15 +87,15 @@ class GraphBatch(GraphSource):
             raise ValueError("a batch without times") from None
 
     def columns(self, keys: PropertyKeys) -> GraphColumns:
-        if self._columns is None or not set(keys) <= set(self._columns.keys):
+        found, self._columns = self._columns, None
+        if found is None or not set(keys) <= set(found.keys):
             try:
                 found = _BatchReader(_plain_keys(keys), is_checked=True).columns(self.batch)
             except (IrregularBatch, MalformedEventError):
                 raise StreamError("the chunk is damaged: its rows are not those that were packed") from None
             if PROPERTIES in keys:
                 found = found.with_properties(tuple(dict.fromkeys(keys)), self.events(range(len(self))))
-            self._columns = found
-        return self._columns.with_keys(keys)
+        return found.with_keys(keys)
 
     def events(self, rows: Sequence[int]) -> list[Event]:
         found = []

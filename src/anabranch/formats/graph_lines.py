@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from anabranch.delta.json_lines import BLANK, EXACT, REGULAR, LineScan, lines_end, padded
 from anabranch.errors import StreamError
@@ -34,6 +35,8 @@ from anabranch.model.graph_block import (
 ExactLine: TypeAlias = tuple[int, bytes]
 """The number of a line and its bytes, for the exact reader."""
 
+SmallCounts: TypeAlias = npt.NDArray[np.int32]
+
 _FEWEST_LINES = 16  # of a block beside lines for the exact reader
 _NEWLINE = b"\n"
 # Keys that are no texts in Python become texts in JSON; these may have been some.
@@ -45,7 +48,7 @@ class GraphLines(GraphSource):
     """Events that stand in `data`, one a line: each row has its first byte, the place behind its last, and its time.
     Between two rows there is nothing but blank lines and comments. `data` has PADDING bytes more."""
 
-    __slots__ = ("_columns", "_data", "_starts", "_stops", "times")
+    __slots__ = ("_columns", "_data", "_per_event", "_starts", "_stops", "times")
 
     def __init__(
         self, data: Bytes, starts: Places, stops: Places, times: Times, columns: GraphColumns | None = None
@@ -53,6 +56,7 @@ class GraphLines(GraphSource):
         self.times = times
         self._data, self._starts, self._stops = data, starts, stops
         self._columns = columns
+        self._per_event = None if columns is None else _per_event(columns)
 
     @classmethod
     def of_dicts(cls, events: Iterable[Mapping[str, Any]], keys: PropertyKeys = ()) -> GraphBlock | None:
@@ -77,9 +81,10 @@ class GraphLines(GraphSource):
         return cls(padded(data), ends - lengths - 1, ends - 1, times)
 
     def columns(self, keys: PropertyKeys) -> GraphColumns:
-        if self._columns is None or not set(keys) <= set(self._columns.keys):
-            self._columns = self._scanned(_distinct(keys))
-        return self._columns.with_keys(keys)
+        found, self._columns = self._columns, None
+        if found is None or not set(keys) <= set(found.keys):
+            found = self._scanned(_distinct(keys))
+        return found.with_keys(keys)
 
     def _scanned(self, keys: PropertyKeys) -> GraphColumns:
         start, end = (int(self._starts[0]), int(self._stops[-1])) if len(self) else (0, 0)
@@ -122,11 +127,18 @@ class GraphLines(GraphSource):
 
     def counts(self, rows: Places) -> tuple[int, int]:
         """Return how many nodes and relationships the events at these rows have."""
-        found = self._columns if self._columns is not None else self.columns(())
-        return int(found.nodes.per_event[rows].sum()), int(found.relationships.per_event[rows].sum())
+        if self._per_event is None:
+            self._per_event = _per_event(self._scanned(()))
+        nodes, relationships = self._per_event
+        return int(nodes[rows].sum()), int(relationships[rows].sum())
 
     def _line(self, row: int) -> bytes:
         return self._data[self._starts[row] : self._stops[row]].tobytes()
+
+
+def _per_event(columns: GraphColumns) -> tuple[SmallCounts, SmallCounts]:
+    """Return how many nodes and relationships each event has."""
+    return columns.nodes.per_event.astype(np.int32), columns.relationships.per_event.astype(np.int32)
 
 
 def packed_lines(parts: Sequence[tuple[GraphLines, Places]]) -> bytes:

@@ -136,7 +136,8 @@ class GraphSource(ABC):
 
     @abstractmethod
     def columns(self, keys: PropertyKeys) -> GraphColumns:
-        """Return the columns of all events, with these properties. The last answer is kept."""
+        """Return the columns of all events, with these properties. They are not kept: they take more room than the
+        events, and a second request reads them again."""
 
     @abstractmethod
     def events(self, rows: Sequence[int]) -> list[Event]:

@@ -34,6 +34,7 @@ CHOSEN = [
     *seeds("test_number_sums.py::test_sums_are_exact", 20),
     *seeds("test_evaluation.py::test_random_conjunctions_over_random_facts_match_as_defined", 20),
     *seeds("test_evaluation.py::test_stars_on_a_chain_match_as_defined_however_many_facts_a_row_has", 10),
+    *seeds("test_evaluation.py::test_several_windows_at_once_have_the_matches_of_each", 20),
     "test_evaluation.py::test_copies_among_the_many_facts_of_a_hub_are_found",
     "test_evaluation.py::test_far_more_matches_than_the_sizes_let_expect_are_all_found",
     *seeds("paths/test_matcher.py::test_random_paths_over_random_slides", 20),

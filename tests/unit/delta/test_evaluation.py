@@ -9,9 +9,10 @@ import pytest
 
 from anabranch.delta import evaluation
 from anabranch.delta.batch import Ids
-from anabranch.delta.evaluation import WindowEvaluation, evaluate, evaluate_in_pieces
+from anabranch.delta.evaluation import WindowEvaluation, evaluate
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.patterns import BudgetExceeded, Conjunction, FactPattern, Fixed, Free, Place, Range
+from anabranch.errors import InternalError
 
 from .matching import Row, matrix, naive_matches, random_conjunction, random_facts, random_numbers
 
@@ -144,12 +145,12 @@ def test_matches_come_with_the_memory_of_their_own() -> None:
 def test_facts_that_may_not_be_written_or_lie_apart_need_no_second_compilation() -> None:
     facts = np.array([[1, 7, 2], [2, 7, 3]], np.int64)
     evaluate(PATH, facts)
-    compiled = len(evaluation.all_matches.signatures)  # type: ignore[attr-defined]
+    compiled = len(evaluation.window_matches.signatures)  # type: ignore[attr-defined]
     apart = np.zeros((4, 3), np.int64)
     apart[::2] = facts
     facts.flags.writeable = False
     assert found(evaluate(PATH, facts)) == found(evaluate(PATH, apart[::2])) == {(1, 2, 3)}
-    assert len(evaluation.all_matches.signatures) == compiled  # type: ignore[attr-defined]
+    assert len(evaluation.window_matches.signatures) == compiled  # type: ignore[attr-defined]
 
 
 # --- stars: rows that hold the only fact of a pattern, and rows that have several ---
@@ -297,17 +298,36 @@ def test_matches_in_pieces_are_the_matches(seed: int, monkeypatch: pytest.Monkey
     conjunction = random_conjunction(chance)
     facts = matrix(random_facts(chance, conjunction, 40, 6), conjunction.width)
     whole = evaluate(conjunction, facts)
-    pieces = list(evaluate_in_pieces(conjunction, facts))
+    pieces = list(WindowEvaluation(conjunction).pieces(facts))
     assert found(np.concatenate(pieces)) == found(whole)
     if len(whole) > 1:
         with pytest.raises(BudgetExceeded, match=f"more than {len(whole) - 1:,} match"):
-            list(evaluate_in_pieces(conjunction, facts, max_matches=len(whole) - 1))
+            list(WindowEvaluation(conjunction).pieces(facts, max_matches=len(whole) - 1))
 
 
 def test_the_matches_of_a_hub_come_in_many_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "PIECE", 500)
     hub = triples((Free(0), Fixed(7), Free(1)), (Free(1), Fixed(8), Free(2)))
     facts = np.array([(10 + n, 7, 1) for n in range(40)] + [(1, 8, 10 + n) for n in range(200)], np.int64)
-    pieces = list(evaluate_in_pieces(hub, facts))
+    pieces = list(WindowEvaluation(hub).pieces(facts))
     assert sum(map(len, pieces)) == 40 * 200
     assert max(map(len, pieces)) <= 500
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_several_windows_at_once_have_the_matches_of_each(seed: int) -> None:
+    chance = Random(seed)
+    conjunction = random_conjunction(chance)
+    facts = matrix(random_facts(chance, conjunction, 60, 5), conjunction.width)
+    cuts = [sorted(chance.choices(range(len(facts) + 1), k=2)) for _ in range(chance.randint(1, 6))]
+    matches, ends = WindowEvaluation(conjunction).windows(facts, np.array(cuts, np.int64))
+    each = np.split(matches, ends[:-1])
+    assert [found(rows) for rows in each] == [found(evaluate(conjunction, facts[a:b])) for a, b in cuts]
+    assert int(ends[-1]) == len(matches) == sum(len(evaluate(conjunction, facts[a:b])) for a, b in cuts)
+
+
+def test_a_window_beyond_the_facts_is_refused() -> None:
+    evaluated = WindowEvaluation(star(1, 2))
+    for span in ([0, 3], [-1, 2]):
+        with pytest.raises(InternalError, match="not there"):
+            evaluated.windows(np.zeros((2, 3), np.int64), np.array([span], np.int64))

@@ -469,7 +469,39 @@ def _walk_all(
 
 
 @allocating_kernel
-def all_matches(
+def window_matches(
+    facts: Ids,
+    spans: Ids,
+    numbers: Floats,
+    kinds: KindHash,
+    plan: SemijoinPlan,
+    buckets: Small,
+    arena: Ids,
+    max_matches: Int,
+) -> tuple[Int, Ids, Ids, Ids]:
+    """Return whether a window had too many matches, the matches of all windows one after the other, where those of each
+    end, and the arena, which may have grown. A window has the facts from the first number of its span to the second."""
+    ends, total = np.zeros(len(spans), np.int64), np.int64(0)
+    matches = np.empty((0, plan.variables), np.int64)
+    for window in range(len(spans)):
+        inside = facts[spans[window, 0] : spans[window, 1]]
+        status, found, arena = _all_matches(inside, numbers, kinds, plan, buckets, arena, max_matches)
+        if status == TOO_MANY:
+            return status, found, ends, arena
+        if window == 0:
+            matches = found
+        elif total + len(found) > len(matches):
+            matches = moved(matches, total, 2 * (total + len(found)))
+        for row in range(len(found) if window else 0):
+            for column in range(plan.variables):
+                matches[total + row, column] = found[row, column]
+        total += len(found)
+        ends[window] = total
+    return DONE, matches[:total], ends, arena
+
+
+@allocating
+def _all_matches(
     facts: Ids, numbers: Floats, kinds: KindHash, plan: SemijoinPlan, buckets: Small, arena: Ids, max_matches: Int
 ) -> tuple[Int, Ids, Ids]:
     """Return whether there were too many matches, the matches, and the arena, which may have grown."""

@@ -9,7 +9,7 @@ Patterns whose rows hold their only fact's leaves are no steps: what they say is
 
 Invariant: a row that is bound has passed every pattern at its variable. So the walk fails only where it closes a cycle,
 where two values must differ, or where all of a row's facts lead to rows that have not passed.
-Code that makes no arrays is compiled without counting references (`inner`): `semijoin.all_matches` makes all arrays.
+Code that makes no arrays is compiled without counting references (`inner`): `semijoin.window_matches` makes all arrays.
 """
 
 from __future__ import annotations

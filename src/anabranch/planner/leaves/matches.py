@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from anabranch.algebra.operators import Source, Static, Window
-from anabranch.delta.batch import Batch, Ids, concatenated
-from anabranch.delta.evaluation import evaluate_in_pieces
+from anabranch.delta.batch import PIECE, Batch, Ids, concatenated
+from anabranch.delta.evaluation import FactNumbers, WindowEvaluation
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, Fixed
@@ -85,7 +86,7 @@ class WindowMatch(MatchLeaf):
 
     def __init__(self, window: Window, conjunction: Conjunction, budgets: Budgets, runtime: Runtime) -> None:
         self._window = window
-        self._conjunction = conjunction
+        self._evaluation = WindowEvaluation(conjunction)
         self._budgets = budgets
         self._runtime = runtime
         self._ranged = any(pattern.ranges for pattern in conjunction.patterns)
@@ -93,36 +94,66 @@ class WindowMatch(MatchLeaf):
         self._width = conjunction.variables
         self._rows: Ids | None = np.empty((0, self._width), np.int64)  # None: too many, the facts are kept instead
         self._facts = np.empty((0, 3), np.int64)
+        if budgets.max_bytes is None:  # else the state is measured at each slide
+            self.slides_of = "triples"
 
     def pieces(self, tick: Tick) -> Iterator[Batch]:
-        if self._rows is not None:
-            leaving = -Batch.entering(self._rows)
-            self._rows = None
-            if len(leaving):
-                yield leaving
-        else:
-            for rows in self._matches():
-                yield -Batch.entering(rows)
+        for rows in self._matches():
+            yield -Batch.entering(rows)
         self._held.slide(*tick.triples(self._window))
-        self._facts = self._held.facts()
+        for rows in self._found(self._held.facts()):
+            yield Batch.entering(rows)
+        self._budgets.check(self.size())
+
+    def slides(self, slides: WindowSlides) -> Changes:
+        assert isinstance(slides, TripleSlides)
+        base = int(slides.lefts[0])
+        self._held.slide(slides.arrived, base)
+        held, spans = self._held.facts(), np.column_stack((slides.lefts, slides.ends)) - base
+        parts = [np.concatenate(list(self._matches()))]
+        try:
+            parts += self._at_once(held, spans)
+        except BudgetExceeded:  # a window has more matches than one piece
+            parts += [np.concatenate(list(self._found(held[first:stop]))) for first, stop in spans.tolist()]
+        self._held.slide(slides.arrived[:0], int(slides.lefts[-1]))
+        changed = [part for slide in pairwise(parts) for part in slide]
+        sizes = np.array([len(part) for part in changed], np.int64)
+        weights = np.repeat(np.tile(np.array([-1, 1], np.int64), len(spans)), sizes)
+        return Changes(Batch(np.concatenate(changed), weights), np.cumsum(sizes)[1::2])
+
+    def _at_once(self, held: Ids, spans: Ids) -> list[Ids]:
+        """Return the matches of several windows of facts; those of the last become the present ones."""
+        limit = min(self._budgets.max_matches or PIECE, PIECE)
+        rows, ends = self._evaluation.windows(held, spans, self._numbers(), max_matches=limit)
+        found = np.split(rows, ends[:-1])
+        self._rows, self._facts = found[-1].copy(), held[:0]
+        return found
+
+    def _matches(self) -> Iterator[Ids]:
+        """Yield the present matches, in one or more pieces."""
+        if self._rows is not None:
+            yield self._rows
+            return
+        try:
+            yield from self._evaluation.pieces(self._facts, self._numbers(), max_matches=self._budgets.max_matches)
+        except BudgetExceeded as error:
+            raise self._budgets.refusal(error) from None
+
+    def _numbers(self) -> FactNumbers | None:
+        return self._runtime.dictionary.numbers() if self._ranged else None
+
+    def _found(self, facts: Ids) -> Iterator[Ids]:
+        """Yield the matches among facts, which become the present ones."""
+        self._rows, self._facts = None, facts
         found = self._matches()
         first = next(found)
-        yield Batch.entering(first)
+        yield first
         several = False
         for rows in found:
             several = True
-            yield Batch.entering(rows)
+            yield rows
         if not several:
-            self._rows, self._facts = first, self._facts[:0]
-        self._budgets.check(self.size())
-
-    def _matches(self) -> Iterator[Ids]:
-        numbers = self._runtime.dictionary.numbers() if self._ranged else None
-        limit = self._budgets.max_matches
-        try:
-            yield from evaluate_in_pieces(self._conjunction, self._facts, numbers, max_matches=limit)
-        except BudgetExceeded as error:
-            raise self._budgets.refusal(error) from None
+            self._rows, self._facts = first, facts[:0]
 
     def size(self) -> Size:
         rows, cells = (0, 0) if self._rows is None else (len(self._rows), self._rows.nbytes)
