@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 from typing import TypeAlias
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Source, Static
@@ -69,7 +68,7 @@ def evaluate(
         plugin=Oxigraph(),
         parameters=parameter_values(parameters or {}),
         clock=time.time_ns() // 1000 if now is None else micros(now),
-        random=Random(seed if seed is not None else os.urandom(8)),
+        seed=seed if seed is not None else os.urandom(8),
     )
     try:
         return Table(compiled.columns, compiled.run(context), form, prefixes)

@@ -58,7 +58,7 @@ class PieceByPiece:
         self._version += 1
         self._changes = self._content.changes()
         graph = self._content.graph()
-        context = Context(graph=lambda source: graph, parameters=self._parameters, clock=self._now, random=Random(0))
+        context = Context(graph=lambda source: graph, parameters=self._parameters, clock=self._now)
         self._maintained.advance(
             Tick(
                 context,

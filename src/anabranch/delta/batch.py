@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ class Batch:
         return len(self.weights)
 
     @classmethod
+    @cache  # most changes of a small slide are empty
     def empty(cls, width: int) -> Batch:
         return cls(np.empty((0, width), np.int64), np.empty(0, np.int64))
 

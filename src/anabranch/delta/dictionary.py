@@ -131,17 +131,18 @@ class Dictionary:
 
     def weight(self) -> int:
         """Return about how many bytes the values take. Work: O(values that came since the last call)."""
-        self._weight += sum([_weight_of(value) for value in self._values[self._weighed :] if value is not _LATER])
-        self._weighed = len(self._values)
+        if self._weighed < len(self._values):
+            self._weight += sum([_weight_of(value) for value in self._values[self._weighed :] if value is not _LATER])
+            self._weighed = len(self._values)
         tables = (self.versions, self._texts, *(table for table, _ in self._json.values()))
-        return self._weight + sum(table.nbytes for table in tables if table is not None)
+        return self._weight + sum([table.nbytes for table in tables if table is not None])
 
     # --- values and ids ---
 
     def encode(self, value: Value) -> int:
         if value is None:
             return NULL
-        key: Hashable = value if value.__class__ in _PLAIN else self._key(value)
+        key: Hashable = value if value.__class__ in _SELF else self._key(value)
         found = self._ids.get(key)
         if found is None:
             found = self._found_as_text(value)
@@ -155,7 +156,7 @@ class Dictionary:
         """Return the id of a value that was met before, else None."""
         if value is None:
             return NULL
-        found = self._ids.get(value if value.__class__ in _PLAIN else self._key(value))
+        found = self._ids.get(value if value.__class__ in _SELF else self._key(value))
         return self._found_as_text(value) if found is None else found
 
     def _found_as_text(self, value: Value) -> int | None:

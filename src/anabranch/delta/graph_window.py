@@ -147,17 +147,18 @@ class GraphWindow:
             self._links = _grown(self._links, slots, ids)
         if max(len(self._nodes.records), len(self._links.records)) > len(self._present.labels):
             self._present = self._presence()
-        self._nodes = self._nodes._replace(log=self._log(self._nodes.log, "node", nodes))
-        self._links = self._links._replace(log=self._log(self._links.log, "link", links))
+        if state["node_end"] + nodes > len(self._nodes.log):
+            self._nodes = self._nodes._replace(log=self._log(self._nodes.log, "node", nodes))
+        if state["link_end"] + links > len(self._links.log):
+            self._links = self._links._replace(log=self._log(self._links.log, "link", links))
         layers = int(state["layer_end"]) + nodes + links
         if self._is_layered and layers > len(self._nodes.layers):
             self._nodes = self._nodes._replace(layers=_longer(self._nodes.layers, 2 * layers))
 
     def _log(self, log: Records, name: str, more: int) -> Records:
-        """Return the log with room for more entries; those that have left are dropped when they are half of it."""
+        """Return the log with room for more entries, without those that have left; if these are half of it, it stays as
+        long as it is."""
         head, end = int(self._state[f"{name}_head"]), int(self._state[f"{name}_end"])
-        if end + more <= len(log):
-            return log
         living = end - head
         kept = log if living + more <= len(log) // 2 else np.empty(2 * (living + more), kernels.LOGGED)
         kept[:living] = log[head:end]

@@ -86,6 +86,7 @@ class LogMatcher:
         self._broken = False
         self._arrivals = 0
         self._tail = 0
+        self._only = SlideBounds(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
         self._begin(linked=False)
 
     def _begin(self, linked: bool) -> None:
@@ -131,20 +132,21 @@ class LogMatcher:
         Arrivals are numbered from 0 over the matcher's life. Slide i adds those before number `ends[i]`, and then its
         window holds exactly those from `tails[i]` on. A fact that comes again while it lives is refreshed."""
         marks = np.empty(len(ends), np.int64)
+        ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
         (batch,) = self._slid(facts, ends, tails, marks, numbers, None)
         return Changes(batch, marks)
 
     def slide_once(self, facts: Ids, tail: int, numbers: IdNumbers | None = None) -> Iterator[Batch]:
         """Make one slide, after which the window holds the arrivals from number `tail` on. The changes come in pieces,
         leaving matches before entering ones; no other method may be called before the last piece has been taken."""
-        ends = np.array([self._arrivals + len(facts)], np.int64)
-        return self._slid(facts, ends, np.array([tail], np.int64), np.empty(1, np.int64), numbers, self.piece)
+        ends, tails, marks = self._only
+        ends[0], tails[0] = self._arrivals + len(facts), tail
+        return self._slid(facts, ends, tails, marks, numbers, self.piece)
 
     def _slid(
         self, facts: Ids, ends: Ids, tails: Ids, marks: Ids, numbers: IdNumbers | None, most: int | None
     ) -> Iterator[Batch]:
         flat = self._ready("slide", facts, numbers)
-        ends, tails = np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(tails, np.int64)
         self._check_slides(len(facts), ends, tails)
         arrivals, slides = Arrivals(flat, self._numbers), SlideBounds(ends, tails, marks)
         intake, walk = self._plan.intake, self._plan.walk
@@ -290,6 +292,8 @@ class LogMatcher:
         return batch
 
     def _taken(self) -> Batch:
+        if not self._state.out[0]:
+            return Batch.empty(self.conjunction.variables)
         table = self._told()
         return Batch(table[:, :-1].copy(), table[:, -1].copy())
 

@@ -71,7 +71,8 @@ class TextTable:
     def find(self, text: bytes, form: int) -> int:
         """Return the id of a text, or -1."""
         data = np.frombuffer(text + bytes(PADDING), np.uint8).copy()
-        return int(self.find_all(data, np.zeros(1, np.int64), np.full(1, len(text), np.int64), form)[0])
+        ends = np.array([0, len(text)], np.int64)
+        return int(self.find_all(data, ends[:1], ends[1:], form)[0])
 
     def find_all(self, data: Bytes, starts: Ids, stops: Ids, form: int) -> Ids:
         """Return the ids of texts, -1 for unknown ones."""

@@ -67,7 +67,8 @@ def reachable(
             index = None if query.cursor.done else query.cursor.next_index
         if index is not None:
             found[query.name] = index
-            query.past_graphs = [past for past in query.past_graphs if past[0] > index]
+            if query.past_graphs:
+                query.past_graphs = [past for past in query.past_graphs if past[0] > index]
     return found
 
 
@@ -77,8 +78,10 @@ def may_be_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) ->
     """
     if query.registration.output == "snapshot":  # needs nothing of the instants that were answered in time
         return is_early(query, streams)
-    names = query.cursor.stream_names() if query.can_be_corrected else ()
-    return any(streams[name].idle.corrects or streams[name].is_early for name in names if name in streams)
+    if not query.can_be_corrected:
+        return False
+    read = [streams[name] for name in query.cursor.stream_names() if name in streams]
+    return True in [stream.idle.corrects or stream.is_early for stream in read]
 
 
 def is_early(query: ContinuousQuery, streams: Mapping[str, StreamBuffer]) -> bool:

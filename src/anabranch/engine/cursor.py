@@ -31,7 +31,6 @@ class QueryCursor:
         self._policy = policy
         # A window's filter does not change when events enter and leave it; rules may change the filter at any time.
         self.windows: tuple[Window, ...] = tuple(dict.fromkeys(whole(one) for one in windows(registration.plan)))
-        self.bound_stream: str | None = None  # the stream that stands for the unnamed one
         self.instants: Instants | None = None
         self.is_alone = False  # whether its one instant depends on no stream
         self.first_index = 0  # of the first instant that was or will be evaluated
@@ -39,20 +38,28 @@ class QueryCursor:
         self.passed: int | None = None  # the last instant that was evaluated or passed over since it is here
         self.done = False
         self._frame: WindowFrame | None = None
-        self._needs: tuple[int, list[Bounds]] | None = None
+        self._ends: tuple[int, list[Bounds]] | None = None  # of the windows, at the instant that was asked for last
+        self.bound_stream = None
 
     # --- streams ----------------------------------------------------------------------------------------------------
 
-    def stream_name(self, window: Window) -> str | None:
-        return window.stream.name if window.stream.name is not None else self.bound_stream
-
     @property
-    def is_bound(self) -> bool:
-        return all(self.stream_name(window) is not None for window in self.windows)
+    def bound_stream(self) -> str | None:
+        """The stream that stands for the unnamed one."""
+        return self._bound_stream
+
+    @bound_stream.setter
+    def bound_stream(self, name: str | None) -> None:
+        self._bound_stream = name
+        names = {self.stream_name(window) for window in self.windows}
+        self.is_bound = None not in names
+        self._stream_names = tuple(sorted(one for one in names if one is not None))
+
+    def stream_name(self, window: Window) -> str | None:
+        return window.stream.name if window.stream.name is not None else self._bound_stream
 
     def stream_names(self) -> tuple[str, ...]:
-        names = {name for window in self.windows if (name := self.stream_name(window)) is not None}
-        return tuple(sorted(names))
+        return self._stream_names
 
     # --- instants ---------------------------------------------------------------------------------------------------
 
@@ -81,6 +88,7 @@ class QueryCursor:
 
     def _begin_frame(self) -> None:
         instants = self.started()
+        self._ends = None
         self._frame = WindowFrame(
             self._policy,
             self._registration.starting_at or 0,
@@ -153,13 +161,9 @@ class QueryCursor:
         if isinstance(instants, ArrivalInstants):
             at = instants.not_before(index)
             needs = instants.seen_until
-            ends = [self._bounds(window, at) for window in self.windows] if at < END else []
         else:
-            needs = END
-            if self._needs is None or self._needs[0] != index:
-                self._needs = (index, [self.bounds_at(window, index) for window in self.windows])
-            ends = self._needs[1]
-        for window, bounds in zip(self.windows, ends, strict=False):
+            at, needs = instants.instant(index), END
+        for window, bounds in zip(self.windows, self._ends_at(at) if at < END else (), strict=False):
             if self.stream_name(window) == stream.name:
                 needs = min(needs, needed_from(window, bounds, stream))
         return needs
@@ -173,16 +177,23 @@ class QueryCursor:
     def resume(self, next_index: int) -> None:
         """Move before an instant."""
         self.next_index = next_index
-        self._needs = None
 
     # --- what the windows show ----------------------------------------------------------------------------------------
 
     def views_at(self, at: int, around: SharedState) -> dict[Window, WindowEvents]:
         """Return what each window holds at an instant."""
         return {
-            window: WindowEvents.of(window, self._bounds(window, at), around.streams[self.stream_name(window) or ""])
-            for window in self.windows
+            window: WindowEvents.of(window, ends, around.streams[self.stream_name(window) or ""])
+            for window, ends in zip(self.windows, self._ends_at(at), strict=True)
         }
+
+    def _ends_at(self, at: int) -> list[Bounds]:
+        """Return the ends of all windows at an instant: an instant's evaluation, and forgetting before it, need the
+        same.
+        """
+        if self._ends is None or self._ends[0] != at:
+            self._ends = (at, [self._bounds(window, at) for window in self.windows])
+        return self._ends[1]
 
     def next_change(self, window: Window, view: WindowEvents, index: int) -> int:
         """Return the first later index at which an event may enter or leave the window; far away when there is none."""

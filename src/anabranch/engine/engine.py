@@ -165,10 +165,12 @@ class Engine:
 
     def _named_stream(self, name: str) -> StreamBuffer:
         """Return the stream that a caller names; where streams are not fixed, it is created."""
-        if name not in self._around.streams and not self.fixed_streams:
-            self._refuse_second_stream(name)
-            self.declare_stream(name)
-        stream = self.stream(name)
+        stream = self._around.streams.get(name)
+        if stream is None:
+            if not self.fixed_streams:
+                self._refuse_second_stream(name)
+                self.declare_stream(name)
+            stream = self.stream(name)
         if stream.origin == "query":
             maker = next(query.name for query in self._queries.values() if query.registration.into == name)
             raise EngineError(f"stream `{name}` is made by query `{maker}`: nobody else can move it")
@@ -317,12 +319,14 @@ class Engine:
         as its events, and costs less.
         """
         buffer = self._named_stream(stream)
-        if isinstance(events, EventBlock) and buffer.push_block(events, split):
+        if not isinstance(events, list | EventBlock):
+            events = list(events)
+        if not isinstance(events, list) and buffer.push_block(events, split):
             self._run()
             return PushResult(len(events))
         intake = Intake(buffer, split)
-        if not isinstance(events, EventBlock) or not intake.take_runs(events):
-            for place, event in enumerate(list(events)):
+        if isinstance(events, list) or not intake.take_runs(events):
+            for place, event in enumerate(events):
                 intake.judge(event, place)
         return self._taken_in(intake)
 

@@ -8,7 +8,7 @@ windows, it is dropped with everything encoded by it, and queries build their st
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from anabranch.planner.specs.conditions import number_as_float
 
 _MOST_IDS = 1 << 18  # smaller dictionaries are not checked for unused ids
 _MOST_BYTES = 64 << 20
+_NO_TRIPLES: Ids = np.empty((0, 3), np.int64)
+_NO_SIZES: Ids = np.empty(0, np.int64)
 
 
 class EncodedStream:
@@ -52,7 +54,7 @@ class EncodedStream:
     def between(self, stream: StreamBuffer, first: int, stop: int) -> tuple[Ids, Ids]:
         """Return the triples of the events at these positions, and the number of triples per event."""
         if first >= stop:
-            return np.empty((0, 3), np.int64), np.empty(0, np.int64)
+            return _NO_TRIPLES, _NO_SIZES
         if self._base is None or first > self._base + self._count:
             self._base, self._count = first, 0
             self._offsets[0] = 0
@@ -60,29 +62,31 @@ class EncodedStream:
             facts, sizes = self._encoded(stream, first, min(stop, self._base))
             rest, more = self.between(stream, self._base, stop)
             return np.concatenate((facts, rest)), np.concatenate((sizes, more))
-        self._reach(stream, stop)
+        if stop > self._base + self._count:
+            self._reach(stream, stop)
         offsets = self._offsets[first - self._base : stop - self._base + 1]
-        return self._facts[offsets[0] : offsets[-1]].copy(), np.diff(offsets)
+        return self._facts[offsets[0] : offsets[-1]].copy(), offsets[1:] - offsets[:-1]
 
     def _reach(self, stream: StreamBuffer, stop: int) -> None:
         assert self._base is not None
-        self._forget(stream)
+        if 2 * (stream.first_position - self._base) > self._count:
+            self._forget(stream)
         for run in stream.runs(self._base + self._count, stop):
-            filled = int(self._offsets[self._count])
-            count = self._count + len(run)
-            self._offsets = _reaching(self._offsets, self._count + 1, count + 1)
-            offsets = self._offsets[self._count + 1 : count + 1]
-            if isinstance(run, TripleBlock):
-                offsets[:] = np.arange(filled + 1, filled + len(run) + 1)
+            filled, before = int(self._offsets[self._count]), self._count
+            self._count += len(run)
+            self._offsets = _reaching(self._offsets, before + 1, self._count + 1)
+            if not isinstance(run, list) and isinstance(run, TripleBlock):
+                self._offsets[before + 1 : self._count + 1] = np.arange(filled + 1, filled + len(run) + 1)
                 self._facts = _reaching(self._facts, filled, filled + len(run))
                 self._put(run, self._facts[filled : filled + len(run)])
             else:
-                facts, sizes = self._of_events(list(run))
-                np.cumsum(sizes, out=offsets)
-                offsets += filled
-                self._facts = _reaching(self._facts, filled, filled + len(facts))
-                self._facts[filled : filled + len(facts)] = facts
-            self._count = count
+                triples, sizes = self._of_events(run)
+                self._facts = _reaching(self._facts, filled, filled + len(triples))
+                for at, triple in enumerate(triples, filled):  # they are few: many come as blocks
+                    self._facts[at] = triple
+                for at, size in enumerate(sizes, before + 1):
+                    filled += size
+                    self._offsets[at] = filled
 
     def _encoded(self, stream: StreamBuffer, first: int, stop: int) -> tuple[Ids, Ids]:
         facts, sizes = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)]
@@ -91,7 +95,8 @@ class EncodedStream:
                 found, each = np.empty((len(run), 3), np.int64), np.ones(len(run), np.int64)
                 self._put(run, found)
             else:
-                found, each = self._of_events(list(run))
+                triples, each_of = self._of_events(run)
+                found, each = np.array(triples, np.int64).reshape(-1, 3), np.array(each_of, np.int64)
             facts.append(found)
             sizes.append(each)
         return np.concatenate(facts), np.concatenate(sizes)
@@ -102,12 +107,12 @@ class EncodedStream:
         for place, codes in enumerate((block.subjects, block.predicates, block.objects)):
             rows[:, place] = ids[codes]
 
-    def _of_events(self, events: Sequence[Event]) -> tuple[Ids, Ids]:
+    def _of_events(self, events: Sequence[Event]) -> tuple[list[tuple[int, int, int]], list[int]]:
         """Encode the triples of events; return them and the number of triples per event."""
         triples = [self._mapping.triples_of(event) for event in events]
         encode = self.dictionary.encode
-        flat = [encode(term) for some in triples for triple in some for term in triple]
-        return np.array(flat, np.int64).reshape(-1, 3), np.fromiter(map(len, triples), np.int64, len(triples))
+        encoded = [(encode(one.subject), encode(one.predicate), encode(one.object)) for some in triples for one in some]
+        return encoded, list(map(len, triples))
 
     def _ids_of(self, terms: Sequence[Term]) -> Ids:
         known, ids = self._table
@@ -173,18 +178,23 @@ class EncodedStreams:
         if name in self._graphs:
             self._graphs[name].forget_range()
 
-    def renew_if_full(self, accepted: int, held: int, computed: bool = False) -> bool:
+    def renew_if_full(self, streams: Collection[StreamBuffer], computed: bool = False) -> bool:
         """Drop the dictionary when it is large, by ids or by bytes, and most of its values are no longer used.
 
-        They are no longer used when most events that came since it was new have left the streams' buffers: only `held`
-        of all `accepted` events are there. Values that filled it at the start (windows, static graphs) are not counted.
-        `computed`: queries compute new values at each instant, so the share of held events does not matter. Returns
-        whether it was dropped.
+        They are no longer used when most events that came since it was new have left the streams' buffers. Values that
+        filled it at the start (windows, static graphs) are not counted. `computed`: queries compute new values at each
+        instant, so the share of held events does not matter. Returns whether it was dropped.
         """
         ids, size = len(self.dictionary), self.dictionary.weight()
-        if self._counted_from is None:
-            self._counted_from, self._settled = accepted - held, (ids, size)
+        is_new = self._counted_from is None
+        if is_new:
+            self._settled = (ids, size)
         is_large = ids >= 2 * self._settled[0] + self.most or size >= 2 * self._settled[1] + self.most_bytes
+        if not is_new and not is_large:
+            return False
+        accepted, held = sum([stream.accepted for stream in streams]), sum(map(len, streams))
+        if self._counted_from is None:
+            self._counted_from = accepted - held
         if not is_large or (not computed and held * 4 > accepted - self._counted_from):
             return False
         self.generation += 1
@@ -214,7 +224,10 @@ class _Sizes:
         while events:
             part = self._parts[0]
             leaving = min(events, len(part) - self._gone)
-            triples += int(part[self._gone : self._gone + leaving].sum())
+            if leaving == 1:
+                triples += int(part[self._gone])
+            else:
+                triples += int(part[self._gone : self._gone + leaving].sum())
             self._gone += leaving
             events -= leaving
             if self._gone == len(part):

@@ -45,8 +45,6 @@ class WindowViews:
     """The views of a query's windows at an instant."""
 
     views: Mapping[Window, WindowEvents]
-    encoded: EncodedStreams
-    mapping: ModelMapping
     static_version: Callable[[str], int]
 
     def signature(self, sources: Sequence[Source]) -> Hashable:
@@ -79,6 +77,41 @@ class ShownEvents:
         self.first, self.stop = int(firsts[-1]), int(stops[-1])
 
 
+class _FedWindow:
+    """One window of a query's operators: its present view, the events that it has shown, a feed for each form in which
+    leaves read it, and the changes of the present instant, as far as they were read."""
+
+    __slots__ = (
+        "changes",
+        "disagreements",
+        "feed",
+        "graph",
+        "graph_feed",
+        "relationship_feed",
+        "relationships",
+        "shown",
+        "triples",
+        "union",
+        "view",
+    )
+
+    def __init__(self) -> None:
+        self.shown = ShownEvents()
+        self.feed = WindowFeed()
+        self.graph_feed = GraphFeed()
+        self.relationship_feed: RelationshipFeed | None = None
+        self.union: SlidingGraph | None = None
+        self.disagreements: Disagreements | None = None
+
+    def move(self, view: WindowEvents) -> None:
+        self.view = view
+        self.triples: TripleSlide | None = None
+        self.changes: ElementChanges | None = None
+        self.relationships: RelationshipSlide | None = None
+        self.graph: GraphSlide | None = None
+        self.shown.follow(*view.positions)
+
+
 class QueryFlow:
     """One query's operators and their feeds. With `whole`, rows between operators hold whole elements."""
 
@@ -95,28 +128,31 @@ class QueryFlow:
     ) -> None:
         self._planned = planned
         self._generation = encoded.generation
+        self._encoded = encoded
         self._conflicts = options.conflicts
         self._mapping = mapping
-        self._feeds: dict[Window, WindowFeed] = {}
-        self._graphs: dict[Window, SlidingGraph] = {}
-        self._relationships: dict[Window, RelationshipFeed] = {}
-        self._graph_feeds: dict[Window, GraphFeed] = {}
-        self._disagreements: dict[Window, Disagreements] = {}
+        self._windows: dict[Window, _FedWindow] = {}
+        self._of_leaves: dict[int, tuple[Window, _FedWindow]] = {}  # by `id`: hashing a window takes longer
         self._runtime = Runtime(encoded.dictionary, options.parameters, skipped)
         self._runtime.strict = options.conflicts == "strict"
         self._runtime.whole = whole
+        self._conflict: Conflict | None = None  # of the present instant
         self.maintained = IncrementalAnswer(planned, self._runtime, listed, clock)
-        self.passed: dict[Window, ShownEvents] = {}
         self.ticks = 0
 
     def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
         """Return whether these operators belong to a plan, and their ids still have the same meaning."""
         return self._planned is planned and self._generation == encoded.generation
 
+    def passed(self, window: Window) -> ShownEvents | None:
+        """Return which events a window has shown; None before the first instant."""
+        found = self._windows.get(window)
+        return None if found is None else found.shown
+
     def shown(self, window: Window) -> tuple[int, int]:
         """Return the positions of the events that a window has shown last."""
-        passed = self.passed[window]
-        return passed.first, passed.stop
+        shown = self._windows[window].shown
+        return shown.first, shown.stop
 
     def slides(
         self, window: Window, stream: StreamBuffer, firsts: Ids, stops: Ids, encoded: EncodedStreams
@@ -124,80 +160,86 @@ class QueryFlow:
         """Return several slides of the operators' only window, given by the positions of its events, at least one. They
         must be handed to `maintained`."""
         self.ticks += len(firsts)
-        self.passed[window].follow_slides(firsts, stops)
+        fed = self._windows[window]
+        fed.shown.follow_slides(firsts, stops)
         if self.maintained.flow.slides_of == "triples":
-            return self._feeds[window].slides(stream, firsts, stops, encoded.stream(stream.name, self._mapping))
+            return fed.feed.slides(stream, firsts, stops, encoded.stream(stream.name, self._mapping))
         graph = encoded.graph(stream.name, self._mapping)
         graph.ask(tuple(self._runtime.properties.get(window, ())))
-        return self._graph_feeds[window].slides(stream, firsts, stops, graph)
+        return fed.graph_feed.slides(stream, firsts, stops, graph)
 
     def advance(self, context: Context, views: WindowViews, settled: bool = True) -> Conflict | None:
         """Advance the operators to an instant or, where windows are not `settled`, towards it.
 
         Returns the conflict between events that made a union empty, if there is one.
         """
-        slides: dict[Window, TripleSlide] = {}
-        changes: dict[Window, ElementChanges] = {}
-        carried: dict[Window, RelationshipSlide] = {}
-        arrived: dict[Window, GraphSlide] = {}
-        conflicts: list[Conflict] = []
-        strict = self._runtime.strict
-
-        def triples(window: Window) -> TripleSlide:
-            key = whole(window)
-            found = slides.get(key)
-            if found is None:
-                view = views.views[key]
-                stream = views.encoded.stream(view.stream.name, views.mapping)
-                found = slides[key] = self._feeds.setdefault(key, WindowFeed()).slide(view, stream)
-            return found
-
-        def times(window: Window) -> Ids:
-            triples(window)
-            return self._feeds[whole(window)].times(views.views[whole(window)])
-
-        def elements(window: Window) -> ElementChanges:
-            key = whole(window)
-            found = changes.get(key)
-            if found is None:
-                graph = self._graphs.get(key)
-                if graph is None:
-                    graph = self._graphs[key] = SlidingGraph(self._conflicts, track=True)
-                content = graph.slide(views.views[key], views.mapping)
-                found = changes[key] = content.changes()
-                conflict = content.conflict()
-                if conflict is not None:
-                    conflicts.append(conflict)
-            return found
-
-        def relationships(window: Window) -> RelationshipSlide:
-            key = whole(window)
-            found = carried.get(key)
-            if found is None:
-                feed = self._relationships.setdefault(key, RelationshipFeed(views.encoded.dictionary))
-                found = carried[key] = feed.slide(views.views[key], views.mapping)
-            return found
-
-        def graph(window: Window) -> GraphSlide:
-            key = whole(window)
-            found = arrived.get(key)
-            if found is None:
-                view = views.views[key]
-                encoded = views.encoded.graph(view.stream.name, views.mapping)
-                encoded.ask((*self._runtime.properties.get(key, ()), *((PROPERTIES,) if strict else ())))
-                found = self._graph_feeds.setdefault(key, GraphFeed()).slide(view, encoded)
-                if strict:
-                    known = self._disagreements.setdefault(key, Disagreements(encoded.dictionary))
-                    if known.slide(found):
-                        conflicts.append(known.conflict(view, views.mapping))
-                        found = found._replace(is_void=True)
-                arrived[key] = found
-            return found
-
         self.ticks += 1
+        self._conflict = None
         for window, view in views.views.items():
-            self.passed.setdefault(window, ShownEvents()).follow(*view.positions)
+            fed = self._windows.get(window)
+            if fed is None:
+                fed = self._windows[window] = _FedWindow()
+            fed.move(view)
         self.maintained.advance(
-            Tick(context, triples, elements, relationships, views.signature, strict, settled, times, graph)
+            Tick(
+                context,
+                self._triples,
+                self._elements,
+                self._relationships,
+                views.signature,
+                self._runtime.strict,
+                settled,
+                self._times,
+                self._graph,
+            )
         )
-        return conflicts[0] if conflicts else None
+        return self._conflict
+
+    # --- what leaves read of a window -------------------------------------------------------------------------------
+
+    def _fed(self, window: Window) -> _FedWindow:
+        known = self._of_leaves.get(id(window))
+        if known is None:
+            known = self._of_leaves[id(window)] = (window, self._windows[whole(window)])
+        return known[1]
+
+    def _triples(self, window: Window) -> TripleSlide:
+        fed = self._fed(window)
+        if fed.triples is None:
+            fed.triples = fed.feed.slide(fed.view, self._encoded.stream(fed.view.stream.name, self._mapping))
+        return fed.triples
+
+    def _times(self, window: Window) -> Ids:
+        self._triples(window)
+        fed = self._fed(window)
+        return fed.feed.times(fed.view)
+
+    def _elements(self, window: Window) -> ElementChanges:
+        fed = self._fed(window)
+        if fed.changes is None:
+            fed.union = fed.union or SlidingGraph(self._conflicts, track=True)
+            content = fed.union.slide(fed.view, self._mapping)
+            fed.changes = content.changes()
+            self._conflict = self._conflict or content.conflict()
+        return fed.changes
+
+    def _relationships(self, window: Window) -> RelationshipSlide:
+        fed = self._fed(window)
+        if fed.relationships is None:
+            fed.relationship_feed = fed.relationship_feed or RelationshipFeed(self._encoded.dictionary)
+            fed.relationships = fed.relationship_feed.slide(fed.view, self._mapping)
+        return fed.relationships
+
+    def _graph(self, window: Window) -> GraphSlide:
+        fed = self._fed(window)
+        if fed.graph is None:
+            encoded = self._encoded.graph(fed.view.stream.name, self._mapping)
+            strict = self._runtime.strict
+            encoded.ask((*self._runtime.properties.get(whole(window), ()), *((PROPERTIES,) if strict else ())))
+            fed.graph = fed.graph_feed.slide(fed.view, encoded)
+            if strict:
+                fed.disagreements = fed.disagreements or Disagreements(encoded.dictionary)
+                if fed.disagreements.slide(fed.graph):
+                    self._conflict = self._conflict or fed.disagreements.conflict(fed.view, self._mapping)
+                    fed.graph = fed.graph._replace(is_void=True)
+        return fed.graph

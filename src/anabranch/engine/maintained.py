@@ -58,9 +58,10 @@ class IncrementalAnswer:
         self._revision = 0
 
     def advance(self, tick: Tick) -> None:
-        batch = self.flow.advance(tick)
+        self._changed = batch = self.flow.advance(tick)
+        if not len(batch):
+            return
         self._count += int(batch.weights.sum())
-        self._changed = batch
         if self._canonical is not None:
             self._canonical.apply(batch)
         elif self._ordered is None:
@@ -124,6 +125,8 @@ class IncrementalAnswer:
 
     def difference(self, changed: Batch, sign: int) -> list[AnswerRow]:
         """Return the rows of a change that entered, or with sign -1 left, in the order of their values."""
+        if not len(changed):
+            return []
         batch = changed.consolidated()
         batch = batch if self._terms else self._by_looks(batch)
         wanted = batch.weights * sign > 0

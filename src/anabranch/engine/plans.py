@@ -114,7 +114,7 @@ class Plans:
         self.models = models_of(registration.plan)
 
     def plan(self, around: SharedState) -> Operator:
-        versions = tuple(around.static(name).version for name in self._static_names)
+        versions = tuple([around.static(name).version for name in self._static_names])
         if self._plan is None or versions != self._versions:
             plan = optimized(self._registration, self._static_names, around, self._parts == "apart").plan
             self._versions = versions

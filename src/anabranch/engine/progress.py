@@ -121,6 +121,12 @@ class Watermarks:
         return max(self._open_from, self._early)
 
     @property
+    def is_early(self) -> bool:
+        """Whether silence has moved answers to instants at which events may still come."""
+        self._settle()
+        return self._open_from < self._early
+
+    @property
     def answers_alone(self) -> int:
         """Like `answers_until`, for queries that read silent streams only: other streams do not move them."""
         self._settle()
@@ -133,12 +139,15 @@ class Watermarks:
         return min(self._reach, self._open_from) if self.late.corrects else self._open_from
 
     def _settle(self) -> None:
-        if not self._settled:
-            counting = [split for split in self.splits.values() if split.counts]
+        if self._settled:
+            return
+        counting = [split for split in self.splits.values() if split.counts]
+        if len(counting) > 1:  # one alone waits for no other
             self._pass_silent(counting)
-            self._open_from = max(self._open_from, min((one.watermark for one in counting), default=BEGINNING))
-            self._reach = max(self._reach, min((one.reach for one in counting), default=BEGINNING))
-            self._settled = True
+        if counting:
+            self._open_from = max(self._open_from, min([one.watermark for one in counting]))
+            self._reach = max(self._reach, min([one.reach for one in counting]))
+        self._settled = True
 
     def _pass_silent(self, counting: list[SplitProgress]) -> None:
         """Let the answers go on as far as the splits that are not silent."""

@@ -38,6 +38,13 @@ class ContinuousQuery:
         self.outbox = QueryOutbox()
         self.run = QueryRun(registration, options, self.cursor, self.outbox)
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
+        self.can_be_corrected = (
+            registration.arrivals is None
+            and registration.into is None
+            and all(window.count is None for window in self.cursor.windows)
+        )
+        """Whether an answer can be emitted again over its original windows: only time moves them, and the query has no
+        INTO."""
         self.is_volatile = is_volatile(registration.plan)
         self._empty_without_events = is_empty_without_events(registration.plan)
         is_steady = registration.into is None and not self.is_volatile and not self.run.static_names
@@ -65,14 +72,6 @@ class ContinuousQuery:
     def counts_all(self) -> bool:
         """Whether it reads no stream and is evaluated as triples come on any stream."""
         return self.registration.arrivals is not None and not self.cursor.windows
-
-    @property
-    def can_be_corrected(self) -> bool:
-        """Whether an answer can be emitted again over its original windows: only time moves them, and the query has no
-        INTO.
-        """
-        asked = self.registration
-        return asked.arrivals is None and asked.into is None and all(one.count is None for one in self.cursor.windows)
 
     @property
     def is_ordered(self) -> bool:
@@ -109,11 +108,10 @@ class ContinuousQuery:
         index = self.cursor.next_index
         at = instants.instant(index)
         views = self.cursor.views_at(at, around)
-        quiet = all(view.is_empty for view in views.values())
-        stable = not self.is_volatile or (quiet and self._empty_without_events)
+        stable = not self.is_volatile or (self._empty_without_events and all(view.is_empty for view in views.values()))
         signature: Hashable = (
-            tuple(view.signature for view in views.values()),
-            tuple(around.static(name).version for name in self.static_names),
+            tuple([view.signature for view in views.values()]),
+            tuple([around.static(name).version for name in self.static_names]),
         )
         unchanged = stable and signature == self.run.signature
         try:
@@ -166,10 +164,8 @@ class ContinuousQuery:
             )
 
     def _tell(self, at: int, views: Mapping[Window, WindowEvents]) -> Answer | None:
-        output = self.registration.output
-        told = {"snapshot": self.run.kept.rows, "entering": self.run.kept.entered, "exiting": self.run.kept.left}[
-            output
-        ]()
+        output, kept = self.registration.output, self.run.kept
+        told = kept.rows() if output == "snapshot" else kept.entered() if output == "entering" else kept.left()
         if not told and not self.once:
             return None
         widest = widest_bounds(views.values(), at)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
-from random import Random
 
 from anabranch.algebra.operators import Registration, Source, Static, Window
 from anabranch.algebra.walk import reads_chance, root_order, static_graphs
@@ -144,7 +143,7 @@ class QueryRun:
             self.flow = QueryFlow(planned, self._options, encoded, around.mapping, listed, around.clock, skipped)
         flow = self.flow
         try:
-            conflict = flow.advance(self.context(at, index, views, around), self._window_views(views, around))
+            conflict = flow.advance(self.context(at, index, views, around), WindowViews(views, around.static_version))
         except TooManyTrails:
             self.plans.without_trails()
             self.flow = None
@@ -189,23 +188,20 @@ class QueryRun:
             graph=graph,
             triple_graph=triples,
             bounds=ends,
-            static_version=lambda name: around.static(name).version,
+            static_version=around.static_version,
             plugin=around.plugin,
             parameters=self._options.parameters,
             clock=at,
             max_steps=around.evaluation.max_steps,
             skipped=self._skipped(around),
             check=around.check,
-            # The random seed depends on query and instant, so that a rerun draws the same numbers.
-            random=Random(f"{self._registration.name}/{index}"),
+            # A rerun draws the same numbers.
+            seed=f"{self._registration.name}/{index}",
         )
 
     def _skipped(self, around: SharedState) -> SkippedRows | None:
         """Return the counter of failing rows; None where they end the query."""
         return self._outbox.skipped if (self._options.on_error or around.evaluation.on_error) == "skip" else None
-
-    def _window_views(self, views: Mapping[Window, WindowEvents], around: SharedState) -> WindowViews:
-        return WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
 
     def _warn(self, at: int, conflict: Conflict | None) -> None:
         if conflict is not None and conflict != self._last_conflict:

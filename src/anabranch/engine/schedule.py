@@ -52,19 +52,19 @@ class Schedule:
             return self.sources
         return [self.around.streams[name] for name in query.cursor.stream_names()]
 
-    def open_from(self, query: ContinuousQuery) -> int:
-        """Return the instant before which the query's instants may be evaluated."""
-        streams = self.streams_of(query)
-        if query.can_be_corrected and any(stream.is_early for stream in streams):
+    def open_from(self, query: ContinuousQuery, streams: list[StreamBuffer]) -> int:
+        """Return the instant before which the query's instants may be evaluated, given the streams that move it."""
+        if query.can_be_corrected and True in [stream.is_early for stream in streams]:
             if all(stream.is_early or stream.closed for stream in streams):
                 return min(stream.answers_alone for stream in streams)
             return min(stream.answers_until for stream in streams)
-        return min((stream.open_from for stream in streams), default=self.advanced_to + 1)
+        return min([stream.open_from for stream in streams], default=self.advanced_to + 1)
 
     @property
     def frontier(self) -> int:
         """The instant before which every living query has been evaluated."""
-        return min((self.open_from(query) for query in self.queries.values() if not query.cursor.done), default=END)
+        living = [query for query in self.queries.values() if not query.cursor.done]
+        return min([self.open_from(query, self.streams_of(query)) for query in living], default=END)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
@@ -85,7 +85,8 @@ class Schedule:
             if self.around.check is not None:
                 self.around.check()
             _, order, last, query = heapq.heappop(waiting)
-            if query.run_ahead(self.around, last):
+            # One instant alone is a step: preparing many takes longer.
+            if query.cursor.next_index < last and query.run_ahead(self.around, last):
                 if not query.cursor.done and query.cursor.next_index <= last:
                     heapq.heappush(waiting, (query.cursor.next_instant, order, last, query))
                 continue
@@ -126,7 +127,7 @@ class Schedule:
 
     def _all_closed(self, streams: list[StreamBuffer]) -> bool:
         """Return whether nothing follows that could move a query; without streams, whether the end was declared."""
-        return all(stream.closed for stream in streams) if streams else self.ending.declared
+        return False not in [stream.closed for stream in streams] if streams else self.ending.declared
 
     def _last_index(self, query: ContinuousQuery) -> int | None:
         """Return the last index that may be evaluated now."""
@@ -135,7 +136,7 @@ class Schedule:
         if query.cursor.is_alone:
             return 0
         streams = self.streams_of(query)
-        open_from = self.open_from(query)
+        open_from = self.open_from(query, streams)
         if query.cursor.instants is None:
             first = min((s.first_event_time for s in streams if s.first_event_time is not None), default=None)
             if first is None or first >= open_from:
@@ -211,9 +212,7 @@ class Schedule:
 
     def _renew_ids(self, computed: bool = False) -> None:
         """Drop the ids of values once most are unused; `computed`: queries compute new values at each instant."""
-        streams = self.around.streams.values()
-        accepted = sum(sum(stream.sequences.values()) for stream in streams)
-        if self.around.contents.encoded.renew_if_full(accepted, sum(map(len, streams)), computed):
+        if self.around.contents.encoded.renew_if_full(self.around.streams.values(), computed):
             for query in self.queries.values():  # all queries, also those that are rarely or never evaluated again
                 query.resume(query.cursor.next_index, query.previous)
 
@@ -221,12 +220,12 @@ class Schedule:
         """Forget the events before the windows of every query at the first index that it may still evaluate."""
         for name, stream in self.around.streams.items():
             if name in self.once_read:
-                needs = (
-                    query.cursor.needs_from(stream, looking_back_to[query.name])
-                    for query in self.queries.values()
-                    if query.name in looking_back_to and (name in query.cursor.stream_names() or query.counts_all)
-                )
-                stream.forget_before(min(needs, default=END))
+                needs = END
+                for query in self.queries.values():
+                    index = looking_back_to.get(query.name)
+                    if index is not None and (name in query.cursor.stream_names() or query.counts_all):
+                        needs = min(needs, query.cursor.needs_from(stream, index))
+                stream.forget_before(needs)
 
 
 def start(query: ContinuousQuery, first_event_time: int) -> None:

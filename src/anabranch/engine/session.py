@@ -320,7 +320,9 @@ class Session:
 
         A malformed event raises MalformedEventError before any event of the call is taken in.
         """
-        return self._engine.push(stream, _events_of(events, self._engine.asked_keys(stream)), split)
+        if isinstance(events, dict | Event | str | Mapping):  # the most frequent kind first
+            return self._engine.push(stream, events_from(events), split)
+        return self._engine.push(stream, _many_events(events, self._engine.asked_keys(stream)), split)
 
     def push_table(
         self,
@@ -335,22 +337,25 @@ class Session:
     ) -> PushResult:
         """Push the rows of a table to a stream, each an event of one triple.
 
-        The table is a table or batch of pyarrow, or a data frame of polars or pandas. This is the fast way in: only
-        distinct terms are processed one by one.
+        The table is a table or batch of pyarrow, or a data frame of polars or pandas. This is the fast way in for
+        many triples: only distinct terms are processed one by one. A single triple costs less as an event of `push`.
 
         The arguments name the columns. Cells are read as those of Parquet files: terms are N-Triples texts or bare
         IRIs, objects also plain texts, numbers and dates; times are timestamps, epoch milliseconds or ISO 8601 texts.
         Blank nodes belong to this call, unless tables share a `document`. A malformed row raises MalformedEventError
         before any row is taken in.
         """
-        from anabranch.formats.rdf.tables import TableHeader, as_table, blocks_of_table
+        from anabranch.formats.rdf.tables import TableHeader, TripleColumns, as_table, events_of_table
         from anabranch.formats.rdf.terms import document_of
 
         if document is None:
             known = self._engine.stream(stream).sequences if stream in self._engine.streams else {}
             document = document_of(stream, f"t{split}.{known.get(split, 0)}")
-        parts = blocks_of_table(as_table(table), TableHeader(subject, predicate, object, at), document)
-        if self._engine.late.corrects or not parts:  # corrections are emitted once for the whole table
+        found = events_of_table(as_table(table), TableHeader(subject, predicate, object, at), document)
+        parts = [part for part in found if isinstance(part, TripleColumns)]
+        if not parts:
+            return self._engine.push(stream, cast(list[Event], found), split)
+        if self._engine.late.corrects:  # corrections are emitted once for the whole table
             return self._engine.push(stream, TripleBlock.joined([part.block() for part in parts]), split)
         # Evaluated events are forgotten before the next part becomes terms.
         pushed = [self._engine.push(stream, part.block(), split) for part in parts]
@@ -480,10 +485,8 @@ def as_lateness(duration: DurationLike | None) -> Duration | None:
     return duration
 
 
-def _events_of(events: EventLike | Iterable[EventLike], keys: PropertyKeys) -> Sequence[Event]:
+def _many_events(events: Iterable[EventLike], keys: PropertyKeys) -> Sequence[Event]:
     """Return events from user input; many plain JSON objects become a block, without an object for each event."""
-    if isinstance(events, Event | Mapping | str):
-        return events_from(events)
     if isinstance(events, EventBlock):
         return events
     listed = list(events)

@@ -136,7 +136,7 @@ class StreamBuffer:
     @property
     def is_early(self) -> bool:
         """Whether silence has moved answers to instants at which events may still come."""
-        return self.open_from < self.answers_until
+        return not self.ended and self._progress.is_early
 
     @property
     def idle(self) -> IdlePolicy:
@@ -177,6 +177,11 @@ class StreamBuffer:
     def sequences(self) -> dict[str, int]:
         """By split, the sequence number that its next accepted event gets."""
         return {split.name: split.sequence for split in self._progress.splits.values()}
+
+    @property
+    def accepted(self) -> int:
+        """How many events have been accepted."""
+        return sum([split.sequence for split in self._progress.splits.values()])
 
     # --- input ------------------------------------------------------------------------------------------------------
 
@@ -360,11 +365,14 @@ class StreamBuffer:
         source.sequence = max(source.sequence, first_sequence + len(events))
 
     def _settle(self) -> None:
-        """Insert the waiting events: few one by one, many by one stable sort of the events behind them."""
+        """Insert the waiting events."""
         if self._waiting_blocks:
             self._settle_blocks()
-        if not self._waiting:
-            return
+        if self._waiting:
+            self._settle_events()
+
+    def _settle_events(self) -> None:
+        """Insert single events: few one by one, many by one stable sort of the events behind them."""
         times, splits, events = self._times, self._splits, self._events
         earliest = bisect_left(times, min(item[0] for item in self._waiting), self._start)
         del self._sums[earliest + 1 :]

@@ -87,6 +87,9 @@ class SharedState:
     def static(self, name: str) -> StaticGraph:
         return static_graph(self.static_graphs, name)
 
+    def static_version(self, name: str) -> int:
+        return self.static(name).version
+
     def size_of(self, event: Event) -> int:
         """Return how many triples an event has."""
         if event.nodes or event.relationships:

@@ -46,7 +46,7 @@ def turned_around(
         graph,
         context.parameters,
         context.clock,
-        context.random,
+        context.seed,
         context.max_steps,
         skipped=None if context.skipped is None else SkippedRows(),
         check=context.check,

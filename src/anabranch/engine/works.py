@@ -41,7 +41,7 @@ def operator_works(
         found.append(OperatorWork(first + 1, held_rows=rows, calls=evaluations))
         return found
     for number, window in enumerate(windows):
-        passed = flow.passed.get(window)
+        passed = flow.passed(window)
         if passed is not None:
             changes = passed.came + passed.left
             found[number] = OperatorWork(number, passed.came, changes, passed.stop - passed.first, calls=flow.ticks)

@@ -19,6 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from anabranch.errors import EvaluationError, MalformedEventError
@@ -58,7 +60,7 @@ def event_from_dict(data: Json, place: str = "", stream: str = "") -> Event:
 
     `place` is where the record stands in its stream; it tells the blank nodes of RDF records apart.
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict | Mapping):
         if isinstance(data, str):
             return _timed_triple(data, place, stream)
         raise _malformed("", f"an event is an object, not {_kind(data)}")
@@ -75,10 +77,16 @@ def event_from_dict(data: Json, place: str = "", stream: str = "") -> Event:
 
 def _rdf_event(data: Mapping[str, Any], place: str, stream: str) -> Event | None:
     """Return the event of an object that holds RDF; None when it does not."""
-    # Streams of nodes and relationships need no RDF parser.
+    records = _records()
+    return records.rdf_event(data, place, stream) if records.holds_rdf(data) else None
+
+
+@cache
+def _records() -> ModuleType:
+    """The reader of RDF, loaded when it is needed: streams of nodes and relationships need no RDF parser."""
     from anabranch.formats.rdf import records
 
-    return records.rdf_event(data, place, stream) if records.holds_rdf(data) else None
+    return records
 
 
 def _timed_triple(line: str, place: str, stream: str) -> Event:
@@ -95,7 +103,7 @@ def events_from(events: EventLike | Iterable[EventLike]) -> list[Event]:
     """Return events from user input: events or their JSON objects, many or one."""
     if isinstance(events, Event):
         return [events]
-    if isinstance(events, Mapping | str):
+    if isinstance(events, dict | str | Mapping):
         return [event_from_dict(events)]
     return [event if isinstance(event, Event) else event_from_dict(event) for event in events]
 
@@ -103,9 +111,7 @@ def events_from(events: EventLike | Iterable[EventLike]) -> list[Event]:
 def event_to_dict(event: Event) -> dict[str, Json]:
     """The JSON object of an event; reading it again gives the same event (blank nodes under the record's name)."""
     if event.triples and not event.nodes and not event.relationships:
-        from anabranch.formats.rdf.records import triples_to_json
-
-        return {"at": format_instant(event.event_time), "triples": triples_to_json(event.triples)}
+        return {"at": format_instant(event.event_time), "triples": _records().triples_to_json(event.triples)}
     return {
         "at": format_instant(event.event_time),
         "nodes": [node_to_json(node, to_typed_json) for node in event.nodes],
@@ -138,9 +144,7 @@ def any_graph_from(graph: GraphLike | TripleGraph) -> PropertyGraph | TripleGrap
 
 
 def _holds_triples(data: Mapping[str, Json]) -> bool:
-    from anabranch.formats.rdf.records import holds_rdf
-
-    return holds_rdf(data)
+    return bool(_records().holds_rdf(data))
 
 
 def graph_from(graph: GraphLike) -> PropertyGraph:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from random import Random
 
 from anabranch.algebra.operators import Operator, Pattern, Registration, Source, Static, Window
 from anabranch.algebra.triples import Path
@@ -241,7 +240,7 @@ class Replay:
         """Feed operators up to the given views of the windows, at an instant or on the way to it."""
         around = self.around
         context = self.query.run.context(moment.at, moment.index, views, around)
-        given = WindowViews(views, around.contents.encoded, around.mapping, lambda name: around.static(name).version)
+        given = WindowViews(views, around.static_version)
         flow.advance(context, given, settled)
 
     # --- rows by the plain evaluator ---
@@ -289,12 +288,12 @@ class Replay:
             graph=graph,
             triple_graph=triples,
             bounds=ends,
-            static_version=lambda name: self.around.static(name).version,
+            static_version=self.around.static_version,
             plugin=self.around.plugin,
             parameters=self.recording.parameters,
             clock=moment.at,
             skipped=self._skipped,
-            random=Random(f"{self.query.name}/{moment.index}"),
+            seed=f"{self.query.name}/{moment.index}",
         )
 
     def _events(self, view: WindowEvents, kept: Collection[ElementUnit] | None) -> Iterator[Event]:

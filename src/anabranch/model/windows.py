@@ -16,8 +16,8 @@ forward only. The k-th instant is always start + k * every, never the (k-1)-th p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
 
 from anabranch.model.instants import add_duration, subtract_duration
 from anabranch.model.temporal import Duration
@@ -31,8 +31,7 @@ _MICROS_PER_DAY = 86_400 * _MICROS_PER_SECOND
 _MICROS_PER_AVERAGE_MONTH = 2_629_746 * _MICROS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The ends of one window's content, which of them belong to it, and the ends that a row reports.
 
     A formal window that does not exist (the instant lies in a gap between windows, or before the first) is empty: it
@@ -69,17 +68,23 @@ def bounds(
     policy: WindowPolicy, instant: int, width: Duration, starting_at: int, every: Duration | None = None
 ) -> Bounds:
     """Return the window of a width at an instant. `starting_at` and `every` matter to the formal policy only."""
-    require_positive(width, "WITHIN")
+    length = _length(width)
+    opens_at = instant - length if length is not None else subtract_duration(instant, width)
     match policy:
         case "trailing":
-            opens_at = subtract_duration(instant, width)
             return Bounds(opens_at, instant, False, True, opens_at, instant)
         case "right-open":
-            opens_at = subtract_duration(instant, width)
             return Bounds(opens_at, instant, True, False, opens_at, instant)
         case "formal":
             return _formal_bounds(instant, width, EvaluationInstants(starting_at, every))
     raise ValueError(f"no window policy `{policy}`; there are {', '.join(WINDOW_POLICIES)}")
+
+
+@lru_cache(maxsize=1024)
+def _length(width: Duration) -> int | None:
+    """Return the length of a window's width; None where a calendar decides it."""
+    require_positive(width, "WITHIN")
+    return width.fixed_micros
 
 
 def bounds_without_width(policy: WindowPolicy, instant: int) -> Bounds:
@@ -106,6 +111,9 @@ def _formal_bounds(instant: int, width: Duration, openings: EvaluationInstants) 
 
 def last_multiple(step: Duration, micros: int, origin: int = 0) -> int:
     """The latest of the instants origin + k * step, k a whole number of either sign, that is not after `micros`."""
+    fixed = step.fixed_micros
+    if fixed:
+        return micros - (micros - origin) % fixed
     return add_duration(origin, step, _multiples_until(step, micros, origin))
 
 

@@ -64,7 +64,7 @@ class Context:
     graph: Callable[[Source], PropertyGraph]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     clock: int = 0
-    random: Random = field(default_factory=lambda: Random(0))
+    seed: int | str | bytes = 0
     max_steps: int = MAX_STEPS
     steps: int = 0
     skipped: SkippedRows | None = None
@@ -76,10 +76,18 @@ class Context:
     given: Sequence[tuple[Value, ...]] = ()
     memory: dict[object, Any] = field(default_factory=dict, repr=False)
     look_at: int = 0
+    _random: Random | None = field(default=None, repr=False)
     _indexes: dict[Source, GraphIndex] = field(default_factory=dict, repr=False)
     _triples: dict[TripleSource, Triples] = field(default_factory=dict, repr=False)
     # the same by the source object's id: hashing a window takes longer than the rest of a lookup
     _known: dict[int, tuple[TripleSource, Triples]] = field(default_factory=dict, repr=False)
+
+    @property
+    def random(self) -> Random:
+        """The random numbers of this evaluation: the same seed gives the same numbers. Few queries ask for them."""
+        if self._random is None:
+            self._random = Random(self.seed)
+        return self._random
 
     def index(self, source: Source) -> GraphIndex:
         """Return the graph of a source with its indexes, which live as long as this context."""

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from random import Random
 
 from anabranch.algebra.operators import DEFAULT_GRAPH, Order, Registration, Source, Static, Window
 from anabranch.algebra.walk import root_order, walk, windows
@@ -214,14 +213,13 @@ class Oracle:
             inside = self.content(source, at)
             return set_of((one, event.event_time) for event in inside for one in self.mapping.triples_of(event))
 
-        random = Random(f"{self.registration.name}/{index}")
         context = Context(
             graph=graph,
             triple_graph=triples,
             bounds=lambda window: self._reported(at) if window is None else self.bounds(window, at),
             parameters=self.parameters,
             clock=at,
-            random=random,
+            seed=f"{self.registration.name}/{index}",
         )
         if self.on_error == "skip":
             context.skipped = SkippedRows()

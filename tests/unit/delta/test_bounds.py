@@ -50,7 +50,11 @@ CHOSEN = [
     "connectivity/test_vertices.py::test_memory_is_given_back_when_most_vertices_are",
     "connectivity/test_vertices.py::test_numbers_are_those_of_a_dictionary",
     "connectivity/test_slides.py",
-    *seeds("../engine/test_graph_window.py::test_facts_are_those_of_the_union", 20),
+    *(
+        f"../engine/test_graph_window.py::test_facts_are_those_of_the_union[{seed}-{whole}]"
+        for seed in range(10)
+        for whole in (False, True)
+    ),
     *seeds("../formats/test_graph_lines.py::test_drawn_lines_have_the_events_of_the_exact_reader", 1),
     *seeds(
         "../formats/test_graph_lines.py::test_lines_with_changed_bytes_are_regular_only_if_the_exact_reader_agrees", 1

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyoxigraph as ox
@@ -31,7 +31,7 @@ from anabranch.model.terms import PROV_TIME, Iri, Literal, Term, Triple
 
 TIME_KEYS = ("at", "time", "timestamp")
 _RELATIVE = "relative:/"
-_KEYWORDS = ("@context", "@graph", "@id", "@type")
+_KEYWORDS = frozenset(("@context", "@graph", "@id", "@type"))
 _BODIES = {"graph": "JSON-LD", "turtle": "Turtle", "triples": "triples"}
 
 
@@ -39,16 +39,19 @@ def holds_rdf(data: Mapping[str, Any]) -> bool:
     """Return whether an object is meant as RDF and not as nodes and relationships."""
     if "nodes" in data or "relationships" in data or "edges" in data:
         return False
-    if any(keyword in data for keyword in _KEYWORDS) or "triples" in data:
+    if "triples" in data or not _KEYWORDS.isdisjoint(data):
         return True
     return isinstance(data.get("turtle"), str) or isinstance(data.get("graph"), Mapping | list)
 
 
 def rdf_event(data: Mapping[str, Any], place: str, stream: str) -> Event:
     """The event of an object that holds RDF; `place` is that of the record in its stream."""
-    document = document_of(stream, place) if place else _document_of_content(data)
-    if any(keyword in data for keyword in _KEYWORDS):
-        return _json_ld(data, document)
+
+    def document() -> str:
+        return document_of(stream, place) if place else _document_of_content(data)
+
+    if not _KEYWORDS.isdisjoint(data):
+        return _json_ld(data, document())
     bodies = [key for key in _BODIES if key in data]
     if len(bodies) > 1:
         raise MalformedEventError(f"{bodies[1]}: given besides `{bodies[0]}`; use one of the two")
@@ -60,13 +63,16 @@ def rdf_event(data: Mapping[str, Any], place: str, stream: str) -> Event:
         case "triples":
             return Event(event_time, triples=_triples(data["triples"], document))
         case "turtle":
-            return Event(event_time, triples=_united(_parsed(data["turtle"], ox.RdfFormat.TURTLE, document, "turtle")))
-    graphs = _parsed(_dumped(data["graph"]), ox.RdfFormat.JSON_LD, document, "graph")
+            return Event(
+                event_time, triples=_united(_parsed(data["turtle"], ox.RdfFormat.TURTLE, document(), "turtle"))
+            )
+    graphs = _parsed(_dumped(data["graph"]), ox.RdfFormat.JSON_LD, document(), "graph")
     _refuse_silence(graphs, "graph")
     return Event(event_time, triples=_united(graphs))
 
 
-def _triples(items: Any, document: str) -> tuple[Triple, ...]:
+def _triples(items: Any, document: Callable[[], str]) -> tuple[Triple, ...]:
+    """The triples of a list; only blank nodes need the name of their document."""
     if not isinstance(items, list | tuple):
         raise MalformedEventError('triples: expected a list of ["subject", "predicate", "object"]')
     found: dict[Triple, None] = {}
@@ -74,15 +80,19 @@ def _triples(items: Any, document: str) -> tuple[Triple, ...]:
         if not isinstance(item, list | tuple) or len(item) != 3:
             raise MalformedEventError(f'triples[{index}]: a triple is a list ["subject", "predicate", "object"]')
         try:
-            found[triple_of(*(_cell(one, document, place == 2) for place, one in enumerate(item)))] = None
+            subject, predicate, object_ = item
+            triple = triple_of(
+                _cell(subject, document), _cell(predicate, document), _cell(object_, document, is_object=True)
+            )
+            found[triple] = None
         except MalformedEventError as error:
             raise MalformedEventError(f"triples[{index}]: {error.reason}") from None
     return tuple(found)
 
 
-def _cell(item: Any, document: str, is_object: bool) -> Term:
+def _cell(item: Any, document: Callable[[], str], is_object: bool = False) -> Term:
     if isinstance(item, str):
-        return parse_cell(item, document, is_object=is_object)
+        return parse_cell(item, document() if item.startswith("_:") else "", is_object=is_object)
     if is_object and isinstance(item, bool | int | float):
         return literal_of(item)
     raise MalformedEventError(f"{json.dumps(item, default=str)} is no term; write N-Triples as a text")

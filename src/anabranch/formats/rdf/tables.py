@@ -46,6 +46,7 @@ _ALIASES = {
 _ROWS_PER_BATCH = 262_144
 _MOST_BYTES = 4 << 20  # of a chunk
 _MOST_DICTIONARY = 1 << 20  # bytes, as most writers have it
+_FEWEST_BY_COLUMNS = 16  # rows that cost less by columns than one by one
 _FEW_ROWS = 256  # that may be read one by one when one of them is malformed
 
 
@@ -285,22 +286,34 @@ def as_table(given: Any) -> Any:
         raise StreamError(f"{type(given).__name__} is no table: {error}\nhint: {hint}") from None
 
 
-def blocks_of_table(table: Any, header: TableHeader, document: str) -> list[TripleColumns]:
-    """The events of a table in memory, in parts of a handy size; a malformed row raises its MalformedEventError."""
-    missing = [name for name in header if table.schema.names.count(name) != 1]
+def events_of_table(table: Any, header: TableHeader, document: str) -> list[TripleColumns] | list[Event]:
+    """The events of a table in memory: by columns, in parts of a handy size, or one by one where they are few. A
+    malformed row raises its MalformedEventError."""
+    names = table.schema.names
+    missing = [name for name in header if names.count(name) != 1]
     if missing:
-        raise StreamError(f"the table has no column `{missing[0]}`; it has {', '.join(table.schema.names) or 'none'}")
-    parts = []
+        raise StreamError(f"the table has no column `{missing[0]}`; it has {', '.join(names) or 'none'}")
+    if len(table) < _FEWEST_BY_COLUMNS:
+        return _listed(table, header, 0, document)
+    parts: list[TripleColumns] = []
     for start in range(0, len(table), _ROWS_PER_BATCH):
         part = table.slice(start, _ROWS_PER_BATCH)
         try:
             parts.append(_columns(part, header, document))
         except MalformedEventError as error:
-            for record in read_rows(part, header, start, document):
-                if isinstance(record, MalformedRecord):
-                    raise MalformedEventError(f"row {record.line}: {record.reason}") from None
+            _listed(part, header, start, document)
             raise InternalError(f"a table was refused and none of its rows: {error.reason}") from None
     return parts
+
+
+def _listed(table: Any, header: TableHeader, rows_before: int, document: str) -> list[Event]:
+    """The events of rows, one by one; the first malformed row raises its MalformedEventError."""
+    events: list[Event] = []
+    for record in read_rows(table, header, rows_before, document):
+        if isinstance(record, MalformedRecord):
+            raise MalformedEventError(f"row {record.line}: {record.reason}")
+        events.append(record)
+    return events
 
 
 def write_parquet_triples(events: Iterable[Event], file: BinaryIO | str) -> int:

@@ -7,7 +7,6 @@ content of the window.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from anabranch.algebra.operators import Source, Window
@@ -81,8 +80,7 @@ def _no_elements(window: Window) -> GraphSlide:
     raise InternalError("this instant was given no elements on arrays")
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """One instant of a flow. `triples`, `elements` and `relationships` return the changes of a window. `signature`
     returns a value that differs when the content of a source may differ. `strict`: events that disagree make the union
     empty. `context` is that of the plain evaluator. `settled`: the windows have the content of the instant; before

@@ -58,11 +58,14 @@ class ArrayMatch(MatchLeaf):
     def pieces(self, tick: Tick) -> Iterator[Batch]:
         removed, added = self._elements.facts(tick)
         try:
-            for piece in self.matcher.change_in_pieces(self._own.of(removed), self._own.of(added)):
-                yield piece.picked(self._picks)
+            if len(removed) or len(added):
+                for piece in self.matcher.change_in_pieces(self._own.of(removed), self._own.of(added)):
+                    yield piece.picked(self._picks)
+            else:
+                yield Batch.empty(self._width)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
 
     def slides(self, slides: WindowSlides) -> Changes:
         assert isinstance(slides, GraphSlides)
@@ -79,7 +82,7 @@ class ArrayMatch(MatchLeaf):
                 ends.append(size)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
         whole = concatenated(batches, self.matcher.conjunction.variables)
         return Changes(whole.picked(self._picks), np.array(ends, np.int64))
 

@@ -5,6 +5,8 @@ Invariant: a refusal names the part of the query and the option that allows more
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from anabranch.delta.operators.base import Size
 from anabranch.delta.patterns import BudgetExceeded
 from anabranch.errors import EvaluationError, Span
@@ -30,9 +32,9 @@ class Budgets:
         self._called = f"{what} {said}"
         self._span = span
 
-    def check(self, kept: Size) -> None:
-        """Raise an error if the state takes more bytes than allowed."""
-        if self.max_bytes is not None and kept.bytes > self.max_bytes:
+    def check(self, size: Callable[[], Size]) -> None:
+        """Raise an error if the state takes more bytes than allowed. Without a limit, its size is not computed."""
+        if self.max_bytes is not None and size().bytes > self.max_bytes:
             raise self.refusal(BudgetExceeded("bytes", self.max_bytes))
 
     def refusal(self, error: BudgetExceeded) -> EvaluationError | PartTooLarge:

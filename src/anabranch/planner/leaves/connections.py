@@ -95,7 +95,7 @@ class LinksLeaf(Leaf):
             changed = self._slide_relationships(tick, changed)
         if not changed:
             return Batch.empty(1)
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
         self._version += 1
         now = Batch.entering(np.array([[self._version]], np.int64))
         if self._version == 1:

@@ -37,7 +37,8 @@ class MatchLeaf(Leaf):
     _width: int
 
     def advance(self, tick: Tick) -> Batch:
-        return concatenated(list(self.pieces(tick)), self._width)
+        pieces = list(self.pieces(tick))
+        return pieces[0] if len(pieces) == 1 else concatenated(pieces, self._width)
 
     @abstractmethod
     def pieces(self, tick: Tick) -> Iterator[Batch]: ...
@@ -103,7 +104,7 @@ class WindowMatch(MatchLeaf):
         self._held.slide(*tick.triples(self._window))
         for rows in self._found(self._held.facts()):
             yield Batch.entering(rows)
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
 
     def slides(self, slides: WindowSlides) -> Changes:
         assert isinstance(slides, TripleSlides)
@@ -201,7 +202,7 @@ class MergedMatch(MatchLeaf):
             yield from self.matcher.change_in_pieces(removed, added, numbers)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
 
     def _refresh(self, part: Static, tick: Tick, came: list[Ids], went: list[Ids]) -> None:
         signature = tick.signature((part,))
@@ -253,7 +254,7 @@ class ElementMatch(MatchLeaf):
                 yield piece.picked(self._picks)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
 
     def size(self) -> Size:
         kept, trails = self.matcher.size(), self._facts.size()

@@ -110,7 +110,7 @@ class PathTrees(Leaf):
             if error.what == "matches" and self._budgets.max_matches is None:
                 raise TooManyTrails(error.limit) from None
             raise self._budgets.refusal(error) from None
-        self._budgets.check(self.size())
+        self._budgets.check(self.size)
         return batch
 
     def _changes(self, tick: Tick) -> Batch:

@@ -21,9 +21,10 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.rdf import tables
 from anabranch.formats.rdf.tables import (
     TableHeader,
+    TripleColumns,
     as_table,
-    blocks_of_table,
     csv_header,
+    events_of_table,
     header_of,
     pack_batch,
     pack_csv,
@@ -195,18 +196,21 @@ def test_texts_of_whatever_arrow_type_and_in_whatever_chunks_are_read_alike(kind
             [(Iri("http://ex/a"), Literal("x")), (Blank("b", "d"), Iri("http://ex/a"))] * 50
         )
     ]
-    assert [event for part in blocks_of_table(table, HEADER, "d") for event in part.block()] == expected
-    assert blocks_of_table(table.slice(0, 0), HEADER, "d") == []
+    (columns,) = events_of_table(table, HEADER, "d")
+    assert isinstance(columns, TripleColumns)
+    assert columns.block().events() == expected
+    assert events_of_table(table.slice(0, 0), HEADER, "d") == []
+    assert events_of_table(table.slice(29, 3), HEADER, "d") == expected[29:32]  # few rows become events at once
 
 
 def test_a_table_with_a_malformed_row_is_refused_with_its_number() -> None:
     with pytest.raises(MalformedEventError, match="row 2: `a` is no IRI"):
-        blocks_of_table(batch(s=["http://ex/a", "a"]), HEADER, "d")
+        events_of_table(batch(s=["http://ex/a", "a"]), HEADER, "d")
 
 
 def test_a_table_without_a_column_is_refused_with_those_that_it_has() -> None:
     with pytest.raises(StreamError, match="no column `s`; it has at, subject"):
-        blocks_of_table(pa.table({"at": [1], "subject": ["a:a"]}), HEADER, "d")
+        events_of_table(pa.table({"at": [1], "subject": ["a:a"]}), HEADER, "d")
     with pytest.raises(StreamError, match="int is no table"):
         as_table(5)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from anabranch.model.terms import FALSE, TRUE, XSD, XSD_STRING, Iri, Literal, Term, tagged
 from anabranch.model.values import Value
 from anabranch.snapshot.context import Context
@@ -16,7 +14,7 @@ def context(seed: int = 0) -> Context:
     def nothing(source: object) -> object:
         raise AssertionError("no function of SPARQL reads a graph")
 
-    return Context(graph=nothing, clock=CLOCK, random=Random(seed))  # type: ignore[arg-type]
+    return Context(graph=nothing, clock=CLOCK, seed=seed)  # type: ignore[arg-type]
 
 
 def term(text: str) -> Term:
