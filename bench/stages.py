@@ -23,6 +23,7 @@ from anabranch.formats import chunks
 from anabranch.runner import cell as cells
 from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cell
+from anabranch.runner.memory_state import MemoryState
 from anabranch.runner.packing import pack_piece
 from anabranch.runner.rows import CELL, PackedRow
 from anabranch.runner.source_settings import SourceSettings
@@ -37,7 +38,7 @@ def measured(text: str, events: Path, stream: str) -> dict[str, float]:
     watch = Stopwatch()
     settings = SourceSettings(job.streams, job.fingerprint, Limit(), None, links=job.link_streams())
     planner = BatchPlanner(settings.streams, settings.queries, settings.limit)
-    state = DictState()
+    state = MemoryState()
     start = planner.initial()
     cells.forget_everything()
     patched: list[tuple[Any, str, str]] = [
@@ -104,41 +105,3 @@ class Stopwatch:
                 return list(found) if isinstance(found, Iterator) else found
 
         return timed
-
-
-class DictState:
-    """A cell's state in memory."""
-
-    durable = True
-
-    def __init__(self) -> None:
-        self._head: bytes | None = None
-        self._chunks: dict[int, bytes] = {}
-        self._parts: dict[str, bytes] = {}
-
-    def head(self) -> bytes | None:
-        return self._head
-
-    def put_head(self, data: bytes) -> None:
-        self._head = data
-
-    def chunk(self, number: int) -> bytes | None:
-        return self._chunks.get(number)
-
-    def chunks(self) -> list[tuple[int, bytes]]:
-        return list(self._chunks.items())
-
-    def put_chunk(self, number: int, data: bytes) -> None:
-        self._chunks[number] = data
-
-    def remove_chunk(self, number: int) -> None:
-        del self._chunks[number]
-
-    def parts(self) -> list[tuple[str, bytes]]:
-        return list(self._parts.items())
-
-    def put_part(self, name: str, data: bytes) -> None:
-        self._parts[name] = data
-
-    def remove_part(self, name: str) -> None:
-        del self._parts[name]

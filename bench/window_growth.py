@@ -22,6 +22,7 @@ from anabranch.model.event import Event
 from anabranch.runner import cell as cells
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
+from anabranch.runner.memory_state import MemoryState
 from anabranch.runner.rows import PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
@@ -90,49 +91,13 @@ def _joined(events: Path) -> Path:
     return folder
 
 
-class _Dictionaries:
-    """A state in memory: what is measured is the engine, not the store."""
-
-    durable = True
-
-    def __init__(self) -> None:
-        self.values: dict[Any, bytes] = {}
-
-    def head(self) -> bytes | None:
-        return self.values.get("head")
-
-    def put_head(self, data: bytes) -> None:
-        self.values["head"] = data
-
-    def chunk(self, number: int) -> bytes | None:
-        return self.values.get(number)
-
-    def chunks(self) -> list[tuple[int, bytes]]:
-        return [(key, value) for key, value in self.values.items() if isinstance(key, int)]
-
-    def put_chunk(self, number: int, data: bytes) -> None:
-        self.values[number] = data
-
-    def remove_chunk(self, number: int) -> None:
-        self.values.pop(number, None)
-
-    def parts(self) -> list[tuple[str, bytes]]:
-        return [(key[0], value) for key, value in self.values.items() if isinstance(key, tuple)]
-
-    def put_part(self, name: str, data: bytes) -> None:
-        self.values[name,] = data
-
-    def remove_part(self, name: str) -> None:
-        self.values.pop((name,), None)
-
-
 def _naive(stream: Path, filled: int, batch: int) -> float:
     """How long a batch takes when the engine is built from the state first."""
     events = [event for _, event in read_parquet(str(stream / "a.parquet")) if isinstance(event, Event)]
     after = [event for _, event in read_parquet(str(stream / "b00000.parquet")) if isinstance(event, Event)]
     source = OpenedStream(GeneratorSource("events", "graph", {"count": "0"}), Decoding("events"), "")
     job = Job((source,), queries_of(QUERY))
-    state = _Dictionaries()
+    state = MemoryState()
     control = PackedRow("0", "control", b'{"splits": {}, "idle": {}, "closed": [], "end": false}')
     name = f"naive {Random().random()}"
     rows = [PackedRow("0", "chunk", data, "events", number=place) for place, data in enumerate(chunks.pack_all(events))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -22,6 +21,7 @@ from anabranch.model.event import Event
 from anabranch.runner import cell as cells
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
+from anabranch.runner.memory_state import MemoryState
 from anabranch.runner.options import RunOptions
 from anabranch.runner.rows import CellRow, PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
@@ -30,43 +30,6 @@ from anabranch.syntax import languages
 from anabranch.testing.case_file import CaseFile
 
 CONTROL: dict[str, Any] = {"splits": {}, "idle": {}, "closed": [], "end": False}
-
-
-@dataclass(slots=True)
-class DictState:
-    """A cell's state as Spark would keep it."""
-
-    durable: bool = True
-    the_head: bytes | None = None
-    the_chunks: dict[int, bytes] = field(default_factory=dict)
-    the_parts: dict[str, bytes] = field(default_factory=dict)
-
-    def head(self) -> bytes | None:
-        return self.the_head
-
-    def put_head(self, data: bytes) -> None:
-        self.the_head = data
-
-    def chunk(self, number: int) -> bytes | None:
-        return self.the_chunks.get(number)
-
-    def chunks(self) -> Iterable[tuple[int, bytes]]:
-        return list(self.the_chunks.items())
-
-    def put_chunk(self, number: int, data: bytes) -> None:
-        self.the_chunks[number] = data
-
-    def remove_chunk(self, number: int) -> None:
-        self.the_chunks.pop(number, None)
-
-    def parts(self) -> Iterable[tuple[str, bytes]]:
-        return list(self.the_parts.items())
-
-    def put_part(self, name: str, data: bytes) -> None:
-        self.the_parts[name] = data
-
-    def remove_part(self, name: str) -> None:
-        self.the_parts.pop(name, None)
 
 
 def job_of(case: CaseFile, late: LatePolicy | None = None) -> Job:
@@ -124,7 +87,7 @@ class Worker:
 
     def __init__(self, job: Job, random: Random | None = None, name: str = "cell") -> None:
         self.job = job
-        self.state = DictState()
+        self.state = MemoryState()
         self.rows: list[CellRow] = []
         self._random = random
         self._name = name

@@ -27,11 +27,15 @@ def read_parquet_rows(
     parquet: Any, row_groups: Iterable[int], rows_before: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of some row groups by column name; instants, dates and times become ISO 8601 texts, decimals floats."""
-    number = rows_before
     for batch in parquet.iter_batches(_ROWS_PER_BATCH, row_groups=list(row_groups)):
-        for row in batch.to_pylist():
-            number += 1
-            yield number, {key: _json_like(value) for key, value in row.items()}
+        yield from read_batch_rows(batch, rows_before)
+        rows_before += len(batch)
+
+
+def read_batch_rows(batch: Any, rows_before: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of an Arrow batch, in the same way."""
+    for number, row in enumerate(batch.to_pylist(), rows_before + 1):
+        yield number, {key: _json_like(value) for key, value in row.items()}
 
 
 def _json_like(value: Any) -> Any:

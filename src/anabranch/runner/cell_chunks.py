@@ -110,7 +110,7 @@ def _opened(row: PackedRow) -> CellChunk | None:
     if row.kind == "malformed":
         return None
     if row.events is not None:
-        return CellChunk(row.events)
+        return CellChunk(row.events, row.data or None)
     linked, data = unwrapped(row.data) if row.kind == "links" else (None, row.data)
     return CellChunk(chunks.opened(data), data, linked)
 

@@ -36,7 +36,7 @@ class PackedRow:
     data.
 
     `place` is the piece's order within its split, `number` the row's within the piece; `count` is the number of dead
-    letters. A chunk that does not leave the process holds its `events` instead of data.
+    letters. A chunk that does not leave the process holds its `events`, with or instead of data.
     """
 
     cell: str

@@ -197,7 +197,8 @@ def _lines(asked: _Asked, form: LineForm) -> Sink:
 
 
 def _parquet(asked: _Asked) -> Sink:
-    from anabranch.sinks.parquet import ParquetFolder, parse_types
+    from anabranch.formats.answer_tables import parse_types
+    from anabranch.sinks.parquet import ParquetFolder
 
     asked.only(*_PLACING, "columns")
     if asked.place == "-":

@@ -13,17 +13,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import EvaluationError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.ndjson import read_line_as
 from anabranch.model.event import Event
-from anabranch.model.graph_block import GraphBlock
 from anabranch.model.instants import parse_instant
 from anabranch.sources import kafka_client as client
 from anabranch.sources.address import Address
-from anabranch.sources.base import AsEvent, Backlog, Decode, Limit, MappingDecoder, Offset, PackedRecord, Piece, Source
+from anabranch.sources.base import Backlog, Decode, Limit, Offset, PackedRecord, Piece, Source
+from anabranch.sources.messages import pack_messages
 from anabranch.sources.reach import ANYWHERE, Reach
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _UNKNOWN_SIZE_RECORDS = 65_536  # per partition and batch, when the size of reco
 _SAMPLE_RECORDS = 500
 _SAMPLES_FROM = 1_000  # a smaller backlog fits whatever the size of its records is
 _BATCHES_PER_SAMPLE = 64
-_WORTH_A_SCAN = 16  # messages: fewer are read one by one
 _LIST_EVERY = 5.0  # seconds between two checks for new partitions
 
 _log = logging.getLogger(__name__)
@@ -244,42 +244,16 @@ class KafkaSource(Source):
                 yield from self._record(piece, offset, value, decode)
 
     def read_packed(self, piece: Piece, decode: Decode, links: LinkStream | None = None) -> Iterator[PackedRecord]:
-        if isinstance(decode, MappingDecoder) and decode.columns is not None:
-            for values in self._values(piece):
-                yield from self._mapped(piece, values, decode)
-            return
-        if not isinstance(decode, AsEvent):
-            yield from self.read(piece, decode)
-            return
-        for values in self._values(piece):
-            lines = b"\n".join([value for _, value in values])
-            if len(values) < _WORTH_A_SCAN or not _are_lines(lines, len(values)):
-                for offset, value in values:
-                    yield from self._record(piece, offset, value, decode)
-                continue
-            # Few messages need no kernels.
-            from anabranch.formats.graph_lines import read_runs
-
-            for found in read_runs(lines, 0, decode.keys):
-                if isinstance(found, GraphBlock):
-                    yield found
-                else:
-                    place, value = found
-                    yield from self._record(piece, values[place][0], value, decode)
-
-    def _mapped(
-        self, piece: Piece, values: Sequence[tuple[int, bytes]], decode: MappingDecoder
-    ) -> Iterator[PackedRecord]:
-        # A stream of events needs no mapping.
-        from anabranch.sources.mapped import pack_texts
-
         number = piece.where["partition"]
-        offsets, texts = [offset for offset, _ in values], [value for _, value in values]
+        for values in self._values(piece):
+            offsets, texts = [offset for offset, _ in values], [value for _, value in values]
+            exact = partial(self._at, piece, values, decode)
+            yield from pack_messages(offsets, texts, decode, lambda offset: f"{number}-{offset}", exact)
 
-        def exact(place: int) -> Iterator[Event | MalformedRecord]:
-            return self._record(piece, offsets[place], texts[place], decode)
-
-        return pack_texts(offsets, texts, decode, lambda offset: f"{number}-{offset}", exact)
+    def _at(
+        self, piece: Piece, values: Sequence[tuple[int, bytes]], decode: Decode, place: int
+    ) -> Iterator[Event | MalformedRecord]:
+        return self._record(piece, *values[place], decode)
 
     def _values(self, piece: Piece) -> Iterator[list[tuple[int, bytes]]]:
         """Yield the offsets and the values of messages, as many as come at once."""
@@ -297,12 +271,6 @@ class KafkaSource(Source):
             yield MalformedRecord(f"{place}: {record.reason}", raw=record.raw)
         elif record is not None:
             yield record
-
-
-def _are_lines(data: bytes, count: int) -> bool:
-    """Whether joined values are as many lines, none of them blank."""
-    found = data.split(b"\n")
-    return len(found) == count and not any(not line or line.isspace() for line in found)
 
 
 def _positions(offset: Offset, part: str) -> dict[int, int]:

@@ -36,6 +36,9 @@ LineRecords: TypeAlias = Iterator[Event | MalformedRecord]
 SequenceOf: TypeAlias = Callable[[int], str]
 """The sequence of the record with a number."""
 
+ExactReader: TypeAlias = Callable[[int], Iterator[PackedRecord]]
+"""Reads the record at a place by itself."""
+
 PackingDecoder: TypeAlias = AsEvent | MappingDecoder
 """A decoder with which runs of lines become blocks."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +21,7 @@ from anabranch.formats.record_columns import MapRows, RecordColumns, TextColumns
 from anabranch.formats.records import read_json_list
 from anabranch.model.graph_block import GraphBlock
 from anabranch.sources.base import MappingDecoder, PackedRecord
-from anabranch.sources.lines import SequenceOf, decoded, explained, unpacked
-
-ExactReader: TypeAlias = Callable[[int], Iterator[PackedRecord]]
-"""The reader of the record at a place, by itself."""
+from anabranch.sources.lines import ExactReader, SequenceOf, decoded, explained, unpacked
 
 _BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 20  # bytes of a table that are looked at together

@@ -9,13 +9,16 @@ refused by Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkFiles
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from anabranch.runner.rows import TOLD_COLUMNS, PackedRow, told_values
+
+if TYPE_CHECKING:
+    from anabranch.runner.job import Job
 
 _PART = 1 << 20
 _TOLD = Row(*TOLD_COLUMNS)
@@ -115,16 +118,23 @@ class CellProcessor(StatefulProcessor):
         # Spark makes a processor on the driver too, to read its state variables: only a worker needs the engine.
         from anabranch.runner.cell import Cell
         from anabranch.runner.garbage import settle
-        from anabranch.runner.job import load_job
 
-        packed = [PackedRow(*(row[name] for name in _PACKED)) for row in rows]
-        job = load_job(SparkFiles.get(self._job_file), self._digest)
-        cell = Cell(job, f"{self._run}/{key[0]}", self._state)
+        packed = self._batch([PackedRow(*(row[name] for name in _PACKED)) for row in rows])
+        cell = Cell(self._job(), f"{self._run}/{key[0]}", self._state)
         for place, row in enumerate(cell.process(packed)):
             yield _TOLD(*told_values(row, place))
         # Spark's daemon collects garbage after every task, which would look at the whole window each time. An engine
         # that was put aside for a new one must be found first.
         settle(whole=cell.rebuilt)
+
+    def _job(self) -> Job:
+        from anabranch.runner.job import load_job
+
+        return load_job(SparkFiles.get(self._job_file), self._digest)
+
+    def _batch(self, rows: list[PackedRow]) -> list[PackedRow]:
+        """Return the rows as the cell takes them."""
+        return rows
 
     def close(self) -> None:
         pass

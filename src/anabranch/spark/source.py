@@ -77,13 +77,13 @@ class StreamsReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition.value, bytes):
-            yield _batch([PackedRow(CELL, "control", partition.value)])
+            yield packed_batch([PackedRow(CELL, "control", partition.value)])
             return
         from anabranch.runner.packing import pack_piece
 
         for piece in partition.value:
             for row in pack_piece(self._settings, piece):
-                yield _batch([row])
+                yield packed_batch([row])
 
     def commit(self, end: Offset) -> None:
         self.planner.commit(end)
@@ -103,6 +103,7 @@ def grouped(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
     return [list(pieces[first:stop]) for first, stop in pairwise(bounds)]
 
 
-def _batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
+def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
+    """Return rows for a cell as Spark carries them."""
     columns = {name: [getattr(row, name) for row in rows] for name in _PACKED_ARROW.names}
     return pa.RecordBatch.from_pydict(columns, schema=_PACKED_ARROW)

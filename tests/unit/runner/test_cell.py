@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.cells import DictState, Worker, answers_of, control, job_of, packed
+from tests.support.cells import Worker, answers_of, control, job_of, packed
 from tests.support.graph_events import graph_block
 from tests.support.jobs import changed, queries_of
 
@@ -26,6 +26,7 @@ from anabranch.model.values import Node, Relationship
 from anabranch.runner import cell as cells
 from anabranch.runner import cell_chunks
 from anabranch.runner.job import Job
+from anabranch.runner.memory_state import MemoryState
 from anabranch.runner.rows import CellRow, PackedRow
 from anabranch.sources.base import Decoding, OpenedStream
 from anabranch.sources.generators import GeneratorSource
@@ -93,7 +94,7 @@ def test_a_chunk_whose_last_event_is_the_first_that_a_window_holds_stays(monkeyp
 def test_a_chunk_that_comes_and_goes_within_a_batch_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     monkeypatch.setattr(cell_chunks, "_SMALL", 0)
-    monkeypatch.setattr(DictState, "put_chunk", lambda state, number, data: written.append(number))
+    monkeypatch.setattr(MemoryState, "put_chunk", lambda state, number, data: written.append(number))
     worker = Worker(job())
     for first in (0, 100):
         rows = [replace(packed("s", [event(first + minute, 1)])[0], place=minute) for minute in range(9)]

@@ -11,7 +11,6 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.support.cells import DictState
 from tests.support.jobs import changed
 
 from anabranch.engine.compiled import compile_queries
@@ -25,6 +24,7 @@ from anabranch.runner.batch_planner import BatchPlanner
 from anabranch.runner.cell import Cell
 from anabranch.runner.job import Job
 from anabranch.runner.linked import LinkedRows
+from anabranch.runner.memory_state import MemoryState
 from anabranch.runner.packing import pack_piece
 from anabranch.runner.rows import CELL, CellRow, PackedRow
 from anabranch.runner.source_settings import SourceSettings
@@ -92,7 +92,7 @@ def batches(job: Job, as_links: bool) -> Iterator[list[PackedRow]]:
 
 def told(job: Job, as_links: bool, forget: Random, then: Job | None = None) -> list[CellRow]:
     """All that a cell says, whose worker forgets now and then; half-way, another job may go on."""
-    state = DictState()
+    state = MemoryState()
     found: list[CellRow] = []
     cells.forget_everything()
     given = list(batches(job, as_links))
@@ -168,7 +168,7 @@ def test_fewer_rows_travel_and_are_kept(tmp_path: Path) -> None:
 
 def test_links_that_must_be_read_again_and_are_not_there_any_more_are_an_error(tmp_path: Path) -> None:
     write(tmp_path / "in", Random(2))
-    job, state = job_over(tmp_path / "in", [ASKED[0]]), DictState()
+    job, state = job_over(tmp_path / "in", [ASKED[0]]), MemoryState()
     given = list(batches(job, True))
     other = replace(job, queries=job_over(tmp_path / "in", [PATTERN]).queries)
     for rows in given[:2]:

@@ -14,10 +14,11 @@ import pytest
 from tests.unit.sinks.telling import COLUMNS, batches, contents, run, stopped_everywhere, told
 
 from anabranch.errors import EngineError
+from anabranch.formats.answer_tables import parse_types
 from anabranch.model.temporal import parse_date, parse_date_time, parse_duration, parse_local_date_time
 from anabranch.model.values import Node
 from anabranch.sinks.ledger import FileLedger, MemoryLedger
-from anabranch.sinks.parquet import ParquetFolder, parse_types
+from anabranch.sinks.parquet import ParquetFolder
 
 QUERIES = {"trick": COLUMNS}
 HEAD = ["number", "at", "op", "correction", "win_start", "win_end"]
