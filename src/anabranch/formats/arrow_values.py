@@ -84,18 +84,17 @@ class ArrowValues:
             return absent(len(array))
         if not is_list(array.type):
             raise IrregularBatch
-        flat = plain(array.flatten())
+        flat = array.flatten()
         if not len(flat):
             return absent(len(array))
-        if not is_text(flat.type) or flat.null_count:
+        encoded = flat if pa.types.is_dictionary(flat.type) else plain(flat).dictionary_encode()
+        if not is_text(encoded.type.value_type) or flat.null_count:
             raise IrregularBatch
-        if any(not name or _SEPARATOR in name for name in flat.unique().to_pylist()):
+        if any(not name or _SEPARATOR in name for name in encoded.dictionary.to_pylist()):
             raise IrregularBatch
         lengths = list_lengths(array)
-        if len(flat) == len(array) and (lengths == 1).all():
-            encoded = flat.dictionary_encode()
-        else:
-            texts = pa.ListArray.from_arrays(pa.array(_ends(lengths), pa.int32()), flat)
+        if len(flat) != len(array) or (lengths != 1).any():
+            texts = pa.ListArray.from_arrays(pa.array(_ends(lengths), pa.int32()), plain(flat))
             encoded = pc.binary_join(texts, _SEPARATOR).dictionary_encode()
         first = len(self.objects)
         distinct = [tuple(dict.fromkeys(text.split(_SEPARATOR))) for text in encoded.dictionary.to_pylist()]
