@@ -98,7 +98,6 @@ class Dictionary:
         "_texts_known",
         "_value_of_json",
         "_values",
-        "_weighed",
         "_weight",
         "versions",
     )
@@ -122,18 +121,14 @@ class Dictionary:
         self._texts: ValueTexts | None = None  # once there are values that came as texts
         self._texts_known = 1  # the values below it are in the table, if they can be
         self._json: dict[int, tuple[TextTable, Ids]] = {}  # by kind: distinct texts, numbered from 0, and their ids
-        self._weight = 0  # of the values below the next
-        self._weighed = 0
+        self._weight = 0  # of the values that exist
         self.versions = ElementVersions()
 
     def __len__(self) -> int:
         return len(self._values)
 
     def weight(self) -> int:
-        """Return about how many bytes the values take. Work: O(values that came since the last call)."""
-        if self._weighed < len(self._values):
-            self._weight += sum([_weight_of(value) for value in self._values[self._weighed :] if value is not _LATER])
-            self._weighed = len(self._values)
+        """Return about how many bytes the values take."""
         tables = (self.versions, self._texts, *(table for table, _ in self._json.values()))
         return self._weight + sum([table.nbytes for table in tables if table is not None])
 
@@ -149,6 +144,7 @@ class Dictionary:
             if found is None:
                 found = len(self._values)
                 self._values.append(value)
+                self._weight += _weight_of(value)
             self._ids[key] = found
         return found
 
@@ -209,6 +205,7 @@ class Dictionary:
         if len(missing):
             wanted = [terms[place] for place in missing.tolist()]
             fresh = dict.fromkeys(wanted)
+            self._weight += sum(map(_weight_of, fresh))
             if self._texts is None:
                 ids.update(zip(fresh, count(len(values))))
                 values.extend(fresh)
@@ -224,15 +221,14 @@ class Dictionary:
     def encode_column(self, column: ValueColumn, data: Bytes, objects: Sequence[Value]) -> Ids:
         """Return the ids of a column's values, ABSENT where there is none. `data` and `objects` are what the column
         refers to."""
+        kinds = np.flatnonzero(np.bincount(column.kinds, minlength=1)).tolist()
+        if len(kinds) == 1 and kinds[0] != ValueKind.ABSENT:
+            return self._encode_kind(kinds[0], column, data, objects)
         found = np.full(len(column.kinds), ABSENT, np.int64)
-        kinds = np.flatnonzero(np.bincount(column.kinds, minlength=1))
-        for kind in kinds.tolist():
-            if kind == ValueKind.ABSENT:
-                continue
-            if len(kinds) == 1:
-                return self._encode_kind(kind, column, data, objects)
-            chosen = np.flatnonzero(column.kinds == kind)
-            found[chosen] = self._encode_kind(kind, column.picked(chosen), data, objects)
+        for kind in kinds:
+            if kind != ValueKind.ABSENT:
+                chosen = np.flatnonzero(column.kinds == kind)
+                found[chosen] = self._encode_kind(kind, column.picked(chosen), data, objects)
         return found
 
     def _encode_kind(self, kind: int, column: ValueColumn, data: Bytes, objects: Sequence[Value]) -> Ids:
@@ -338,10 +334,12 @@ class Dictionary:
         """Make the values of ids: elements of versions, or what the table of texts has."""
         are_versions = self.versions.has(ids)
         for one in ids[are_versions].tolist():
-            self._values[one] = self._element_of(one)
+            self._values[one] = value = self._element_of(one)
+            self._weight += _weight_of(value)
         ids = ids[~are_versions]
         if len(ids):
             assert self._texts is not None
+            self._weight += _BYTES_OF_VALUE * len(ids) + self._texts.size_of(ids)
             for one, value in self._texts.made(ids):
                 self._values[one] = value
 

@@ -94,6 +94,10 @@ class TextTable:
             forms[known != ids] = -1
         return forms
 
+    def size_of(self, ids: Ids) -> int:
+        """Return how many bytes the texts with these ids have."""
+        return int((self._spots["extent"][ids] & _LENGTH).sum())
+
     def text(self, identifier: int) -> tuple[int, bytes]:
         """Return the form and the text of an id."""
         place, extent = self._spots[identifier].item()

@@ -137,6 +137,10 @@ class ValueTexts:
         """Return which ids belong to values of this table."""
         return self._table.has(ids)
 
+    def size_of(self, ids: Ids) -> int:
+        """Return the bytes of the texts of values."""
+        return self._table.size_of(ids)
+
     def forms(self, ids: Ids) -> Ids:
         """Return the forms of values: those of ValueForm, larger numbers for terms, -1 for ids of other values."""
         return self._table.forms(ids)

@@ -6,8 +6,8 @@ mean the same as long as the dictionary lives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,28 @@ class _EncodedSource(NamedTuple):
     links: LinkRows
 
 
+class _Numbers:
+    """Numbers of values, by their ids in the dictionary: each is asked for once. That of an absent value is 0."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: Ids = np.zeros(1, np.int64)  # by the id, from that of an absent value on; -1: not asked for yet
+
+    def numbers(self, ids: Ids, number_of: Callable[[int], int]) -> Ids:
+        places = ids - ABSENT
+        size = int(places.max(initial=0)) + 1
+        if size > len(self._known):
+            known, self._known = self._known, np.full(2 * size, -1, np.int64)
+            self._known[: len(known)] = known
+        found: Ids = self._known[places]
+        if int(found.min(initial=0)) < 0:
+            for one in np.unique(ids[found < 0]).tolist():
+                self._known[one - ABSENT] = number_of(one)
+            found = self._known[places]
+        return found
+
+
 class EncodedGraph:
     """The elements of one stream, as far as queries read them."""
 
@@ -58,7 +80,9 @@ class EncodedGraph:
         self.types: list[str] = []
         self._set_numbers: dict[tuple[str, ...], int] = {(): 0}
         self._key_sets: dict[tuple[str, ...], int] = {}
-        self._key_set_of: Ids = np.empty(0, np.int64)  # by the id of a map; -1: not requested yet
+        self._key_set_of = _Numbers()  # by the id of a map
+        self._set_of = _Numbers()  # by the id of a list of labels; that of none is 0
+        self._type_of = _Numbers()  # by the id of a text
         self._type_numbers: dict[str, int] = {}
         self._sources: dict[int, _EncodedSource] = {}
         self._last: tuple[int, int, NodeRows, LinkRows] | None = None
@@ -176,10 +200,7 @@ class EncodedGraph:
         return found
 
     def _label_sets_of(self, ids: Ids) -> Ids:
-        distinct, places = np.unique(ids, return_inverse=True)
-        decode = self.dictionary.decode
-        numbers = [0 if one == ABSENT else self._label_set(decode(one)) for one in distinct.tolist()]
-        return np.array(numbers, np.int64)[places]
+        return self._set_of.numbers(ids, lambda one: self._label_set(self.dictionary.decode(one)))
 
     def _label_set(self, labels: object) -> int:
         names = tuple(dict.fromkeys(labels))  # type: ignore[call-overload]
@@ -190,9 +211,7 @@ class EncodedGraph:
         return found
 
     def _types_of(self, ids: Ids) -> Ids:
-        distinct, places = np.unique(ids, return_inverse=True)
-        numbers = [self._type(str(self.dictionary.decode(one))) for one in distinct.tolist()]
-        return np.array(numbers, np.int64)[places]
+        return self._type_of.numbers(ids, lambda one: self._type(str(self.dictionary.decode(one))))
 
     def _type(self, name: str) -> int:
         found = self._type_numbers.get(name)
@@ -208,16 +227,11 @@ class EncodedGraph:
         at = self.keys.index(PROPERTIES)
         maps = values[:, at]
         maps[maps == ABSENT] = self.dictionary.encode({})
-        size = len(self.dictionary)
-        if size > len(self._key_set_of):
-            known = self._key_set_of
-            self._key_set_of = np.full(2 * size, -1, np.int64)
-            self._key_set_of[: len(known)] = known
-        new = np.unique(maps[self._key_set_of[maps] < 0]).tolist()
-        for one, properties in zip(new, self.dictionary.decode_all(new), strict=True):
-            number = self._key_sets.setdefault(tuple(properties), len(self._key_sets))  # type: ignore[arg-type]
-            self._key_set_of[one] = number
-        values[:, -1] = self._key_set_of[maps]
+        values[:, -1] = self._key_set_of.numbers(maps, self._key_set)
+
+    def _key_set(self, one: int) -> int:
+        keys: Any = self.dictionary.decode(one)
+        return self._key_sets.setdefault(tuple(keys), len(self._key_sets))
 
     # --- single events ---
 

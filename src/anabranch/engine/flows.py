@@ -140,6 +140,12 @@ class QueryFlow:
         self.maintained = IncrementalAnswer(planned, self._runtime, listed, clock)
         self.ticks = 0
 
+    def release(self) -> None:
+        """Let go of the operators, which know this object and each other. Reference cycles that hold large arrays would
+        wait for a collection of all garbage, and hardly any objects are in them."""
+        del self.maintained
+        self._runtime.shared.clear()
+
     def fits(self, planned: QueryPlan, encoded: EncodedStreams) -> bool:
         """Return whether these operators belong to a plan, and their ids still have the same meaning."""
         return self._planned is planned and self._generation == encoded.generation

@@ -62,6 +62,8 @@ class QueryRun:
     def resume(self, previous: list[AnswerRow]) -> None:
         """Continue from the rows of the instant before; the windows are read again."""
         self.kept = AnswerRows(previous)
+        if self.flow is not None:
+            self.flow.release()
         self.flow = None
         self.signature = None
         self._keys = []
@@ -72,6 +74,7 @@ class QueryRun:
         other._cursor, other._outbox = cursor, outbox
         other._last_conflict = None
         other._on_changes = False
+        other.flow = None
         other.resume([])
         return other
 

@@ -57,13 +57,13 @@ class ArrowValues:
             starts, stops = self.spans(array)
             return _with_nulls(array, ValueKind.TEXT, starts, stops)
         if pa.types.is_boolean(array.type):
-            firsts = truths(pc.fill_null(array, False)).astype(np.int64)
+            firsts = truths(array).astype(np.int64)
             return _with_nulls(array, ValueKind.BOOLEAN, firsts)
         if pa.types.is_integer(array.type):
-            firsts = numbers(pc.fill_null(array.cast(pa.int64()), 0)).copy()  # kernels take no arrays of Arrow's
+            firsts = numbers(array.cast(pa.int64()))
             return _with_nulls(array, ValueKind.INTEGER, firsts)
         if is_float(array.type):
-            firsts = numbers(pc.fill_null(array.cast(pa.float64()), 0.0)).view(np.int64).copy()
+            firsts = numbers(array.cast(pa.float64())).view(np.int64)
             return _with_nulls(array, ValueKind.FLOAT, firsts)
         try:
             items = array.to_pylist()
@@ -84,18 +84,17 @@ class ArrowValues:
             return absent(len(array))
         if not is_list(array.type):
             raise IrregularBatch
-        flat = plain(array.flatten())
+        flat = array.flatten()
         if not len(flat):
             return absent(len(array))
-        if not is_text(flat.type) or flat.null_count:
+        encoded = flat if pa.types.is_dictionary(flat.type) else plain(flat).dictionary_encode()
+        if not is_text(encoded.type.value_type) or flat.null_count:
             raise IrregularBatch
-        if any(not name or _SEPARATOR in name for name in flat.unique().to_pylist()):
+        if any(not name or _SEPARATOR in name for name in encoded.dictionary.to_pylist()):
             raise IrregularBatch
         lengths = list_lengths(array)
-        if len(flat) == len(array) and (lengths == 1).all():
-            encoded = flat.dictionary_encode()
-        else:
-            texts = pa.ListArray.from_arrays(pa.array(_ends(lengths), pa.int32()), flat)
+        if len(flat) != len(array) or (lengths != 1).any():
+            texts = pa.ListArray.from_arrays(pa.array(_ends(lengths), pa.int32()), plain(flat))
             encoded = pc.binary_join(texts, _SEPARATOR).dictionary_encode()
         first = len(self.objects)
         distinct = [tuple(dict.fromkeys(text.split(_SEPARATOR))) for text in encoded.dictionary.to_pylist()]
@@ -116,7 +115,7 @@ def check_values(array: pa.Array) -> None:
             if (part >= 0x80).any():
                 array.validate(full=True)
     elif is_float(array.type):
-        if not np.isfinite(numbers(pc.fill_null(array, 0.0))).all():
+        if not (np.isfinite(numbers(array)) | ~truths(array.is_valid())).all():
             raise IrregularBatch
     elif pa.types.is_uint64(array.type):
         array.cast(pa.int64())
@@ -137,7 +136,8 @@ def absent(count: int) -> ValueColumn:
 
 def list_lengths(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return the number of items of each list, 0 for null."""
-    return numbers(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
+    lengths = pc.list_value_length(array)
+    return numbers(pc.fill_null(lengths, 0) if lengths.null_count else lengths).astype(np.int64)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -166,6 +166,7 @@ def _text_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int64], Bytes]:
 def _with_nulls(array: pa.Array, kind: ValueKind, firsts: Places, stops: Places | None = None) -> ValueColumn:
     stops = np.zeros(len(array), np.int64) if stops is None else stops
     if not array.null_count:
+        firsts = firsts if firsts.flags.writeable else firsts.copy()  # kernels take no arrays of Arrow's
         return ValueColumn(np.full(len(array), kind, np.uint8), firsts, stops)
     present = truths(array.is_valid())
     return ValueColumn(_kinds(present, kind), np.where(present, firsts, 0), np.where(present, stops, 0))

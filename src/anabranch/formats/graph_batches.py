@@ -353,13 +353,14 @@ def _refuse_twice(per_event: Counts, ids: pa.Array) -> None:
     longest = int(per_event.max()) if len(per_event) else 0
     if longest < 2 or pa.types.is_null(ids.type):
         return
-    codes = numbers(pc.fill_null(ids.dictionary_encode().indices, -1)).astype(np.int64)
-    missing = np.flatnonzero(codes < 0)
-    codes[missing] = -1 - missing
     events = np.repeat(np.arange(len(per_event)), per_event)
     if longest > _SHORT:
+        codes = numbers(pc.fill_null(ids.dictionary_encode().indices, -1))
         order = np.lexsort((codes, events))
-        codes, events, longest = codes[order], events[order], 2
+        ids, events, longest = taken(ids, order), events[order], 2
     for distance in range(1, longest):
-        if ((codes[distance:] == codes[:-distance]) & (events[distance:] == events[:-distance])).any():
+        # Of elements without an id none is named twice.
+        alike = pc.equal(ids[distance:], ids[:-distance])
+        named = truths(pc.fill_null(alike, False) if alike.null_count else alike)
+        if (named & (events[distance:] == events[:-distance])).any():
             raise IrregularBatch

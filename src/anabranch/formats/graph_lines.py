@@ -159,10 +159,11 @@ def read_runs(data: bytes, first_line: int, keys: PropertyKeys = ()) -> Iterator
     the properties that will be asked for.
     """
     at, number, keys = 0, first_line, _distinct(keys)
+    is_ascii, whole = data.isascii(), memoryview(data)
     while at < len(data):
         end = lines_end(data, at, EVENTS_PER_CHUNK)
-        piece = data[at:end]
-        found = LineScan(padded(piece), 0, len(piece), keys, broken_lines(piece))
+        broken = [] if is_ascii else broken_lines(data[at:end])
+        found = LineScan(padded(whole[at:end]), 0, end - at, keys, broken)
         yield from _runs(found, number)
         at, number = end, number + len(found.statuses)
 

@@ -7,9 +7,9 @@ that it lacks is null.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,13 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.errors import MalformedEventError
+from anabranch.formats.arrow_arrays import numbers, text_buffers, truths
 from anabranch.formats.events import value_from_json
 from anabranch.formats.values import INTEGER_MAX, INTEGER_MIN
+from anabranch.model.graph_block import Bytes, Places
 from anabranch.model.values import Value
 
 ValueCodes: TypeAlias = npt.NDArray[np.int64]
 
-_SPECIAL = re.compile(rb"[\x00-\x1f\"'\\]")  # what texts in JSON and in keys of elements escape
+_PADDING = 8  # bytes behind texts that kernels may read
+_ESCAPED = np.isin(np.arange(256), np.frombuffer(b"'\\\n\r\t", np.uint8))  # bytes that `cypher_text` escapes
+_IN_DECIMALS = np.isin(np.arange(256), np.frombuffer(b"0123456789.-", np.uint8))
 _TEXTS = frozenset((str, type(None)))
 _HASHED = frozenset((str, int, bool, type(None)))
 
@@ -32,13 +36,10 @@ _HASHED = frozenset((str, int, bool, type(None)))
 class FieldColumn:
     """The values of one field: as Arrow texts where all are texts or null, and as codes of distinct values."""
 
-    __slots__ = ("_coded", "_is_plain", "_values", "texts")
-
     def __init__(self, texts: Any = None, values: Sequence[Value] = ()) -> None:
         self.texts = texts
         self._values = values
         self._coded: tuple[ValueCodes, list[Value]] | None = None
-        self._is_plain: bool | None = None
 
     @classmethod
     def of(cls, values: Sequence[Value]) -> FieldColumn:
@@ -49,12 +50,55 @@ class FieldColumn:
                 pass  # half of a surrogate pair
         return cls(values=values)
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
-        """Whether all values are texts, or null, in which nothing is escaped in JSON or in keys."""
-        if self._is_plain is None:
-            self._is_plain = self.texts is not None and _SPECIAL.search(text_data(self.texts)) is None
-        return self._is_plain
+        """Whether all values are texts, or null, in which nothing is escaped in keys of elements."""
+        if self.texts is None:
+            return False
+        data, _starts, _stops = self.places
+        return not _ESCAPED[data[:-_PADDING]].any()
+
+    @cached_property
+    def places(self) -> tuple[Bytes, Places, Places]:
+        """The bytes of the texts, and where each begins and ends in them."""
+        data, ends = text_buffers(self.texts, _PADDING)
+        return data, ends[:-1], ends[1:]
+
+    @cached_property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Which values are not null; only of texts."""
+        return truths(self.texts.is_valid())
+
+    @cached_property
+    def integers(self) -> npt.NDArray[np.int64] | None:
+        """The numbers that the texts spell, 0 for null; None where one spells no integer as it is usually written."""
+        if self.texts is None:
+            return None
+        # Other fields need no kernels.
+        from anabranch.delta.texts import spelled_integers
+
+        values, others = spelled_integers(*self.places)
+        if len(others):
+            if self.present[others].any():
+                return None
+            values[others] = 0
+        return values
+
+    def numbers(self, *, whole: bool) -> Any:
+        """Return the integers, or the floats, that the texts spell; None where one spells none in its usual form."""
+        if self.texts is None:
+            return None
+        if whole:
+            values = self.integers
+            return None if values is None else pa.array(values, mask=None if self.present.all() else ~self.present)
+        data, _starts, _stops = self.places
+        if not _IN_DECIMALS[data[:-_PADDING]].all():
+            return None
+        try:
+            found = self.texts.cast(pa.float64())
+        except pa.ArrowInvalid:
+            return None
+        return found if np.isfinite(numbers(pc.fill_null(found, 0.0))).all() else None
 
     @property
     def has_any(self) -> bool:
@@ -204,12 +248,3 @@ def with_nulls(texts: Any) -> Any:
     """Return texts with null for empty ones."""
     empty = pc.equal(pc.binary_length(texts), 0)
     return pc.if_else(empty, pa.scalar(None, pa.string()), texts) if pc.any(empty).as_py() else texts
-
-
-def text_data(texts: Any) -> memoryview:
-    """Return the bytes of an array of texts, side by side."""
-    _, offsets, data = texts.buffers()
-    if data is None or not len(texts):
-        return memoryview(b"")
-    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return memoryview(data)[int(bounds[0]) : int(bounds[-1])]

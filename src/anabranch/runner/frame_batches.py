@@ -1,7 +1,7 @@
 """Batches of rows from data frames: somebody else reads them, in partitions that know no order.
 
-Law: the events of a batch come in the order of their times, those of one time in an order that depends on the chunks and
-their partitions alone. So a second try of the same batch gives the same, and an event is late only by what earlier
+Law: the events of a batch come in the order of their times, those of one time in an order that depends on the chunks
+and their partitions alone. So a second try of the same batch gives the same, and an event is late only by what earlier
 batches had.
 """
 

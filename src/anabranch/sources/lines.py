@@ -34,7 +34,7 @@ PIECE = 16 << 20
 
 LineRecords: TypeAlias = Iterator[Event | MalformedRecord]
 SequenceOf: TypeAlias = Callable[[int], str]
-"""The sequence of the record with a number."""
+"""The sequence of the record with a number: the number behind a text that is the same for all records of a piece."""
 
 ExactReader: TypeAlias = Callable[[int], Iterator[PackedRecord]]
 """Reads the record at a place by itself."""

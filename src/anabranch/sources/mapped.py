@@ -9,8 +9,9 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
@@ -19,13 +20,17 @@ from anabranch.formats.chunks import EVENTS_PER_CHUNK
 from anabranch.formats.ndjson import PrefixedFile, read_line_as
 from anabranch.formats.record_columns import MapRows, RecordColumns, TextColumns, TextRows
 from anabranch.formats.records import read_json_list
-from anabranch.model.graph_block import GraphBlock
+from anabranch.model.graph_block import GraphBlock, Places, PropertyKeys
 from anabranch.sources.base import MappingDecoder, PackedRecord
 from anabranch.sources.lines import ExactReader, SequenceOf, decoded, explained, unpacked
+
+if TYPE_CHECKING:
+    from anabranch.engine.column_mapping import MappedRecords
 
 _BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 20  # bytes of a table that are looked at together
 _FEWEST = 64  # records: fewer are mapped one by one
+_FEWEST_ORDINARY = 16  # of a block between records that are odd
 
 
 def pack_csv(file: BinaryIO, decode: MappingDecoder, sequence_of: SequenceOf = str) -> Iterator[PackedRecord]:
@@ -164,13 +169,26 @@ def pack_columns(
     if columns is None or len(records) < _FEWEST:
         yield from one_by_one(range(len(records)))
         return
-    # A stream of few records needs no kernels.
-    from anabranch.formats.graph_lines import read_runs
-
-    lines = columns.lines(records, lambda: [decode.prefix + sequence_of(number) for number in records.numbers])
-    for found in read_runs(lines, 0, decode.keys):
-        if isinstance(found, GraphBlock):
-            yield found
+    found = columns.mapped(records, decode.prefix + sequence_of(0).removesuffix("0"))
+    odd = np.flatnonzero(found.odd).tolist()
+    first = 0
+    for stop in (*odd, len(records)):
+        ordinary = np.flatnonzero(~found.void[first:stop]) + first
+        block = _block(found, ordinary, decode.keys) if len(ordinary) >= _FEWEST_ORDINARY else None
+        if block is not None:
+            yield block
         else:
-            place, _ = found
-            yield from one_by_one((place,))
+            yield from one_by_one(ordinary.tolist())
+        yield from one_by_one(range(stop, min(stop + 1, len(records))))
+        first = stop + 1
+
+
+def _block(found: MappedRecords, rows: Places, keys: PropertyKeys) -> GraphBlock | None:
+    """The events of mapped records; None where the exact reader must look at them."""
+    # A stream of few records needs no kernels.
+    from anabranch.formats.graph_batches import GraphBatch
+
+    is_run = rows[-1] - rows[0] + 1 == len(rows)
+    batch = found.batch(slice(int(rows[0]), int(rows[-1]) + 1) if is_run else rows)
+    source = GraphBatch.of_regular(batch) if found.is_typed else GraphBatch.of(batch, keys)
+    return None if source is None else GraphBlock.of(source)

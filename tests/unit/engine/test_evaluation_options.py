@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -172,6 +173,27 @@ def test_a_dictionary_full_of_what_has_left_is_begun_anew_and_nobody_notices() -
     for one in (query, friends):
         assert one.verified > 150
         assert one.differing == 0
+
+
+@pytest.mark.parametrize("text", [FRIENDS, TWO_STEPS])
+def test_operators_over_a_dictionary_that_was_dropped_wait_for_no_collection_of_garbage(text: str) -> None:
+    session = Session.local()
+    encoded = session._engine._around.contents.encoded
+    encoded.most = 50
+    query = session.register(text)
+    flows = []
+    gc.disable()
+    try:
+        for at in range(200):
+            session.push("http://s", [step(at, at, at + 1) if text is TWO_STEPS else meeting(at, at, at + 1)])
+            flow = session._engine.query(query.name).run.flow
+            if flow is not None and not any(flow is one() for one in flows):
+                flows.append(weakref.ref(flow))
+            del flow
+        assert encoded.generation > 1
+        assert sum(one() is not None for one in flows) <= 1 < len(flows)
+    finally:
+        gc.enable()
 
 
 def test_large_values_that_have_left_all_windows_are_let_go_long_before_they_are_many() -> None:

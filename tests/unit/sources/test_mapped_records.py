@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch.delta.batch import ABSENT
+from anabranch.delta.dictionary import Dictionary
 from anabranch.errors import StreamError
 from anabranch.formats import chunks
 from anabranch.formats.deadletter import MalformedRecord
+from anabranch.formats.events import value_from_json
 from anabranch.model.event import Event
-from anabranch.model.graph_block import GraphBlock
+from anabranch.model.graph_block import GraphBlock, ValueColumn
 from anabranch.sources import mapped
 from anabranch.sources.base import Decoding, Limit, MappingDecoder, PackedRecord, Source
 from anabranch.sources.chain import ChainSource
@@ -59,6 +62,12 @@ SET a.x = row.user, a = {z: a.x}, a += {q: [a.z, 1]}""",
     "case": """AT row.ts CREATE (a:A {x: CASE WHEN row.user IS NULL THEN 'none' ELSE toUpper(row.user) END,
   y: toString(row.price), z: row['item'], b: row.price STARTS WITH '1', s: size(row.user)})""",
     "missing": "AT row.ts CREATE (a:A {x: row.nowhere, m: {a: row.user, b: null}})",
+    "typed": """AT row.ts MERGE (u:User:`A B` {id: row.user}) MERGE (i {k: 1, id: toInteger(row.millis)})
+CREATE (u)-[:T {d: [row.item, 1], x: toInteger(row.price)}]->(i), (i)-[:S {x: row.item}]->(u)
+SET u.x = toBoolean(row.odd), i.x = CASE WHEN row.user > 'u2' THEN 1 ELSE 2 END""",
+    "in two orders": "AT row.ts MERGE (a:A {x: row.user, y: 1}) CREATE (b:B {y: row.item, x: row.user}), (c)",
+    "one key of two types": """AT row.ts MERGE (a:A {x: row.user}) MERGE (b:B {x: toInteger(row.millis)})
+CREATE (a)-[:T {z: row.category}]->(b)""",
     "nan": "AT row.ts CREATE (a:A {x: toFloat(row.odd)})",
 }
 ODD_TEXTS = (
@@ -110,6 +119,7 @@ TIMES = (
     "2024-W01",
     "1704067200000",
 )
+KEYS = ("id", "x", "p", "price", "name", "z", "share", "c", "t", "y", "m", "d")
 HEADER = ("ts", "millis", "user", "item", "category", "price", "odd", "time")
 
 
@@ -155,13 +165,37 @@ def one_by_one(records: Iterable[PackedRecord]) -> list[Any]:
     found: list[Any] = []
     for record in records:
         if isinstance(record, GraphBlock):
-            found += record.events()
+            found += map(repr, record.events())  # with the order of properties
         elif isinstance(record, MalformedRecord):
             found.append((record.reason, record.line, record.raw))
         else:
             assert isinstance(record, Event)
-            found.append(record)
+            found.append(repr(record))
     return found
+
+
+def check_columns(records: Iterable[PackedRecord]) -> None:
+    """Check that the columns of blocks have what their events have."""
+    for block in records:
+        if isinstance(block, GraphBlock):
+            columns, dictionary = block.parts[0].source.columns(KEYS), Dictionary(value_of_json=value_from_json)
+
+            def values(column: ValueColumn, columns: Any = columns, dictionary: Any = dictionary) -> list[str]:
+                ids = dictionary.encode_column(column, columns.data, columns.objects).tolist()
+                return [repr(None if one == ABSENT else dictionary.decode(one)) for one in ids]
+
+            events = block.events()
+            nodes = [node for event in events for node in event.nodes]
+            links = [one for event in events for one in event.relationships]
+            assert columns.nodes.per_event.tolist() == [len(event.nodes) for event in events]
+            assert values(columns.nodes.ids) == [repr(node.id) for node in nodes]
+            assert values(columns.nodes.labels) == [repr(node.labels or None) for node in nodes]
+            of = columns.relationships
+            for column, name in ((of.ids, "id"), (of.types, "type"), (of.sources, "source"), (of.targets, "target")):
+                assert values(column) == [repr(getattr(one, name)) for one in links]
+            for elements, properties in ((nodes, columns.nodes.properties), (links, of.properties)):
+                for key, column in zip(KEYS, properties, strict=True):
+                    assert values(column) == [repr(one.properties.get(key)) for one in elements]
 
 
 def in_blocks(records: Iterable[PackedRecord]) -> int:
@@ -180,6 +214,7 @@ def test_rows_of_a_table_are_mapped_alike_by_columns_and_one_by_one(name: str, o
         decode, data = decoder(MAPPINGS[name]), table(random, 150, odd)
         packed = list(pack_csv(io.BytesIO(data), decode, sequences))
         assert one_by_one(packed) == one_by_one(read_whole(io.BytesIO(data), "csv", decode, sequences))
+        check_columns(packed)
         if odd == 0 and name != "nan":
             assert in_blocks(packed) > 30
             again = [event for block in packed if isinstance(block, GraphBlock) for event in unpacked(block)]
@@ -219,6 +254,7 @@ def test_json_records_are_mapped_alike_by_columns_and_one_by_one(name: str, odd:
         records = [(place * 2, record(random, place, odd)) for place in range(150)]
         packed = list(pack_records(records, decode, sequences))
         assert one_by_one(packed) == one_by_one(decoded(records, decode, sequences))
+        check_columns(packed)
         if odd == 0 and name not in ("nan", "filtered", "errors", "overwritten"):
             assert in_blocks(packed) > 30
     listed = io.BytesIO(json.dumps([one for _, one in records]).encode())
