@@ -25,10 +25,10 @@ from anabranch.delta.batch import PIECE, Batch, Ids
 from anabranch.delta.kernels import log, log_join, log_store
 from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import cells
-from anabranch.delta.kernels.log_records import Arrivals, LogTables, MatchArrays, SlideBounds
+from anabranch.delta.kernels.log_records import Arrivals, ChangeBounds, LogTables, MatchArrays, SlideBounds
 from anabranch.delta.log_plan import plan_of
 from anabranch.delta.operators.base import Size
-from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction
+from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, MatchTelling
 from anabranch.errors import InternalError
 
 IdNumbers: TypeAlias = npt.NDArray[np.float64]
@@ -64,7 +64,8 @@ class LogMatcher:
 
     `numbers` are the numbers of ids for ranges; each call may bring a longer array. `max_matches` limits the matches
     given out in one slide or change, and those kept; with deletion "auto", keeping gives way to joining before that.
-    `max_bytes` limits all arrays together. Past a limit BudgetExceeded is raised, and every later call fails."""
+    `max_bytes` limits all arrays together. Past a limit BudgetExceeded is raised, and every later call fails.
+    `telling` says what is told of matches; by default all variables. With comparisons it is driven by `change`."""
 
     piece: ClassVar[int] = PIECE
 
@@ -76,8 +77,10 @@ class LogMatcher:
         deletion: Deletion = "auto",
         max_matches: int | None = None,
         max_bytes: int | None = None,
+        telling: MatchTelling | None = None,
     ) -> None:
         self.conjunction = conjunction
+        self._telling = MatchTelling(tuple(range(conjunction.variables))) if telling is None else telling
         self._deletion = deletion
         self._max_matches = max_matches
         self._max_bytes = max_bytes
@@ -86,16 +89,16 @@ class LogMatcher:
         self._broken = False
         self._arrivals = 0
         self._tail = 0
-        self._only = SlideBounds(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self._only = SlideBounds(*np.zeros((3, 1), np.int64))
         self._begin(linked=False)
 
     def _begin(self, linked: bool) -> None:
-        self._plan = plan = plan_of(self.conjunction, linked=linked)
+        self._plan = plan = plan_of(self.conjunction, self._telling, linked=linked)
         self._last = plan.plans["last"]
         self._linked = linked
         self._entry_size, self._row_size = plan.entry_size, plan.row_size
         self._match_size = len(self.conjunction.patterns) + 1
-        self._told_size = self.conjunction.variables + 1
+        self._told_size = len(self._telling.told) + 1
         self._states = np.zeros(1, rec.STATE)
         self._figures = self._states["figures"][0]
         self._state = state = cells(self._states)
@@ -162,20 +165,37 @@ class LogMatcher:
 
     def change(self, removed: Ids, added: Ids, numbers: IdNumbers | None = None) -> Batch:
         """Remove and add facts: each removed fact must be present, and no added fact may be, after the removals."""
-        (batch,) = self._changed(removed, added, numbers, None)
+        (batch,) = self._changed(removed, added, self._whole(removed, added), numbers, None)
         return batch
 
     def change_in_pieces(self, removed: Ids, added: Ids, numbers: IdNumbers | None = None) -> Iterator[Batch]:
         """Do the same as `change`, with the result in pieces as in `slide_once`."""
-        return self._changed(removed, added, numbers, self.piece)
+        return self._changed(removed, added, self._whole(removed, added), numbers, self.piece)
 
-    def _changed(self, removed: Ids, added: Ids, numbers: IdNumbers | None, most: int | None) -> Iterator[Batch]:
+    def change_slides(self, removed: Ids, added: Ids, removed_ends: Ids, added_ends: Ids) -> Changes:
+        """Do the same as `change` for several slides: slide i has the facts before `removed_ends[i]`, and those before
+        `added_ends[i]`, that no slide before it has."""
+        ends = np.ascontiguousarray(removed_ends, np.int64), np.ascontiguousarray(added_ends, np.int64)
+        slides = ChangeBounds(*ends, np.empty(len(removed_ends), np.int64))
+        (batch,) = self._changed(removed, added, slides, None, None)
+        return Changes(batch, slides.marks)
+
+    def _whole(self, removed: Ids, added: Ids) -> ChangeBounds:
+        """Return the bounds of a single slide."""
+        slides = ChangeBounds(*self._only)
+        slides.removed[0], slides.added[0] = len(removed), len(added)
+        return slides
+
+    def _changed(
+        self, removed: Ids, added: Ids, slides: ChangeBounds, numbers: IdNumbers | None, most: int | None
+    ) -> Iterator[Batch]:
+        self._check_changes(len(removed), len(added), slides)
         gone = Arrivals(self._ready("change", removed, numbers), self._numbers)
         new = Arrivals(self._ready("change", added, None), self._numbers)
         intake, walk = self._plan.intake, self._plan.walk
 
         def run() -> int:
-            return int(log.run_change(self._tables(), intake, walk, self._found(), gone, new))
+            return int(log.run_changes(self._tables(), intake, walk, self._found(), gone, new, slides))
 
         yield from self._told_in_pieces(run, most)
         self._arrivals += len(added)
@@ -199,7 +219,7 @@ class LogMatcher:
         self._check_sound()
         state = self._state
         if state.is_kept[0]:
-            known = np.empty((int(state.pool_used[0]), self.conjunction.variables), np.int64)
+            known = np.empty((int(state.pool_used[0]), len(self._telling.told)), np.int64)
             found = MatchArrays(self._lists, self._pool, known.reshape(-1))
             log_join.run_all(self._tables(), self._plan.walk, found, rec.ROLE_LIST)
             return known
@@ -212,7 +232,7 @@ class LogMatcher:
         state.limit[0] = limit
         told, self._out = self._told(), kept
         self._broken = False
-        return told[:, :-1].copy()
+        return np.repeat(told[:, :-1], told[:, -1], axis=0)
 
     # --- what it holds ---
 
@@ -248,6 +268,8 @@ class LogMatcher:
             self._driven = way
             if way == "change":
                 self._begin(linked=True)
+        if way == "slide" and self._telling.tests:
+            raise InternalError("a matcher that compares ranks is driven by change")
         if self._driven != way:
             raise InternalError(f"a matcher that was driven by {self._driven} cannot be driven by {way}")
         if numbers is not None:
@@ -274,13 +296,21 @@ class LogMatcher:
         if len(tails) and (tails[0] < self._tail or (several and (tails[1:] < tails[:-1]).any())):
             raise InternalError("the tails of slides go back")
 
+    def _check_changes(self, removed: int, added: int, slides: ChangeBounds) -> None:
+        """Check the slides of changes, as `_check_slides` does."""
+        for ends, count in ((slides.removed, removed), (slides.added, added)):
+            if len(ends) != len(slides.marks) or (ends[-1] if len(ends) else 0) != count:
+                raise InternalError(f"the slides do not end with the {count} facts that they have")
+            if len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any()):
+                raise InternalError("the ends of slides go back")
+
     def _start(self) -> int:
         """Reset the state for a call; return the code with which its loop begins. The matcher is broken until the call
         ends."""
         state = self._state
         state.base[0] = state.next[0] = self._arrivals
         state.bound[0] = self._arrivals << 8
-        state.slide[0] = state.out[0] = state.out_start[0] = state.list_base[0] = 0
+        state.slide[0] = state.marked[0] = state.out[0] = state.out_start[0] = state.list_base[0] = 0
         self._broken = True
         return rec.PAUSED
 
@@ -293,7 +323,7 @@ class LogMatcher:
 
     def _taken(self) -> Batch:
         if not self._state.out[0]:
-            return Batch.empty(self.conjunction.variables)
+            return Batch.empty(len(self._telling.told))
         table = self._told()
         return Batch(table[:, :-1].copy(), table[:, -1].copy())
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from anabranch.delta.kernels import log_records as rec
 from anabranch.delta.kernels.compiling import Record, Records
 from anabranch.delta.kernels.log_records import IntakePlan, JoinPlan
-from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free
+from anabranch.delta.patterns import KIND, Conjunction, FactPattern, Fixed, Free, MatchTelling, RankTest
 from anabranch.errors import InternalError
 
 _HEADS, _SIDES = int(rec.HEADS), int(rec.SIDES)
@@ -49,6 +49,7 @@ class _Shape:
     sides: tuple[tuple[int, int], ...]
     leaves: tuple[tuple[int, int], ...]
     tests: int
+    is_single: bool
 
     @property
     def side_variables(self) -> frozenset[int]:
@@ -67,11 +68,13 @@ class _Draft:
     incidences: Sequence[Sequence[int]]
     """Per variable the patterns that have it as a side."""
     different: Sequence[tuple[int, int]]
+    compared: Sequence[RankTest]
     tests: list[tuple[int, int, int]] = field(default_factory=list)
     bounds: list[float] = field(default_factory=list)
     steps: list[Record] = field(default_factory=list)
     orders: list[int] = field(default_factory=list)
     pairs: list[int] = field(default_factory=list)
+    ranks: list[RankTest] = field(default_factory=list)
     looks: list[tuple[int, ...]] = field(default_factory=list)
 
     def head(self, variable: int, number: int) -> int:
@@ -79,12 +82,13 @@ class _Draft:
         return _HEADS + self.incidences[variable].index(number)
 
 
-def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
+def plan_of(conjunction: Conjunction, telling: MatchTelling, *, linked: bool) -> LogPlan:
     """The plan of a conjunction. `linked`: entries leave in any order, so that chains are linked in both directions."""
     _check(conjunction)
     patterns = conjunction.patterns
     shapes = _shapes(conjunction)
-    draft = _Draft(shapes, _incidences(shapes, conjunction.variables + 1), conjunction.different)
+    incidences = _incidences(shapes, conjunction.variables + 1)
+    draft = _Draft(shapes, incidences, conjunction.different, telling.tests, ranks=list(telling.tests))
     plans: Records = np.zeros(1, rec.PLAN)
     plan: Any = plans[0]
     for number, (pattern, shape) in enumerate(zip(patterns, shapes, strict=True)):
@@ -104,7 +108,9 @@ def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
     content = max(len(shape.sides) + len(shape.leaves) for shape in shapes)
     most_sides = max(len(shape.sides) for shape in shapes)
     plan["width"], plan["kind"] = conjunction.width, min(KIND, conjunction.width - 1)
-    plan["patterns"], plan["variables"] = len(patterns), conjunction.variables
+    plan["patterns"], plan["told"] = len(patterns), len(telling.told)
+    plan["compared"] = len(telling.tests)
+    plan["is_merged"] = bool(telling.spared) or len(telling.told) < conjunction.variables
     plan["entry_size"] = entry_size = _SIDES + content + (most_sides if linked else 0)
     plan["row_size"] = row_size = _HEADS + max(map(len, draft.incidences))
     plan["newer"] = _SIDES + content if linked else 0
@@ -113,14 +119,14 @@ def plan_of(conjunction: Conjunction, *, linked: bool) -> LogPlan:
     return LogPlan(
         plans,
         IntakePlan(dispatch, listed, np.array(draft.tests, rec.TEST), np.array(draft.bounds, np.float64)),
-        _walk(draft, conjunction.variables),
+        _walk(draft, conjunction.variables, telling),
         entry_size,
         row_size,
         tuple(n for n, shape in enumerate(shapes) if shape.leaves and shape.side_variables == {hidden}),
     )
 
 
-def _walk(draft: _Draft, variables: int) -> JoinPlan:
+def _walk(draft: _Draft, variables: int, telling: MatchTelling) -> JoinPlan:
     """The tables of a draft that joins read."""
     incidences: list[tuple[int, int, int]] = []
     shown = np.zeros(variables + 1, rec.SHOWN)
@@ -141,6 +147,8 @@ def _walk(draft: _Draft, variables: int) -> JoinPlan:
         np.array(incidences, rec.INCIDENCE),
         shown,
         np.array(draft.looks, rec.LOOK),
+        np.array([(variable, variable in telling.spared) for variable in telling.told], rec.TOLD),
+        np.array(draft.ranks, rec.RANKS),
     )
 
 
@@ -178,7 +186,7 @@ def _shapes(conjunction: Conjunction) -> list[_Shape]:
             sides += ((conjunction.variables, -1),)
         leaves = tuple(item for item in first.items() if item[0] not in shared)
         tests = sum(isinstance(place, Fixed) for place in pattern.places) + len(pattern.ranges)
-        shapes.append(_Shape(sides, leaves, tests))
+        shapes.append(_Shape(sides, leaves, tests, pattern.is_single))
     return shapes
 
 
@@ -308,7 +316,8 @@ def _bound_by(shape: _Shape) -> set[int]:
 def _next(left: Sequence[int], shapes: Sequence[_Shape], bound: set[int]) -> list[int]:
     """The patterns to go on with: one, or a group that binds the same variable."""
     within = [number for number in left if shapes[number].side_variables <= bound]
-    closing = [n for n in within if not shapes[n].leaves] or [n for n in within if len(shapes[n].sides) > 1]
+    closing = [n for n in within if not shapes[n].leaves] or [n for n in within if shapes[n].is_single]
+    closing = closing or [n for n in within if len(shapes[n].sides) > 1]
     if closing:
         return closing[:1]
     reachable = [n for n in left if shapes[n].side_variables & bound and n not in within]
@@ -340,8 +349,12 @@ def _step(draft: _Draft, number: int, bound: Mapping[int, int], group: int = 1) 
     pairs = [pair for pair in draft.different if set(pair) <= after and not set(pair) <= bound.keys()]
     step: Any = np.zeros(1, rec.STEP)[0]
     step["pattern"], step["group"], step["is_unique"] = number, group, not new and not shape.leaves
+    step["is_single"] = shape.is_single and not new and len(shape.sides) == 1 and bool(shape.leaves)
     step["bound"], step["bound_sides"][: len(given)] = len(given), given
     step["new"], step["new_sides"][: len(new)] = len(new), new
     step["pairs"], step["pairs_end"] = len(draft.pairs), len(draft.pairs) + 2 * len(pairs)
     draft.pairs.extend(variable for pair in pairs for variable in pair)
+    ranks = [one for one in draft.compared if {one.low, one.high} <= after and not {one.low, one.high} <= bound.keys()]
+    step["ranks"], step["ranks_end"] = len(draft.ranks), len(draft.ranks) + len(ranks)
+    draft.ranks.extend(ranks)
     return step

@@ -53,8 +53,12 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class FactPattern:
+    """A fact of a match. `is_single`: at a time, at most one fact fits it for given values of the variables that it
+    shares with other patterns."""
+
     places: tuple[Place, ...]
     ranges: tuple[Range, ...] = ()
+    is_single: bool = False
 
     @property
     def variables(self) -> tuple[int, ...]:
@@ -71,6 +75,25 @@ class Conjunction:
     patterns: tuple[FactPattern, ...]
     variables: int
     different: tuple[tuple[int, int], ...] = ()
+
+
+class RankTest(NamedTuple):
+    """A comparison of two variables whose values are ranks of numbers: the one of `low` is below that of `high`, or, if
+    `or_equal`, the same. A match with null fails; one with a value that is unranked is left to the caller."""
+
+    low: int
+    high: int
+    or_equal: bool
+
+
+class MatchTelling(NamedTuple):
+    """What a matcher tells of a match: the variables `told`, in this order. Matches that look the same and are found
+    one after the other are told once, with their number as the weight. Where all `tests` of ranks decide, a match that
+    fails is not told, and 0 stands in place of the variables `spared`, since only the tests read them."""
+
+    told: tuple[int, ...]
+    tests: tuple[RankTest, ...] = ()
+    spared: frozenset[int] = frozenset()
 
 
 class Changes(NamedTuple):

@@ -68,7 +68,7 @@ class AnswerTexts:
     def __init__(self) -> None:
         self._columns: tuple[str, ...] = ()
         self._places: list[int | None] = []
-        self._json: RenderedRows[bytes] = RenderedRows(self._json_rows)
+        self._json: RenderedRows[str] = RenderedRows(self._json_rows)
         self._csv: RenderedRows[bytes] = RenderedRows(self._csv_rows)
         self._typed: RenderedRows[bytes] = RenderedRows(_typed_rows)
 
@@ -77,17 +77,18 @@ class AnswerTexts:
         if answer.columns != self._columns:
             self._columns = answer.columns
             self._json = RenderedRows(self._json_rows)
-        start = json_text(head(*answer[:6]))[:-1] + b', "row": '
-        return start.join([b"", *self._json.of(answer.rows, _may_stay(answer))])
+        start = _encode(head(*answer[:6]))[:-1] + ', "row": '
+        lines = start.join(["", *self._json.of(answer.rows, _may_stay(answer))])
+        return lines.encode("utf-8", "backslashreplace")
 
-    def _json_rows(self, rows: Iterable[AnswerRow]) -> list[bytes]:
+    def _json_rows(self, rows: Iterable[AnswerRow]) -> list[str]:
         rows = list(rows)
         if not self._columns:
-            return [b"{}}\n"] * len(rows)
+            return ["{}}\n"] * len(rows)
         cells = [_json_cells(column) for column in zip(*rows, strict=True)]
         names = (f"{_encode(name)}: ".replace("%", "%%") for name in self._columns)
         line = "{" + ", ".join(f"{name}%s" for name in names) + "}}\n"
-        return [(line % row).encode("utf-8", "backslashreplace") for row in zip(*cells, strict=True)]
+        return list(map(line.__mod__, zip(*cells, strict=True)))
 
     def csv_lines(
         self,

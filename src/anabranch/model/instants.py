@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from anabranch.errors import EvaluationError
 from anabranch.model.temporal.calendar import add_months, civil_from_days, days_from_civil, days_in_month
@@ -74,6 +75,7 @@ def _common_instant(match: re.Match[str]) -> int | None:
     return seconds * MICROS_PER_SECOND + int((match[7] or "0").ljust(9, "0")) // 1000
 
 
+@lru_cache(maxsize=1 << 12)  # an instant is shown again as the end of its window, and as the start of a later one
 def format_instant(micros: int) -> str:
     """The instant in UTC with seconds, and with a fraction only when there is one."""
     days, micros_of_day = divmod(micros, MICROS_PER_DAY)

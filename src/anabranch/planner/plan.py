@@ -124,6 +124,7 @@ class Planner:
     apart: int = 0  # nesting depth inside static parts that are built by their other plan
     built: dict[int, tuple[op.Operator, SubqueryScope, Spec]] = field(default_factory=dict)  # by the operator's id
     places: int = 0  # hidden columns that tell the order of rows
+    settled: dict[int, str] = field(default_factory=dict)  # by a condition's id, the column that says where it holds
     asking: Spec | None = None  # the rows that limit the shortest paths of the next pattern
     subqueries: Subqueries = field(init=False)
 
@@ -308,7 +309,7 @@ class Planner:
             chain.append(base)
             conditions[:0] = conjuncts(base.condition)
             base = base.input
-        spec, left = self._below(base, conditions, scope)
+        spec, left = self._below(base, conditions, scope, self.needed.get(id(operator)))
         spec = self._tested(spec, left, operator)
         for one in chain:
             self.modes[id(one)] = incremental(one, "Filtered")
@@ -319,22 +320,23 @@ class Planner:
             columns = spec.columns
             spec, (shown,) = self.subqueries.marked(spec, (condition,))
             require_pure(shown)
-            spec = filtered(spec, shown, about)
+            spec = filtered(spec, shown, about, self.settled.get(id(condition)))
             if is_volatile(condition):
                 spec = netted(arranged(spec, columns, about), about)
         return spec
 
     def _below(
-        self, base: op.Operator, conditions: Sequence[ex.Expression], scope: SubqueryScope
+        self, base: op.Operator, conditions: Sequence[ex.Expression], scope: SubqueryScope, beyond: Reads | None
     ) -> tuple[Spec, Sequence[ex.Expression]]:
-        """Build the operator below a chain of filters; also return the conditions that remain to be tested."""
+        """Build the operator below a chain of filters, of whose rows `beyond` is read; also return the conditions that
+        remain to be tested."""
         if is_volatile_itself(base) or (not has_argument(base) and not self._streams(base)):
             return self.build(base, scope), conditions
         left = conditions
         try:
             match base:
                 case op.Pattern() | tr.GraphPattern():
-                    spec, left = self._pattern(base, conditions)
+                    spec, left = self._pattern(base, conditions, beyond)
                 case op.Join():
                     spec = arranged(self._pair(base, conditions, scope), (*scope.over(base), *base.columns), base)
                 case _:
@@ -347,7 +349,10 @@ class Planner:
     # --- patterns and joins ---
 
     def _pattern(
-        self, operator: op.Pattern | tr.GraphPattern, conditions: Sequence[ex.Expression]
+        self,
+        operator: op.Pattern | tr.GraphPattern,
+        conditions: Sequence[ex.Expression],
+        beyond: Reads | None = None,
     ) -> tuple[Spec, Sequence[ex.Expression]]:
         """Build the matches of a pattern, joining its parts that share no variable; also return the conditions left to
         test."""
@@ -362,7 +367,8 @@ class Planner:
         wanted = self.needed.get(id(operator))
         asking, self.asking = self.asking, None
         asked = frozenset() if asking is None else frozenset(asking.columns)
-        match = plan_pattern(operator, conditions, wanted, self.choices.parameters, self.choices.trails, asked)
+        beyond = beyond if conditions else wanted
+        match = plan_pattern(operator, conditions, wanted, self.choices.parameters, self.choices.trails, asked, beyond)
         if isinstance(match, str):
             raise NotIncremental(match)
         two = parted(operator, conditions, wanted)
@@ -372,6 +378,7 @@ class Planner:
         reasons = [reason_for_objects(match, component) for component in match.components]
         objects = next((f", with objects: {reason}" for reason in reasons if reason is not None), "")
         self.modes[id(operator)] = Mode("incremental", f"{matchers[0].name}{objects}")
+        self.settled |= {id(condition): column for condition, column in match.settled}
         spec = combined(matchers, match.kept, operator, match.alike)
         for one, other in match.different:
             spec = apart(spec, one, other, operator)

@@ -163,8 +163,8 @@ def _binds(expression: ex.Expression) -> bool:
 
 
 def needed_reads(plan: op.Operator) -> dict[int, Reads]:
-    """Return, by the id of each property-graph pattern, what the plan reads of its columns; all columns of the plan are
-    read."""
+    """Return, by the id of each property-graph pattern and of each filter, what the plan reads of its columns; all
+    columns of the plan are read."""
     found: dict[int, Reads] = {}
     _need(plan, frozenset(plan.columns), found)
     return found
@@ -201,6 +201,7 @@ def _need(plan: op.Operator, wanted: Reads, found: dict[int, Reads]) -> Reads:
         case op.Project(below, items):
             inputs = [(below, frozenset(read for item in items for read in _read_by_item(*item, wanted)))]
         case op.Filter(below, condition):
+            found[id(plan)] = found.get(id(plan), frozenset()) | wanted
             inputs = [(below, wanted | reads_of((condition,)))]
         case op.Extend(below, column, expression) | op.Unwind(below, column, expression):
             inputs = [(below, without(wanted, (column,)) | reads_of((expression,)))]

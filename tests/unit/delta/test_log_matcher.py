@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,8 +25,20 @@ from tests.unit.delta.matching import (
 
 from anabranch.delta import log_matcher
 from anabranch.delta.batch import Batch
+from anabranch.delta.kernels.log_records import NO_RANK, UNRANKED
 from anabranch.delta.log_matcher import Deletion, LogMatcher
-from anabranch.delta.patterns import BudgetExceeded, Changes, Conjunction, FactPattern, Fixed, Free, Place, Range
+from anabranch.delta.patterns import (
+    BudgetExceeded,
+    Changes,
+    Conjunction,
+    FactPattern,
+    Fixed,
+    Free,
+    MatchTelling,
+    Place,
+    Range,
+    RankTest,
+)
 from anabranch.errors import InternalError
 
 EDGE, MARK = 1, 2
@@ -178,6 +191,115 @@ def test_after_each_change_the_sum_of_changes_is_the_plain_answer(seed: int) -> 
         assert sorted(map(tuple, matcher.matches().tolist())) == sorted(answer)
     matcher.change(matrix(sorted(content), asked.width), matrix([], asked.width))
     assert is_empty_house(matcher)
+
+
+def random_telling(chance: random.Random, variables: int) -> MatchTelling:
+    names = range(variables)
+    told = tuple(chance.sample(names, chance.randint(0, variables)))
+    pairs = [tuple(chance.sample(names, 2)) for _ in range(chance.choice((0, 1, 2)))] if variables > 1 else []
+    tests = tuple(RankTest(low, high, chance.random() < 0.5) for low, high in pairs)
+    return MatchTelling(told, tests, frozenset(chance.sample(told, len(told) // 2)) if tests else frozenset())
+
+
+def shown_as(telling: MatchTelling, row: Row) -> Row | None:
+    """What is told of a match; None: nothing."""
+    pairs = [(row[one.low], row[one.high], one.or_equal) for one in telling.tests]
+    decided = [pair for pair in pairs if UNRANKED not in pair[:2]]
+    if any(NO_RANK in pair[:2] or not (pair[0] < pair[1] or (pair[2] and pair[0] == pair[1])) for pair in decided):
+        return None
+    spared = telling.spared if len(decided) == len(pairs) else frozenset()
+    return tuple(0 if one in spared else row[one] for one in telling.told)
+
+
+@settings(max_examples=150)
+@given(seed=seeds)
+def test_what_is_told_of_matches_over_several_changes_adds_up_to_the_plain_answer(seed: int) -> None:
+    chance = random.Random(seed)
+    asked = random_conjunction(chance, width=chance.choice((3, 3, 4, 5)))
+    domain = chance.choice((2, 3, 4, 6))
+    numbers = random_numbers(chance, domain)
+    telling = random_telling(chance, asked.variables)
+    matcher = LogMatcher(asked, numbers, telling=telling)
+    content: set[Fact] = set()
+    answer: Counter[Row] = Counter()
+    for _ in range(chance.randrange(1, 6)):
+        removed: list[Fact] = []
+        added: list[Fact] = []
+        ends: list[tuple[int, int]] = []
+        expected: list[Counter[Row]] = []
+        for _ in range(chance.randrange(4)):
+            gone = [fact for fact in sorted(content) if chance.random() < 0.4]
+            content.difference_update(gone)
+            new = sorted(set(random_facts(chance, asked, chance.randrange(12), domain)) - content)
+            content.update(new)
+            removed, added = removed + gone, added + new
+            ends.append((len(removed), len(added)))
+            rows = [shown_as(telling, row) for row in naive_matches(asked, content, numbers)]
+            expected.append(Counter(row for row in rows if row is not None))
+        both = np.array(ends, np.int64).reshape(len(ends), 2)
+        changes = matcher.change_slides(
+            matrix(removed, asked.width), matrix(added, asked.width), both[:, 0], both[:, 1]
+        )
+        for part, rows_then in zip(changes.slides(), expected, strict=True):
+            for row, weight in zip(map(tuple, part.rows.tolist()), part.weights.tolist(), strict=True):
+                answer[row] += weight
+            assert +answer == rows_then
+        assert Counter(map(tuple, matcher.matches().tolist())) == +answer
+    matcher.change(matrix(sorted(content), asked.width), matrix([], asked.width))
+    assert is_empty_house(matcher)
+
+
+def test_matches_that_look_the_same_are_told_once_with_their_number() -> None:
+    matcher = LogMatcher(PATH, telling=MatchTelling((1,)))
+    many = edges((1, 5), (2, 5), (3, 5), (5, 6))
+    batch = matcher.change(matrix([], 3), matrix(many, 3))
+    assert (batch.rows.tolist(), batch.weights.tolist()) == ([[5]], [3])
+    assert matcher.statistics().matches == 3
+    batch = matcher.change(matrix(many[-1:], 3), matrix([], 3))
+    assert (batch.rows.tolist(), batch.weights.tolist()) == ([[5]], [-3])
+
+
+def test_a_match_with_a_null_rank_is_not_told_and_one_without_a_rank_is_told_whole() -> None:
+    telling = MatchTelling((0, 1, 2), (RankTest(0, 2, False),), frozenset({0, 2}))
+    matcher = LogMatcher(PATH, telling=telling)
+    facts = edges((1, 5), (NO_RANK, 5), (UNRANKED, 5), (9, 5), (5, 8))
+    batch = matcher.change(matrix([], 3), matrix(facts, 3))
+    assert sorted(map(tuple, batch.rows.tolist())) == [(0, 5, 0), (UNRANKED, 5, 8)]
+    with pytest.raises(InternalError):
+        slid(LogMatcher(PATH, telling=telling), facts, [5], [0])
+
+
+def test_a_single_fact_is_bound_before_those_that_multiply() -> None:
+    node, edge = Fixed(MARK), Fixed(EDGE)
+    patterns = (
+        FactPattern((Free(0), edge, Free(1))),
+        FactPattern((Free(2), edge, Free(1))),
+        FactPattern((Free(1), node, Free(3)), is_single=True),
+        FactPattern((Free(2), node, Free(4)), is_single=True),
+    )
+    asked = Conjunction(3, patterns, 5)
+    matcher = LogMatcher(asked)
+    nodes: list[Fact] = [(one, MARK, 10 + one) for one in (1, 2, 3, 9)]
+    content = {*nodes, *edges((1, 9), (2, 9), (3, 9))}
+    answer = summed(set(), matcher.change(matrix([], 3), matrix(sorted(content), 3)))
+    assert answer == naive_matches(asked, content)
+    for old, new in (((2, MARK, 12), (2, MARK, 22)), ((9, MARK, 19), (9, MARK, 29)), ((2, EDGE, 9), (4, EDGE, 9))):
+        content = content - {old} | {new}
+        answer = summed(answer, matcher.change(matrix([old], 3), matrix([new], 3)))
+        assert answer == naive_matches(asked, content)
+
+
+@pytest.mark.parametrize(
+    ("removed", "added", "ends"),
+    [(1, 0, [[1], []]), (0, 2, [[0, 0], [2, 1]]), (0, 1, [[0], [2]]), (1, 0, [[-1, 1], [0, 0]])],
+)
+def test_slides_of_changes_that_do_not_fit_their_facts_are_refused(
+    removed: int, added: int, ends: list[list[int]]
+) -> None:
+    facts = matrix(edges((1, 2), (2, 3)), 3)
+    bounds = np.array(ends[0], np.int64), np.array(ends[1], np.int64)
+    with pytest.raises(InternalError):
+        LogMatcher(PATH).change_slides(facts[:removed], facts[:added], *bounds)
 
 
 # --- sliding, by hand ---

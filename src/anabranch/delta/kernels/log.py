@@ -34,6 +34,7 @@ from anabranch.delta.kernels.log_join import (
 )
 from anabranch.delta.kernels.log_records import (
     Arrivals,
+    ChangeBounds,
     IntakePlan,
     JoinPlan,
     LogStore,
@@ -103,7 +104,7 @@ def _lose(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, numbe
         return
     to = out_at(plan, state.out)
     tell_kept(store, walk, found, match, to)
-    found.out[to + plan.variables] = -1
+    found.out[to + plan.told] = -1
     state.out += 1
     state.matches -= 1
     at = match_at(plan, match)
@@ -363,12 +364,13 @@ def _find_key(store: LogStore, facts: Ids, fact: Int, pattern: Record) -> bool:
 
 
 @compiled
-def _mark(store: LogStore, intake: IntakePlan, lists: Ids, removed: Arrivals) -> Int:
-    """Make the entries of removed facts seeds. A marked entry counts as new, so that it does not count as staying."""
+def _mark(store: LogStore, intake: IntakePlan, lists: Ids, removed: Arrivals, end: Int) -> Int:
+    """Make the entries of the removed facts up to `end` seeds. A marked entry counts as new, so that it does not count
+    as staying."""
     state, plan, ring = store.state, store.plan, store.ring
-    facts, count = removed.facts, removed.facts.size // np.int64(plan.width)
-    while state.slide < count:
-        fact = unsigned(state.slide) * plan.width
+    facts = removed.facts
+    while state.marked < end:
+        fact = unsigned(state.marked) * plan.width
         fitting = intake.dispatch[slot_of(plan, intake, facts[fact + plan.kind])]
         if state.lists + np.int64(fitting.count) > lists.size:
             return rec.LISTS_FULL
@@ -386,7 +388,7 @@ def _mark(store: LogStore, intake: IntakePlan, lists: Ids, removed: Arrivals) ->
             enlist(state, state.leaving, lists, pattern, position)
             state.leaving.sizes[pattern] += 1
             _count_leaving(state, pattern)
-        state.slide += 1
+        state.marked += 1
     return rec.DONE
 
 
@@ -398,15 +400,20 @@ def _remove_marked(store: LogStore, lists: Ids) -> None:
     clear_lists(store)
 
 
-@kernel
-def run_change(
-    tables: LogTables, intake: IntakePlan, walk: JoinPlan, found: MatchArrays, removed: Arrivals, added: Arrivals
+@inlined
+def _change(
+    store: LogStore,
+    intake: IntakePlan,
+    walk: JoinPlan,
+    found: MatchArrays,
+    removed: Arrivals,
+    added: Arrivals,
+    slides: ChangeBounds,
 ) -> Int:
-    """Remove facts, then add others; continue where the last call stopped."""
-    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    """Make the changes of one slide; continue where the last call stopped."""
     state = store.state
     if state.phase == rec.MARK:
-        code = _mark(store, intake, found.lists, removed)
+        code = _mark(store, intake, found.lists, removed, slides.removed[state.slide])
         if code:
             return code
         start_join(store, state.leaving, 0)
@@ -414,8 +421,7 @@ def run_change(
     # One call for both joins: it is large, and compiled for each place that calls it.
     while True:
         if state.phase == rec.ADD:
-            end = state.base + added.facts.size // np.int64(store.plan.width)
-            code = take_in(store, intake, found.lists, added, end)
+            code = take_in(store, intake, found.lists, added, state.base + slides.added[state.slide])
             if code:
                 return code
             start_join(store, state.fresh, 0)
@@ -427,7 +433,36 @@ def run_change(
             if code:
                 return code
         if entering:
-            state.phase = rec.MARK
-            return _close(store)
+            return rec.DONE
         _remove_marked(store, found.lists)
         state.phase = rec.ADD
+
+
+@kernel
+def run_changes(
+    tables: LogTables,
+    intake: IntakePlan,
+    walk: JoinPlan,
+    found: MatchArrays,
+    removed: Arrivals,
+    added: Arrivals,
+    slides: ChangeBounds,
+) -> Int:
+    """Remove facts, then add others, slide by slide; continue where the last call stopped."""
+    store = LogStore(tables.states[0], tables.plans[0], tables.ring, tables.rows, tables.slots, tables.hashes)
+    state = store.state
+    while state.slide < slides.marks.size:
+        code = _change(store, intake, walk, found, removed, added, slides)
+        if code:
+            return code
+        slides.marks[state.slide] = state.out
+        state.slide += 1
+        state.phase = rec.MARK
+        state.bound = state.next << 8
+        state.out_start = state.out
+        code = _close(store)
+        if code:
+            return code
+        if state.fuel < 0:
+            return rec.PAUSED
+    return rec.DONE

@@ -82,6 +82,13 @@ def _bind(store: LogStore, walk: JoinPlan, step: Record, at: Int) -> bool:
     for pair in range(step.pairs, step.pairs_end, np.uint64(2)):
         if state.variables[walk.pairs[pair]].value == state.variables[walk.pairs[pair + _ONE]].value:
             return False
+    for number in range(step.ranks, step.ranks_end):
+        test = walk.ranks[number]
+        low, high = state.variables[test.low].value, state.variables[test.high].value
+        if low == rec.UNRANKED or high == rec.UNRANKED:
+            continue
+        if low == rec.NO_RANK or high == rec.NO_RANK or low > high or (low == high and not test.or_equal):
+            return False
     return True
 
 
@@ -187,6 +194,15 @@ def _advance(store: LogStore, walk: JoinPlan, depth: Int) -> bool:
     return False
 
 
+@inlined
+def _before(store: LogStore, walk: JoinPlan, depth: Int) -> Int:
+    """Return the last depth before the given one that may have a further candidate; -1: none."""
+    depth -= 1
+    while depth >= 0 and walk.steps[store.state.depths[unsigned(depth)].step].is_single:
+        depth -= 1
+    return depth
+
+
 # --- telling and keeping ---
 
 
@@ -225,12 +241,12 @@ def tell_kept(store: LogStore, walk: JoinPlan, found: MatchArrays, match: Int, t
     """Write the values of a kept match to the output."""
     plan = store.plan
     at = match_at(plan, match) + _ONE
-    for variable in range(plan.variables):
-        shown = walk.shown[variable]
+    for column in range(plan.told):
+        shown = walk.shown[walk.told[column].variable]
         word = store.ring[entry_at(plan, found.pool[at + shown.pattern]) + shown.word]
         if shown.is_row:
             word = store.rows[row_at(plan, word >> 32) + rec.VALUE]
-        found.out[to + variable] = word
+        found.out[to + column] = word
 
 
 @compiled
@@ -268,7 +284,7 @@ def _keep(store: LogStore, pool: Ids) -> Int:
 @inlined
 def out_at(plan: Record, told: Int) -> Int:
     """Return where a match begins in the output: its values, then its weight."""
-    return unsigned(told) * (plan.variables + _ONE)
+    return unsigned(told) * (plan.told + _ONE)
 
 
 @inlined
@@ -281,11 +297,42 @@ def room_to_tell(store: LogStore, out: Ids) -> Int:
 
 
 @inlined
-def _emit(store: LogStore, found: MatchArrays, role: Int) -> Int:
+def _is_decided(store: LogStore, walk: JoinPlan) -> bool:
+    """Return whether the ranks of the bound match decide all comparisons."""
+    variables = store.state.variables
+    for number in range(store.plan.compared):
+        test = walk.ranks[number]
+        if variables[test.low].value == rec.UNRANKED or variables[test.high].value == rec.UNRANKED:
+            return False
+    return True
+
+
+@inlined
+def _tell(store: LogStore, walk: JoinPlan, out: Ids, weight: Int) -> None:
+    """Write the bound match to the output, or add it to the one before, if that looks the same."""
+    state, plan = store.state, store.plan
+    at = out_at(plan, state.out)
+    spares = _is_decided(store, walk)
+    is_same = plan.is_merged != 0 and state.out > max(state.out_start, 0) and out[at - _ONE] * weight > 0
+    before = at - plan.told - _ONE
+    for column in range(plan.told):
+        told = walk.told[column]
+        value = 0 if spares and told.is_spared else state.variables[told.variable].value
+        out[at + column] = value
+        is_same = is_same and out[before + column] == value
+    if is_same:
+        out[at - _ONE] += weight
+        return
+    out[at + plan.told] = weight
+    state.out += 1
+
+
+@inlined
+def _emit(store: LogStore, walk: JoinPlan, found: MatchArrays, role: Int) -> Int:
     """Give out and keep the bound match, depending on the role."""
-    state, plan, out = store.state, store.plan, found.out
+    state = store.state
     if role != rec.ROLE_HANG:
-        code = room_to_tell(store, out)
+        code = room_to_tell(store, found.out)
         if code:
             return code
     if state.is_kept and role in (rec.ROLE_ENTER, rec.ROLE_HANG):
@@ -294,11 +341,7 @@ def _emit(store: LogStore, found: MatchArrays, role: Int) -> Int:
             return code
     if role == rec.ROLE_HANG:
         return rec.DONE
-    at = out_at(plan, state.out)
-    for variable in range(plan.variables):
-        out[at + variable] = state.variables[variable].value
-    out[at + plan.variables] = -1 if role == rec.ROLE_LEAVE else 1
-    state.out += 1
+    _tell(store, walk, found.out, -1 if role == rec.ROLE_LEAVE else 1)
     if role == rec.ROLE_ENTER:
         state.matches += 1
         state.found += 1
@@ -420,10 +463,10 @@ def join(store: LogStore, walk: JoinPlan, found: MatchArrays, role: Int) -> Int:
     while True:
         if depth >= 0:
             if depth == depths:
-                code = _emit(store, found, role)
+                code = _emit(store, walk, found, role)
                 if code:
                     break
-                depth -= 1
+                depth = _before(store, walk, depth)
             elif _advance(store, walk, depth):
                 depth += 1
                 if depth < depths:
@@ -489,7 +532,7 @@ def _list_kept(store: LogStore, walk: JoinPlan, found: MatchArrays) -> None:
     for match in range(state.pool_end):
         if found.pool[match_at(plan, match) + _ONE] >= 0:
             tell_kept(store, walk, found, match, to)
-            to += plan.variables
+            to += plan.told
 
 
 @compiled

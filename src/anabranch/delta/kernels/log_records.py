@@ -49,6 +49,9 @@ SUPERSEDED = 1 << 32  # from here on, HANGS knows a newer copy
 FARTHEST = (1 << 31) - 1
 NEVER = 1 << 62  # a ceiling that hides nothing
 
+# --- ranks that are none: of a value that cannot be compared by its rank, and of null ---
+UNRANKED, NO_RANK = 0, -(1 << 63)
+
 # --- tests of a pattern ---
 TEST_ID, TEST_SAME, TEST_RANGE = range(3)
 
@@ -75,6 +78,7 @@ STATE = np.dtype([
     # the window
     *fields("end tail new_tail"),  # positions: the next of the log, the first living one, the same after this slide
     *fields("next base slide phase"),  # arrival to take in, the first one of this call, where a call has come to
+    *fields("marked"),  # removed facts of this call that are seeds already
     *fields("bound old_end"),  # facts born at or after `bound`, or entries from `old_end` on (0: unknown), are new
     *fields("empty living free_entry"),  # patterns without a living fact; living facts; first entry not in use
     # rows
@@ -114,7 +118,9 @@ _PATTERN = np.dtype([
 _BIT = np.dtype(fields("pattern variable head", np.uint64))
 
 PLAN = np.dtype([
-    *fields("width kind patterns variables entry_size row_size", np.uint64),
+    *fields("width kind patterns told entry_size row_size", np.uint64),
+    *fields("is_merged"),  # matches that follow each other may look the same
+    *fields("compared", np.uint64),  # how many comparisons by rank there are; those of single steps follow them
     *fields("newer", np.uint64),  # where the links to newer entries begin in an entry; 0: a FIFO, which needs none
     *fields("last"),  # the log's capacity, a power of two, less 1: the one number here that changes
     *fields("multiplier shift bits", np.uint64),
@@ -128,10 +134,13 @@ TEST = np.dtype([*fields("what"), *fields("column", np.uint64), *fields("argumen
 FITTING = np.dtype([*fields("kind is_exact sides"), *fields("first count", np.uint64)])
 STEP = np.dtype([
     *fields("group is_unique"),  # how many patterns bind the same variable; whether at most one fact fits
-    *fields("pattern bound new pairs pairs_end", np.uint64),
+    *fields("is_single"),  # whether that is so although it has leaves
+    *fields("pattern bound new pairs pairs_end ranks ranks_end", np.uint64),
     ("bound_sides", np.uint64, MOST_SIDES),
     ("new_sides", np.uint64, MOST_SIDES),
 ])  # fmt: skip
+TOLD = np.dtype([*fields("variable", np.uint64), *fields("is_spared")])
+RANKS = np.dtype([*fields("low high", np.uint64), *fields("or_equal")])
 INCIDENCE = np.dtype(fields("head pattern side", np.uint64))
 SHOWN = np.dtype([*fields("first end pattern word", np.uint64), *fields("is_row")])
 # A chain that a seed leads to: the side of the seed whose row has its head, and a further side of its entries, or -1.
@@ -182,6 +191,10 @@ class JoinPlan(NamedTuple):
     shown: Records
     """By variable: its incidences, and the pattern and word that a kept match has it from."""
     looks: Records
+    told: Records
+    """By column of the output: the variable, and whether it is spared."""
+    ranks: Records
+    """Comparisons of variables by rank."""
 
 
 class MatchArrays(NamedTuple):
@@ -197,6 +210,14 @@ class Arrivals(NamedTuple):
 
     facts: Ids
     numbers: Floats
+
+
+class ChangeBounds(NamedTuple):
+    """The ends of slides among removed and added facts, and of their matches in the output."""
+
+    removed: Ids
+    added: Ids
+    marks: Ids
 
 
 class SlideBounds(NamedTuple):

@@ -269,6 +269,19 @@ def row_keys(rows: Ids, columns: Sequence[int]) -> list[RowKey]:
     return list(zip(*(rows[:, one].tolist() for one in columns), strict=True))
 
 
+def unless_null(column: int, test: Callable[[Ids], Mask]) -> Callable[[Ids], Mask]:
+    """Return a test that rows with null in a column pass, and the others if they pass the given test."""
+
+    def passes(rows: Ids) -> Mask:
+        mask: Mask = rows[:, column] == NULL
+        if not mask.all():
+            others = np.flatnonzero(~mask)
+            mask[others] = test(rows[others])
+        return mask
+
+    return passes
+
+
 def all_of(tests: Iterable[Callable[[Ids], Mask]]) -> Callable[[Ids], Mask] | None:
     """Combine tests into one; a later test sees only the rows that passed the earlier ones."""
     parts = list(tests)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from anabranch.algebra import expressions as ex
 from anabranch.delta.batch import NULL, Ids, Mask
 from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.kernels.log_records import NO_RANK, UNRANKED
 from anabranch.delta.number_sums import FLOAT
 
 _EXACT = float(1 << 53)
@@ -47,13 +48,28 @@ class VectorTest(NamedTuple):
                 sides.append(side)
                 continue
             ids = rows[:, int(side)]
-            kinds, words = dictionary.number_words(ids)
-            found = np.where(kinds == FLOAT, words.view(np.float64), words)
+            found, are_exact = _numbers(ids, dictionary)
             null |= ids == NULL
-            decided &= (kinds != 0) & (np.abs(found) <= _EXACT)
+            decided &= are_exact
             sides.append(found)
         true = self.compare(*sides) & decided & ~null
         return true, decided | null
+
+
+def _numbers(ids: Ids, dictionary: Dictionary) -> tuple[_Numbers, Mask]:
+    """Return values as floats, and which of them are numbers that are exact as floats."""
+    kinds, words = dictionary.number_words(ids)
+    found = np.where(kinds == FLOAT, words.view(np.float64), words)
+    return found, (kinds != 0) & (np.abs(found) <= _EXACT)
+
+
+def ranks(ids: Ids, dictionary: Dictionary) -> Ids:
+    """Return integers in the order of the numbers that values are: UNRANKED where numbers are not exact, and for other
+    values; NO_RANK for null."""
+    found, are_exact = _numbers(ids, dictionary)
+    bits = (found + 0.0).view(np.int64)  # 0.0 for -0.0
+    ordered = np.where(bits >= 0, bits + 1, bits ^ np.iinfo(np.int64).max)
+    return np.where(ids == NULL, NO_RANK, np.where(are_exact, ordered, UNRANKED))
 
 
 def vector_test(condition: ex.Expression, columns: Sequence[str]) -> VectorTest | None:

@@ -11,18 +11,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from anabranch.algebra.operators import Window
-from anabranch.delta.batch import Batch, concatenated
+from anabranch.delta.batch import Batch, Ids
 from anabranch.delta.graph_window import MOST_KINDS
 from anabranch.delta.log_matcher import LogMatcher
 from anabranch.delta.operators.base import Size
-from anabranch.delta.patterns import BudgetExceeded, Changes
+from anabranch.delta.patterns import KIND, BudgetExceeded, Changes
 from anabranch.planner.flow.feeds import GraphSlides, Tick, WindowSlides
 from anabranch.planner.flow.runtime import Runtime
+from anabranch.planner.flow.vectors import ranks
 from anabranch.planner.leaves.budgets import Budgets
 from anabranch.planner.leaves.matches import MatchLeaf
 from anabranch.planner.leaves.window_elements import ElementKind, WindowElements, has_room
-from anabranch.planner.patterns.kinds import GraphMatch, PatternComponent
+from anabranch.planner.patterns.kinds import GraphMatch, NodeKind, PatternComponent
 from anabranch.planner.reads import properties_of
+
+_CONTENT, _RANK = 2, 3  # columns of a node's facts
 
 
 def reason_for_objects(match: GraphMatch, component: PatternComponent) -> str | None:
@@ -43,7 +46,7 @@ class ArrayMatch(MatchLeaf):
     def __init__(
         self, window: Window, match: GraphMatch, component: PatternComponent, budgets: Budgets, runtime: Runtime
     ) -> None:
-        self._picks = component.picks
+        self._dictionary = runtime.dictionary
         self._width = len(component.picks)
         self._budgets = budgets
         kinds = [kind for kind in match.kinds_of(component) if isinstance(kind, ElementKind)]
@@ -52,15 +55,18 @@ class ArrayMatch(MatchLeaf):
         conditions = [properties_of(one, kind.variable) or () for kind in kinds for one in kind.conditions]
         if all(len(keys) == 1 for keys in conditions) and not runtime.strict:
             self.slides_of = "elements"
-        limits = budgets.max_matches, budgets.max_bytes
-        self.matcher = LogMatcher(component.conjunction, max_matches=limits[0], max_bytes=limits[1])
+        self._ranked = [(kind.number, kind.ranked) for kind in kinds if isinstance(kind, NodeKind) and kind.ranked]
+        most_matches, most_bytes, telling = budgets.max_matches, budgets.max_bytes, component.telling
+        self.matcher = LogMatcher(
+            component.conjunction, max_matches=most_matches, max_bytes=most_bytes, telling=telling
+        )
 
     def pieces(self, tick: Tick) -> Iterator[Batch]:
         removed, added = self._elements.facts(tick)
         try:
             if len(removed) or len(added):
-                for piece in self.matcher.change_in_pieces(self._own.of(removed), self._own.of(added)):
-                    yield piece.picked(self._picks)
+                own = self._with_ranks(self._own.of(removed)), self._with_ranks(self._own.of(added))
+                yield from self.matcher.change_in_pieces(*own)
             else:
                 yield Batch.empty(self._width)
         except BudgetExceeded as error:
@@ -70,21 +76,22 @@ class ArrayMatch(MatchLeaf):
     def slides(self, slides: WindowSlides) -> Changes:
         assert isinstance(slides, GraphSlides)
         facts = self._elements.slides(slides)
-        batches, ends, removed, added = [], [], 0, 0
-        size = 0
+        removed, added = self._with_ranks(facts.removed), self._with_ranks(facts.added)
         try:
-            for next_removed, next_added in zip(facts.removed_ends.tolist(), facts.added_ends.tolist(), strict=True):
-                if next_removed > removed or next_added > added:
-                    batch = self.matcher.change(facts.removed[removed:next_removed], facts.added[added:next_added])
-                    batches.append(batch)
-                    size += len(batch)
-                    removed, added = next_removed, next_added
-                ends.append(size)
+            changes = self.matcher.change_slides(removed, added, facts.removed_ends, facts.added_ends)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
         self._budgets.check(self.size)
-        whole = concatenated(batches, self.matcher.conjunction.variables)
-        return Changes(whole.picked(self._picks), np.array(ends, np.int64))
+        return changes
+
+    def _with_ranks(self, facts: Ids) -> Ids:
+        """Write the ranks of nodes that are compared into their facts; those of other patterns are in other facts."""
+        for number, key in self._ranked:
+            own = np.flatnonzero(facts[:, KIND] == number)
+            values = self._dictionary.parts(facts[own, _CONTENT], key)
+            if values is not None:
+                facts[own, _RANK] = ranks(values, self._dictionary)
+        return facts
 
     def size(self) -> Size:
         kept = self.matcher.size()

@@ -238,20 +238,20 @@ class ElementMatch(MatchLeaf):
         asked: Mapping[EndColumns, AskedPairs] = NOBODY,
     ) -> None:
         self._window = window
-        self._picks = component.picks
         self._width = len(component.picks)
         self._budgets = budgets
         dictionary, context = runtime.dictionary, runtime.context
         self._facts = FactMaker(match, dictionary, context, component, asked, budgets.max_bytes)
-        conjunction = component.conjunction
-        self.matcher = LogMatcher(conjunction, max_matches=budgets.max_matches, max_bytes=budgets.max_bytes)
+        most_matches, most_bytes, telling = budgets.max_matches, budgets.max_bytes, component.telling
+        self.matcher = LogMatcher(
+            component.conjunction, max_matches=most_matches, max_bytes=most_bytes, telling=telling
+        )
 
     def pieces(self, tick: Tick) -> Iterator[Batch]:
         carried = tick.relationships(self._window) if self._facts.follows and not tick.strict else None
         try:
             removed, added = self._facts.facts(tick.elements(self._window), carried)
-            for piece in self.matcher.change_in_pieces(removed, added):
-                yield piece.picked(self._picks)
+            yield from self.matcher.change_in_pieces(removed, added)
         except BudgetExceeded as error:
             raise self._budgets.refusal(error) from None
         self._budgets.check(self.size)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Pattern, RelationshipPattern
 from anabranch.algebra.walk import conjuncts, is_volatile
-from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place
+from anabranch.delta.element_versions import PARTS
+from anabranch.delta.patterns import Conjunction, FactPattern, Fixed, Free, Place, RankTest
 from anabranch.model.values import Value
 from anabranch.planner.patterns.element_conditions import ElementConditions, PatternHop, hops_of
 from anabranch.planner.patterns.kinds import (
@@ -31,7 +33,7 @@ from anabranch.planner.patterns.kinds import (
     TrailKind,
 )
 from anabranch.planner.patterns.safety import is_about_the_row_alone, never_fails
-from anabranch.planner.reads import Reads, ids_of, keys_of, names_of, reads_of
+from anabranch.planner.reads import PropertyRead, Reads, ids_of, keys_of, names_of, property_read, reads_of
 from anabranch.snapshot.variables import free_variables
 
 NO_PARAMETERS: Mapping[str, Value] = {}
@@ -44,15 +46,17 @@ def plan_pattern(
     parameters: Mapping[str, Value] = NO_PARAMETERS,
     trails: bool = True,
     asked: frozenset[str] = frozenset(),
+    beyond: Reads | None = None,
 ) -> GraphMatch | str:
     """Plan how to match the pattern and the conditions on its matches (all must be true), or return why it is not
     possible.
 
     `needed` is what is read of the rows that pass; what the kept conditions read is added. None: all of it.
     `parameters` are those of the query, as far as they are known. `trails`: whether trails may be kept. `asked` are the
-    node variables that the joined rows bind."""
+    node variables that the joined rows bind. `beyond` is what is read of the rows except by the conditions, where that
+    is known."""
     reason = _reason_against(pattern, trails, parameters)
-    return reason or _Planning(pattern, conditions, needed, parameters, asked).match()
+    return reason or _Planning(pattern, conditions, (needed, beyond), parameters, asked).match()
 
 
 def _reason_against(pattern: Pattern, trails: bool, parameters: Mapping[str, Value]) -> str | None:
@@ -98,10 +102,11 @@ class _Planning:
         self,
         pattern: Pattern,
         conditions: Sequence[ex.Expression],
-        needed: Reads | None,
+        reads: tuple[Reads | None, Reads | None],
         parameters: Mapping[str, Value],
         asked: frozenset[str],
     ) -> None:
+        needed, beyond = reads
         self._pattern = pattern
         self._asked = asked
         self._hops = hops_of(pattern)
@@ -116,7 +121,10 @@ class _Planning:
         self._disjoint = [pair for pair in pairs if any(hop.is_trail for hop in pair)]
         self._pairs = [pair for pair in pairs if pair not in self._disjoint]
         self._apart = [pair for pair in self._pairs if self._groups[pair[0].source] != self._groups[pair[1].source]]
+        self._compared = _compared(self._own) if len(set(self._groups.values())) == 1 and not self._walked else []
+        self._ranked = dict(one for each in self._compared for one in (each.low, each.high))
         self._reads = self._all_read(frozenset(pattern.columns) if needed is None else needed)
+        self._spared = frozenset[str]() if beyond is None else self._only_compared(beyond)
         self._shown = names_of(self._reads) & (self._own.elements | self._walked)
 
     def match(self) -> GraphMatch:
@@ -125,8 +133,9 @@ class _Planning:
         different, disjoint = (
             tuple((one.variable, other.variable) for one, other in pairs) for pairs in (self._apart, self._disjoint)
         )
-        kinds, kept = tuple(self._kinds.values()), tuple(self._own.kept)
-        return GraphMatch(kinds, components, different, disjoint, self._paths(), kept, tuple(self._own.alike))
+        kinds, kept, alike = tuple(self._kinds.values()), tuple(self._own.kept), tuple(self._own.alike)
+        settled = tuple((one.condition, min(self._spared)) for one in self._compared if self._spared)
+        return GraphMatch(kinds, components, different, disjoint, self._paths(), kept, alike, settled)
 
     # --- what is asked of each element ---
 
@@ -146,6 +155,13 @@ class _Planning:
         compared = (hop.variable for pair in (*self._apart, *self._disjoint) for hop in pair)
         return reads | wholes | ids_of(compared)
 
+    def _only_compared(self, beyond: Reads) -> frozenset[str]:
+        """Return the nodes of which nothing is read but what is compared by rank."""
+        conditions = [one.condition for one in self._compared]
+        others = [one for one in self._own.kept if not any(one is other for other in conditions)]
+        passed = {node.variable for path in self._named for node in path.nodes}
+        return frozenset(self._ranked) - passed - names_of(beyond | reads_of(others))
+
     def _paths(self) -> tuple[NamedPath, ...]:
         return tuple(
             NamedPath(
@@ -161,8 +177,9 @@ class _Planning:
         labels, conditions = tuple(sorted(self._own.labels[name])), tuple(self._own.early[name])
         shown, called = name in self._shown, name if conditions else ""
         keys = keys_of(self._reads, name) if shown else ()
-        key = ("node", labels, shown, conditions, called, keys)
-        kind = NodeKind(len(self._kinds) + 1, labels, shown, conditions, called, keys)
+        ranked = self._ranked.get(name)
+        key = ("node", labels, shown, conditions, called, keys, ranked)
+        kind = NodeKind(len(self._kinds) + 1, labels, shown, conditions, called, keys, ranked)
         return self._kinds.setdefault(key, kind).number
 
     def _end_kind(self, name: str) -> int | None:
@@ -243,11 +260,51 @@ class _Planning:
             shown = name in self._shown
             if shown or self._own.labels[name] or self._own.early[name] or not hops:
                 shows: Place = free("content", name) if shown else None
+                rank: Place = free("rank", name) if name in self._ranked else None
                 kind = Fixed(self._node_kind(name))
-                patterns.append(FactPattern((free("identity", name), kind, shows, None, None)))
+                places = (free("identity", name), kind, shows, rank, None)
+                patterns.append(FactPattern(places, is_single=True))
         different = tuple((numbers["identity", a.variable], numbers["identity", b.variable]) for a, b in pairs)
         columns = tuple(_column(what, name) for what, name in numbers)
-        return PatternComponent(Conjunction(WIDTH, tuple(patterns), len(numbers), different), columns)
+        tests = tuple(
+            RankTest(numbers["rank", one.low.name], numbers["rank", one.high.name], one.or_equal)
+            for one in self._compared
+        )
+        spared = frozenset(numbers["content", name] for name in self._spared)
+        conjunction = Conjunction(WIDTH, tuple(patterns), len(numbers), different)
+        return PatternComponent(conjunction, columns, tests, spared)
+
+
+class _Comparison(NamedTuple):
+    """A condition that compares properties of two nodes by their order."""
+
+    condition: ex.Expression
+    low: PropertyRead
+    high: PropertyRead
+    or_equal: bool
+
+
+def _compared(own: ElementConditions) -> list[_Comparison]:
+    """Return the conditions that compare two nodes by order. A node is compared by one property only: that of its first
+    condition."""
+    found: list[_Comparison] = []
+    keys: dict[str, str] = {}
+    for condition in own.kept:
+        match condition:
+            case ex.Compare("<" | "<=" as operator, low, high) | ex.Compare(">" | ">=" as operator, high, low):
+                sides = property_read(low), property_read(high)
+            case _:
+                continue
+        one, other = sides
+        if one is None or other is None or one.name == other.name or not {one.name, other.name} <= own.labels.keys():
+            continue
+        if one.key in PARTS or other.key in PARTS:
+            continue
+        if any(keys.get(side.name, side.key) != side.key for side in (one, other)):
+            continue
+        keys |= {one.name: one.key, other.name: other.key}
+        found.append(_Comparison(condition, one, other, operator.endswith("=")))
+    return found
 
 
 def _between(trail: str) -> str:

@@ -2,7 +2,7 @@
 
 A fact has five columns: an end, its kind, the other end, the relationship, the content.
 
-    of a node            (node, kind, content, 0, 0)
+    of a node            (node, kind, content, rank, 0)
     of a relationship    (source, kind, target, relationship, content)      and turned around, where it has no direction
     of a trail           (start, kind, end, trail, nodes between)           one for each way to walk it
     of a shortest path   (start, kind, end, path, nodes between)
@@ -12,7 +12,8 @@ types, for which these conditions hold have a fact of the kind. So each element 
 once per match. Node and relationship are numbers of the element's identity. Content is the id of the element as a
 value, or 0 where the query does not read it: then a change of a property changes no fact. A trail, which stands for a
 relationship of variable length, is the id of the list of its relationships where the query reads it, else a number of
-its own. The nodes between are the id of their list where a path shows them, else 0.
+its own. The nodes between are the id of their list where a path shows them, else 0. The rank orders nodes by a number
+that a condition compares, where it is known, else 0.
 
 Invariant: kinds hold decisions only; `leaves/graph_facts.py` makes the facts of a graph.
 """
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 
 from anabranch.algebra import expressions as ex
 from anabranch.algebra.operators import Direction
-from anabranch.delta.patterns import KIND, Conjunction, Fixed
+from anabranch.delta.patterns import KIND, Conjunction, Fixed, MatchTelling, RankTest
 
 WIDTH = 5
 
@@ -31,7 +32,7 @@ WIDTH = 5
 @dataclass(frozen=True, slots=True)
 class NodeKind:
     """The nodes with these labels for which the conditions hold; the conditions refer to the node by `variable`. `keys`
-    are the parts that are read of a shown node."""
+    are the parts that are read of a shown node. `ranked` is the property by which its facts have ranks."""
 
     number: int
     labels: tuple[str, ...]
@@ -39,6 +40,7 @@ class NodeKind:
     conditions: tuple[ex.Expression, ...] = ()
     variable: str = ""
     keys: tuple[str, ...] = ()
+    ranked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,18 @@ Kind = NodeKind | RelationshipKind | TrailKind | ShortestKind
 @dataclass(frozen=True, slots=True)
 class PatternComponent:
     """A part of a pattern that shares no node with the rest. `columns`: per variable of the conjunction, the column of
-    the pattern that it gives, or None."""
+    the pattern that it gives, or None. `tests` compare ranks of nodes; `spared` are the variables that only they
+    read."""
 
     conjunction: Conjunction
     columns: tuple[str | None, ...]
+    tests: tuple[RankTest, ...] = ()
+    spared: frozenset[int] = frozenset()
+
+    @property
+    def telling(self) -> MatchTelling:
+        """What the matcher tells of a match."""
+        return MatchTelling(self.picks, self.tests, self.spared)
 
     @property
     def picks(self) -> tuple[int, ...]:
@@ -148,7 +158,7 @@ class GraphMatch:
     """How a pattern is matched. `different` are pairs of columns, of different components, that must not be the same
     relationship. `disjoint` are pairs of columns, at least one of them a trail, that must have no relationship in
     common. `alike` are pairs of values of two columns that are equal in every row that passes. `kept` are the
-    conditions to test on the rows, paths included."""
+    conditions to test on the rows, paths included; those in `settled` hold for rows with null in this column."""
 
     kinds: tuple[Kind, ...]
     components: tuple[PatternComponent, ...]
@@ -157,6 +167,7 @@ class GraphMatch:
     paths: tuple[NamedPath, ...]
     kept: tuple[ex.Expression, ...]
     alike: tuple[tuple[ex.Expression, ex.Expression], ...] = ()
+    settled: tuple[tuple[ex.Expression, str], ...] = ()
 
     def kinds_of(self, component: PatternComponent) -> list[Kind]:
         """Return the kinds of facts that a component matches."""

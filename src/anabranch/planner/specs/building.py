@@ -14,7 +14,7 @@ from anabranch.delta.operators.copies import NumberedCopies
 from anabranch.delta.operators.distinct import DistinctRows
 from anabranch.delta.operators.rowwise import ColumnChoice, NetChanges, RowExtension, RowFilter, RowProjection, Unwound
 from anabranch.model.compare import canonical_key
-from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime
+from anabranch.planner.flow.runtime import ListItems, RowPasses, RowValues, Runtime, unless_null
 from anabranch.planner.flow.spec import FlowPart, Spec
 from anabranch.planner.leaves.graph_facts import nothing_shared, path_values
 from anabranch.planner.patterns.kinds import NamedPath
@@ -40,9 +40,12 @@ def filled(spec: Spec, columns: tuple[str, ...], about: op.Operator) -> Spec:
     return extended(spec, lacking, about) if lacking else spec
 
 
-def filtered(spec: Spec, condition: ex.Expression, about: op.Operator) -> Spec:
+def filtered(spec: Spec, condition: ex.Expression, about: op.Operator, settled: str | None = None) -> Spec:
+    """Keep the rows for which a condition is true; it is known to be so for those with null in the column `settled`."""
+
     def make(runtime: Runtime) -> FlowPart:
-        return RowFilter(spec.width, RowPasses(condition, spec.columns, runtime))
+        passes = RowPasses(condition, spec.columns, runtime)
+        return RowFilter(spec.width, passes if settled is None else unless_null(spec.index(settled), passes))
 
     return Spec("Filtered", make, spec.columns, (spec,), about, says=(("", condition),))
 
