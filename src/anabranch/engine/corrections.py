@@ -57,7 +57,7 @@ def correct(
 
 def reachable(
     queries: Iterable[ContinuousQuery], streams: Mapping[str, StreamBuffer], corrects_late: bool
-) -> dict[str, int]:
+) -> dict[ContinuousQuery, int]:
     """Return, by query, the first index that it may still have to evaluate, for a correction or for the first time."""
     found = {}
     for query in queries:
@@ -66,7 +66,7 @@ def reachable(
         else:
             index = None if query.cursor.done else query.cursor.next_index
         if index is not None:
-            found[query.name] = index
+            found[query] = index
             if query.past_graphs:
                 query.past_graphs = [past for past in query.past_graphs if past[0] > index]
     return found

@@ -81,6 +81,12 @@ class QueryCursor:
         self.first_index = self.next_index = 0
         self._begin_frame()
 
+    def stand_at(self, other: QueryCursor) -> None:
+        """Move to the position of the cursor of another query, which has the same windows and instants."""
+        self.bound_stream = other.bound_stream
+        self.start(other.started().starting_at)
+        self.first_index, self.next_index, self.passed = other.first_index, other.next_index, other.passed
+
     def resume_arrivals(self, instants: ArrivalInstants) -> None:
         """Continue with instants that were discovered before."""
         self.instants = instants

@@ -216,7 +216,7 @@ class Engine:
         return added
 
     def unregister(self, name: str) -> None:
-        self.query(name)
+        self._schedule.groups.leave(self.query(name))
         del self._queries[name]
         self._drop_orphans()
         self._schedule.note_readers()
@@ -230,6 +230,8 @@ class Engine:
         """
         change = reconcile.compare(self._queries, queries, self, self.fixed_streams)
         kept = {name: self._queries[name] for name in change.kept}
+        for name in change.dropped:
+            self._schedule.groups.leave(self._queries[name])
         self._queries.clear()
         self._registered = 0
         for registration, options in queries:
@@ -240,6 +242,8 @@ class Engine:
                 query.order = self._registered
                 self._registered += 1
                 self._queries[query.name] = query
+        for group in self._schedule.groups.by_key.values():
+            group.note_first()
         self._drop_orphans()
         self._changed()
         return change
@@ -349,6 +353,7 @@ class Engine:
 
     def _taken_in(self, intake: Intake) -> PushResult:
         if intake.corrects:
+            self._schedule.groups.dissolve_readers(intake.buffer.name)
             queries = self._queries.values()
             corrections.correct(queries, self._around, intake.buffer, intake.split, intake.corrects)
         self._run()
@@ -419,6 +424,7 @@ class Engine:
                         again.add(into)
                         waiting.append(into)
         for name, query in readers.items():
+            self._schedule.groups.leave(query)
             self._queries[name] = query.begun_again()
             self._fix_start(self._queries[name])
         self._changed()
@@ -595,6 +601,7 @@ class Engine:
         An engine that has gone further than the state is refused.
         """
         schedule = self._schedule
+        schedule.groups.clear()
         known = dict(self._around.streams)
         packed_streams = [checkpoint.unpack_stream(packed) for packed in state["streams"]]
         for packed in packed_streams:

@@ -27,7 +27,8 @@ class EvaluationOptions:
     `verify` n: at every n-th evaluation the plain evaluator answers too, and the two answers are compared; 0: never.
     `max_matches` limits how many matches one pattern may keep or emit at once, `max_state` how many bytes one pattern,
     path or index of connectivity may take, `max_steps` how many steps one evaluation may need. `index` answers
-    questions about connectivity. `on_error` is the default for queries that do not set it themselves.
+    questions about connectivity. `on_error` is the default for queries that do not set it themselves. `sharing`:
+    queries of the same meaning run once.
     """
 
     force: Force = "auto"
@@ -38,3 +39,4 @@ class EvaluationOptions:
     index: IndexName = "recency"
     on_error: OnError = "skip"
     max_steps: int = MAX_STEPS
+    sharing: bool = True

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from anabranch.algebra.operators import Order, Registration, Window
 from anabranch.algebra.walk import is_empty_without_events, is_volatile, walk
 from anabranch.engine.answers import Answer, AnswerRow
 from anabranch.engine.cursor import QueryCursor
+from anabranch.engine.meaning import meaning_of
 from anabranch.engine.outbox import QueryOutbox
 from anabranch.engine.progress import END
 from anabranch.engine.query_options import QueryOptions
@@ -28,6 +31,9 @@ from anabranch.errors import Cancelled, EvaluationError, QueryError
 from anabranch.model.instants import format_instant
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
+if TYPE_CHECKING:
+    from anabranch.engine.groups import QueryGroup
+
 
 class ContinuousQuery:
     def __init__(self, registration: Registration, options: QueryOptions, order: int) -> None:
@@ -36,6 +42,7 @@ class ContinuousQuery:
         self.order = order
         self.cursor = QueryCursor(registration, options.windows)
         self.outbox = QueryOutbox()
+        self.group: QueryGroup | None = None  # the queries that it is stepped with
         self.run = QueryRun(registration, options, self.cursor, self.outbox)
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
         self.can_be_corrected = (
@@ -82,6 +89,11 @@ class ContinuousQuery:
     @property
     def windows(self) -> tuple[Window, ...]:
         return self.cursor.windows
+
+    @cached_property
+    def meaning(self) -> Hashable:
+        """A key that queries which answer alike have in common; None: it runs alone."""
+        return meaning_of(self.registration, self.options)
 
     @property
     def static_names(self) -> tuple[str, ...]:
@@ -176,19 +188,18 @@ class ContinuousQuery:
 
     def operators(self) -> list[OperatorWork]:
         """Return the work of its windows, graphs and operators since they began, in the order of their ids."""
-        return operator_works(
-            self.windows, self.static_names, self.run.flow, self.outbox.evaluations, len(self.run.kept)
-        )
+        run = self.run if self.group is None else self.group.run.run
+        return operator_works(self.windows, self.static_names, run.flow, self.outbox.evaluations, self.row_count)
 
     @property
     def row_count(self) -> int:
         """How many rows it has at the last evaluated instant."""
-        return len(self.run.kept)
+        return len(self.run.kept) if self.group is None else self.group.row_count
 
     @property
     def previous(self) -> list[AnswerRow]:
         """The rows of the last evaluated instant."""
-        return self.run.kept.rows()
+        return self.run.kept.rows() if self.group is None else self.group.rows_of(self)
 
     @property
     def last_skip(self) -> QueryError | None:
@@ -201,6 +212,10 @@ class ContinuousQuery:
         """The error of the first skipped row."""
         skipped = self.outbox.skipped
         return None if skipped.first is None else _placed(skipped.first, self.options)
+
+    def stands_as(self, other: ContinuousQuery) -> bool:
+        """Return whether a query of the same meaning is at the same instant, with the same rows."""
+        return self.cursor.next_instant == other.cursor.next_instant and self.run.is_as_far_as(other.run)
 
     # --- going back -------------------------------------------------------------------------------------------------
 
@@ -220,6 +235,7 @@ class ContinuousQuery:
     def rewound(self, index: int) -> ContinuousQuery:
         """Return a copy that stands before an instant which this query has passed, and has emitted nothing yet."""
         other = copy(self)
+        other.group = None
         other.cursor = copy(self.cursor)
         other.cursor.done = False
         other.outbox = QueryOutbox()

@@ -68,6 +68,22 @@ class QueryRun:
         self.signature = None
         self._keys = []
 
+    def continue_from(self, other: QueryRun) -> None:
+        """Continue from the rows of another run of the same meaning, at the same position."""
+        self.resume(other.kept.rows())
+        self.signature = other.signature
+        self._last_conflict = other._last_conflict
+
+    def is_as_far_as(self, other: QueryRun) -> bool:
+        """Return whether both runs, of the same meaning and at the same position, go on in the same way.
+
+        Over the same windows they have the same rows; before the first evaluation, and after a change of the windows'
+        past, their rows are compared.
+        """
+        if self.signature != other.signature or self._last_conflict != other._last_conflict:
+            return False
+        return self.signature is not None or self.kept.is_alike(other.kept)
+
     def looking_back(self, cursor: QueryCursor, outbox: QueryOutbox) -> QueryRun:
         """Return a copy that recomputes at the position of another cursor."""
         other = copy(self)

@@ -10,10 +10,12 @@ Invariant: an event is forgotten only when no query will read it again, neither 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from anabranch.engine import chains, corrections
 from anabranch.engine.arrivals import ArrivalInstants
+from anabranch.engine.groups import QueryGroups
 from anabranch.engine.progress import BEGINNING, END, LatePolicy
 from anabranch.engine.query import ContinuousQuery
 from anabranch.engine.stream import StreamBuffer
@@ -37,6 +39,7 @@ class Schedule:
 
     around: SharedState = field(default_factory=SharedState)
     queries: dict[str, ContinuousQuery] = field(default_factory=dict)
+    groups: QueryGroups = field(default_factory=QueryGroups)
     advanced_to: int = BEGINNING
     ending: Ending = field(default_factory=Ending)
     once_read: set[str] = field(default_factory=set)
@@ -45,6 +48,12 @@ class Schedule:
     def sources(self) -> list[StreamBuffer]:
         """The streams that no query makes."""
         return [stream for stream in self.around.streams.values() if stream.origin != "query"]
+
+    @property
+    def runs(self) -> list[ContinuousQuery]:
+        """The queries that are stepped: those in no group, and the run of each group."""
+        alone = [query for query in self.queries.values() if query.group is None]
+        return [*alone, *(group.run for group in self.groups.by_key.values())]
 
     def streams_of(self, query: ContinuousQuery) -> list[StreamBuffer]:
         """Return the streams whose progress moves the query: those it reads, or all sources when it reads none."""
@@ -63,7 +72,7 @@ class Schedule:
     @property
     def frontier(self) -> int:
         """The instant before which every living query has been evaluated."""
-        living = [query for query in self.queries.values() if not query.cursor.done]
+        living = [query for query in self.runs if not query.cursor.done]
         return min([self.open_from(query, self.streams_of(query)) for query in living], default=END)
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
@@ -76,30 +85,44 @@ class Schedule:
         self.let_go(late)
 
     def _evaluate(self) -> None:
-        waiting: list[tuple[int, int, int, ContinuousQuery]] = []
-        for query in self.queries.values():
-            last = self._last_index(query)
-            if last is not None and query.cursor.next_index <= last:
-                heapq.heappush(waiting, (query.cursor.next_instant, query.order, last, query))
+        due = self._due(self.runs)
+        if self.groups.gather([query for query, _ in due], self.around):
+            due = self._due(self.runs)
+        waiting = [(query.cursor.next_instant, query.order, last, query) for query, last in due]
+        heapq.heapify(waiting)
         while waiting:
             if self.around.check is not None:
                 self.around.check()
-            _, order, last, query = heapq.heappop(waiting)
+            *_, last, query = heapq.heappop(waiting)
+            evaluations = query.outbox.evaluations
             # One instant alone is a step: preparing many takes longer.
-            if query.cursor.next_index < last and query.run_ahead(self.around, last):
-                if not query.cursor.done and query.cursor.next_index <= last:
-                    heapq.heappush(waiting, (query.cursor.next_instant, order, last, query))
-                continue
-            answer = query.step(self.around, last)
-            if query.is_volatile:
-                self._renew_ids(computed=True)
-            into = query.registration.into
-            if answer is not None and into is not None:
-                event = chains.event_of(answer, query)
-                if event is not None:
-                    self.around.streams[into].push(event)
-            if not query.cursor.done and query.cursor.next_index <= last:
-                heapq.heappush(waiting, (query.cursor.next_instant, order, last, query))
+            if query.cursor.next_index == last or not query.run_ahead(self.around, last):
+                self._step(query, last)
+            goes_on = [(query, last)] if query.cursor.next_index <= last and not query.cursor.done else []
+            if query.cursor.done and (group := self.groups.of_run(query)) is not None:
+                query.outbox.evaluations = evaluations  # members repeat the failed one: each fails alone, or does not
+                goes_on = self._due(self.groups.dissolve(group, refused=True))
+            for one, until in goes_on:
+                heapq.heappush(waiting, (one.cursor.next_instant, one.order, until, one))
+        self.groups.tell()
+
+    def _step(self, query: ContinuousQuery, last: int) -> None:
+        answer = query.step(self.around, last)
+        if query.is_volatile:
+            self._renew_ids(computed=True)
+        into = query.registration.into
+        if answer is not None and into is not None:
+            event = chains.event_of(answer, query)
+            if event is not None:
+                self.around.streams[into].push(event)
+
+    def _due(self, queries: Iterable[ContinuousQuery]) -> list[tuple[ContinuousQuery, int]]:
+        """Return the queries that can be evaluated now, each with the last index up to which it can."""
+        return [
+            (query, last)
+            for query in queries
+            if (last := self._last_index(query)) is not None and query.cursor.next_index <= last
+        ]
 
     def _move_made_streams(self) -> bool:
         """Let derived streams follow the queries that make them; return whether one moved."""
@@ -183,7 +206,7 @@ class Schedule:
         None before the stream's first event.
         """
         found = stream.last_event_time
-        for query in self.queries.values():
+        for query in self.runs:
             if found is None or query.cursor.done or query.cursor.instants is None or not query.can_be_corrected:
                 continue
             if stream.name in query.cursor.stream_names():
@@ -202,28 +225,27 @@ class Schedule:
         Where corrections may come from any time, nothing is forgotten.
         """
         if not late.corrects or late.horizon is not None:
-            self._forget(corrections.reachable(self.queries.values(), self.around.streams, late.corrects))
+            # Members of a group need the same events, but each remembers static graphs of its own.
+            queries = self.queries.values() if any(one.past_graphs for one in self.queries.values()) else self.runs
+            self._forget(corrections.reachable(queries, self.around.streams, late.corrects))
         self._renew_ids()
         if len(self.around.contents) > 0:
-            living = [
-                query for query in self.queries.values() if not query.cursor.done and query.cursor.instants is not None
-            ]
+            living = [query for query in self.runs if not query.cursor.done and query.cursor.instants is not None]
             self.around.contents.keep_only(key for query in living for key in query.run.content_keys())
 
     def _renew_ids(self, computed: bool = False) -> None:
         """Drop the ids of values once most are unused; `computed`: queries compute new values at each instant."""
         if self.around.contents.encoded.renew_if_full(self.around.streams.values(), computed):
-            for query in self.queries.values():  # all queries, also those that are rarely or never evaluated again
+            for query in self.runs:  # all of them, also those that are rarely or never evaluated again
                 query.resume(query.cursor.next_index, query.previous)
 
-    def _forget(self, looking_back_to: dict[str, int]) -> None:
+    def _forget(self, looking_back_to: dict[ContinuousQuery, int]) -> None:
         """Forget the events before the windows of every query at the first index that it may still evaluate."""
         for name, stream in self.around.streams.items():
             if name in self.once_read:
                 needs = END
-                for query in self.queries.values():
-                    index = looking_back_to.get(query.name)
-                    if index is not None and (name in query.cursor.stream_names() or query.counts_all):
+                for query, index in looking_back_to.items():
+                    if name in query.cursor.stream_names() or query.counts_all:
                         needs = min(needs, query.cursor.needs_from(stream, index))
                 stream.forget_before(needs)
 
