@@ -136,8 +136,15 @@ class IncrementalAnswer:
         """Decode rows, in the order of their values; rows of several parts, which stand in order, part by part."""
         if len(ids) < 2:
             return self._dictionary.rows(ids)
-        keys = [*([] if parts is None else [parts]), *self._order.words(ids).T, *ids.T]
-        return self._dictionary.rows(ids[np.lexsort(keys[::-1])])
+        if parts is None:
+            parts = np.zeros(len(ids), np.int64)
+        begins = np.diff(parts, prepend=parts[0] - 1, append=parts[-1] + 1) != 0
+        among = np.flatnonzero(~(begins[:-1] & begins[1:]))  # a row that is alone in its part stands where it must
+        if len(among):
+            several = ids[among]
+            keys = (parts[among], *self._order.words(several).T, *several.T)
+            ids[among] = several[np.lexsort(keys[::-1])]
+        return self._dictionary.rows(ids)
 
     def _by_looks(self, batch: Batch) -> Batch:
         """Cancel rows that an answer shows alike though their ids differ, such as 1 and 1.0."""
