@@ -81,7 +81,8 @@ class _Column:
 
 class Dictionary:
     """Ids of values. `number_of` gives the number of a value, rounded to a float; NaN for a value that is no number,
-    and strings are none. `value_of_json` gives the value of what JSON text holds."""
+    and strings are none. `value_of_json` gives the value of what JSON text holds. There is `room` for so many texts
+    before their table grows."""
 
     __slots__ = (
         "_classes",
@@ -94,6 +95,7 @@ class Dictionary:
         "_number_of",
         "_numbers",
         "_numbers_known",
+        "_room",
         "_texts",
         "_texts_known",
         "_value_of_json",
@@ -106,6 +108,7 @@ class Dictionary:
         self,
         number_of: Callable[[Value], float] | None = None,
         value_of_json: Callable[[Any], Value] | None = None,
+        room: int = 0,
     ) -> None:
         self._number_of = number_of or _plain_number
         self._value_of_json = value_of_json or _same
@@ -119,6 +122,7 @@ class Dictionary:
         self._numbers: npt.NDArray[np.float64] = np.full(1024, np.nan)
         self._numbers_known = 1
         self._texts: ValueTexts | None = None  # once there are values that came as texts
+        self._room = room
         self._texts_known = 1  # the values below it are in the table, if they can be
         self._json: dict[int, tuple[TextTable, Ids]] = {}  # by kind: distinct texts, numbered from 0, and their ids
         self._weight = 0  # of the values that exist
@@ -126,6 +130,11 @@ class Dictionary:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    @property
+    def text_count(self) -> int:
+        """How many values are in the table of texts."""
+        return 0 if self._texts is None else self._texts.count
 
     def weight(self) -> int:
         """Return about how many bytes the values take."""
@@ -221,13 +230,13 @@ class Dictionary:
     def encode_column(self, column: ValueColumn, data: Bytes, objects: Sequence[Value]) -> Ids:
         """Return the ids of a column's values, ABSENT where there is none. `data` and `objects` are what the column
         refers to."""
-        kinds = np.flatnonzero(np.bincount(column.kinds, minlength=1)).tolist()
-        if len(kinds) == 1 and kinds[0] != ValueKind.ABSENT:
-            return self._encode_kind(kinds[0], column, data, objects)
+        least, most = int(column.kinds.min(initial=len(ValueKind))), int(column.kinds.max(initial=ValueKind.ABSENT))
+        if least == most and most != ValueKind.ABSENT:
+            return self._encode_kind(most, column, data, objects)
         found = np.full(len(column.kinds), ABSENT, np.int64)
-        for kind in kinds:
-            if kind != ValueKind.ABSENT:
-                chosen = np.flatnonzero(column.kinds == kind)
+        for kind in range(max(least, 1), most + 1):
+            chosen = np.flatnonzero(column.kinds == kind)
+            if len(chosen):
                 found[chosen] = self._encode_kind(kind, column.picked(chosen), data, objects)
         return found
 
@@ -286,7 +295,7 @@ class Dictionary:
 
     def _known_texts(self) -> ValueTexts:
         """Return the table of texts with all values that can be in it."""
-        texts = self._texts = self._texts or ValueTexts()
+        texts = self._texts = self._texts or ValueTexts(self._room)
         self._tell_texts(texts)
         return texts
 

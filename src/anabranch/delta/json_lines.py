@@ -36,14 +36,23 @@ class LineScan:
     """The lines between two places of `data`, which has PADDING bytes more: where they start and stop, the status of
     each (REGULAR, EXACT: for the exact reader, BLANK: also a comment), and the event times of regular lines.
 
-    The bytes are UTF-8, apart from the `broken` lines, counted from 0.
+    The bytes are UTF-8, apart from the `broken` lines, counted from 0. There are `most_lines` at most.
     """
 
     __slots__ = ("_keys", "_nodes", "_relationships", "_rows", "data", "starts", "statuses", "stops", "times")
 
-    def __init__(self, data: Bytes, start: int, end: int, keys: PropertyKeys, broken: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        data: Bytes,
+        start: int,
+        end: int,
+        keys: PropertyKeys,
+        broken: Sequence[int] = (),
+        most_lines: int | None = None,
+    ) -> None:
         text = data[start:end]
-        most_lines = int(np.count_nonzero(text == _NEWLINE)) + 1
+        if most_lines is None:
+            most_lines = int(np.count_nonzero(text == _NEWLINE)) + 1
         most_elements = int(np.count_nonzero(text == _BRACE))
         rows = kernels.LineRows(
             np.empty(most_lines, np.int64),

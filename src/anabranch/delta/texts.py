@@ -18,7 +18,8 @@ from anabranch.model.graph_block import Bytes
 
 PADDING = kernels.PADDING
 _SLOTS = 1024
-_AT_ONCE = 1 << 14  # texts
+LOOKED_UP_AT_ONCE = 1 << 14
+"""How many texts are looked up together; there is room for as many new ones before."""
 _LENGTH = (1 << kernels.LENGTH_BITS) - 1
 
 
@@ -58,8 +59,8 @@ class TextTable:
         """Return the ids of texts; new texts get the next ids, or the given ones."""
         found = np.empty(len(starts), np.int64) if ids is None else ids.copy()
         # In parts, so that room is made for distinct texts and not for all texts.
-        for first in range(0, len(found), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
+        for first in range(0, len(found), LOOKED_UP_AT_ONCE):
+            part = slice(first, first + LOOKED_UP_AT_ONCE)
             self._add(data, starts[part], stops[part], form, found[part], ids is not None)
         return found
 

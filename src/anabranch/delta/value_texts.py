@@ -45,11 +45,16 @@ class ValueTexts:
 
     __slots__ = ("_forms", "_numbers", "_table", "met")
 
-    def __init__(self) -> None:
-        self._table = TextTable()
+    def __init__(self, room: int = 0) -> None:
+        self._table = TextTable(room=room)
         self._forms: list[TermForm] = []
         self._numbers: dict[TermForm, int] = {}
         self.met: set[int] = set()
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return len(self._table)
 
     @property
     def nbytes(self) -> int:

@@ -16,13 +16,13 @@ from itertools import combinations, takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.algebra import expressions as x
 from anabranch.algebra.ingestion import TIME_FIELDS
 from anabranch.algebra.record_shape import RecordElement, RecordShape, fields_read
+from anabranch.delta.batch import Mask
 from anabranch.errors import EvaluationError, MalformedEventError
 from anabranch.formats.arrow_arrays import taken, truths
 from anabranch.formats.events import FARTHEST_MILLIS, instant_from_json
@@ -34,8 +34,6 @@ from anabranch.model.graph_block import Places
 from anabranch.model.temporal import DateTime, LocalDateTime
 from anabranch.model.values import Value
 from anabranch.snapshot import Context, compile_expression
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _MOST_KNOWN = 1 << 16
 _INSTANT = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?$"

@@ -14,6 +14,7 @@ import numpy as np
 
 from anabranch.delta.batch import Ids
 from anabranch.delta.dictionary import Dictionary
+from anabranch.delta.texts import LOOKED_UP_AT_ONCE
 from anabranch.engine.encoded_graphs import EncodedGraph
 from anabranch.engine.stream import StreamBuffer
 from anabranch.engine.views import WindowEvents
@@ -198,7 +199,9 @@ class EncodedStreams:
         if not is_large or (not computed and held * 4 > accepted - self._counted_from):
             return False
         self.generation += 1
-        self.dictionary = Dictionary(number_as_float, value_from_json)
+        # The next one will probably be as large: it need not grow again. What is looked up together counts as new.
+        room = min(self.dictionary.text_count, _MOST_IDS) + LOOKED_UP_AT_ONCE
+        self.dictionary = Dictionary(number_as_float, value_from_json, room)
         self._streams.clear()
         self._graphs.clear()
         self._counted_from = None

@@ -163,7 +163,7 @@ def read_runs(data: bytes, first_line: int, keys: PropertyKeys = ()) -> Iterator
     while at < len(data):
         end = lines_end(data, at, EVENTS_PER_CHUNK)
         broken = [] if is_ascii else broken_lines(data[at:end])
-        found = LineScan(padded(whole[at:end]), 0, end - at, keys, broken)
+        found = LineScan(padded(whole[at:end]), 0, end - at, keys, broken, EVENTS_PER_CHUNK)
         yield from _runs(found, number)
         at, number = end, number + len(found.statuses)
 

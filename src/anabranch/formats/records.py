@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TextIO
@@ -17,9 +17,11 @@ from anabranch.errors import StreamError
 _ROWS_PER_BATCH = 4096
 
 
-def read_csv(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by the names of the header line; every value is a text, an empty one is null."""
-    for number, row in enumerate(csv.DictReader(file), 1):
+def read_csv(
+    file: TextIO, names: Sequence[str] | None = None, rows_before: int = 0
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by names, which are in the first line unless they are given; every value is a text, an empty one is null."""
+    for number, row in enumerate(csv.DictReader(file, names), rows_before + 1):
         yield number, {key: value or None for key, value in row.items() if key is not None}
 
 

@@ -44,9 +44,12 @@ from anabranch.sources.lines import (
     SequenceOf,
     WholeFormat,
     cut_lines,
+    cut_rows,
+    is_zipped,
     pack_gzip,
     pack_range,
     read_range,
+    read_rows,
     read_whole,
     whole_kind,
 )
@@ -60,7 +63,7 @@ FIRST_BATCH = 1 << 20
 """The first batch is small, so that the first answer comes fast."""
 
 Read = TypeVar("Read")
-FileKind: TypeAlias = WholeFormat | RdfKind | Literal["lines", "parquet"]
+FileKind: TypeAlias = WholeFormat | RdfKind | Literal["lines", "parquet", "rows"]
 
 CUT_BY_LINES = ("lines", "timed")
 _COST_OF_A_FILE = 16 << 10  # keeps the number of files in a batch, and so an offset, within bounds
@@ -111,10 +114,12 @@ class Files(Source):
         return pack_range(content, start.at, stop.at, start.line + 1, decode, sequence_of)
 
     def _mapped(self, content: BinaryIO, where: Mapping[str, Any], decode: MappingDecoder) -> Iterator[PackedRecord]:
-        from anabranch.sources.mapped import pack_csv, pack_list  # loads what computes with columns of texts
+        from anabranch.sources.mapped import pack_csv, pack_list, pack_rows  # loads what computes with columns of texts
 
         sequence_of = _sequences(where)
         match where["kind"]:
+            case "rows":
+                return pack_rows(content, Cut(*where["from"]), where["to"][0], decode, sequence_of)
             case "csv":
                 return pack_csv(content, decode, sequence_of)
             case "list":
@@ -154,6 +159,8 @@ class Files(Source):
                 document = document_name(self.stream, where)
                 events = self.records_are_events
                 return read_row_groups(content, start, stop.at, decode, sequence_of, events=events, document=document)
+            case "rows":
+                return read_rows(content, start, stop.at, decode, sequence_of)
             case "timed" | "timed-gzip" | "triples-csv" | "nquads" | "trig" | "jsonld" as kind:
                 return read_rdf(content, kind, where, document_name(self.stream, where))
             case kind:
@@ -256,6 +263,8 @@ class FileSource(Files):
         shown = place.shown(file.name)
         with opened(place.base, place.path(file.name), shown, self.reach) as content:
             kind = batch.begun(file.name) or self.kind_of(content, file.name, shown)
+            if kind == "csv" and not is_zipped(content):
+                kind = "rows"
             with naming(shown):
                 share = share_of(content, kind, file.size, batch.cut, batch.room)
         if not share.done and len(share.cuts) == 1:
@@ -313,6 +322,10 @@ def share_of(content: BinaryIO, kind: FileKind, size: int, start: Cut, room: Roo
                 )
             one = room.is_untouched
             cuts = cut_lines(content, start, size, room.size, room.records, growing=growing, at_least_one=one)
+            read = cuts[-1].at - start.at
+            return Share(cuts, cuts[-1].at == size, read, cuts[-1].line - start.line, read)
+        case "rows":
+            cuts = cut_rows(content, start, size, room.size, room.records)
             read = cuts[-1].at - start.at
             return Share(cuts, cuts[-1].at == size, read, cuts[-1].line - start.line, read)
         case "parquet":

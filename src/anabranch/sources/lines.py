@@ -1,7 +1,7 @@
 """Lines of files: where a file may be cut, and how its lines are decoded. Shared by every source that keeps NDJSON.
 
-Plain NDJSON is cut at line ends without parsing the lines; files that cannot be cut (gzip, CSV, a JSON list) are read
-whole.
+Plain NDJSON is cut at line ends without parsing the lines, and so is CSV up to its first quote; files that cannot be
+cut (gzip, a JSON list) are read whole.
 
 Invariant: a cut depends on the bytes before it and on the limits alone, and a record's number is its line (or its place
 in the list or table), wherever the file was cut.
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from anabranch.errors import MalformedEventError, StreamError
 from anabranch.formats.deadletter import MalformedRecord
@@ -48,7 +49,7 @@ _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD = 64
 _FEWEST_BYTES, _BYTES_PER_LINE = 64 << 10, 1 << 10
-_NEWLINE = ord("\n")
+_NEWLINE, _RETURN = ord("\n"), ord("\r")
 _LOOK = 1 << 20  # bytes that are read at once for the end of a long line
 _WORTH_A_SCAN = 4 << 10  # bytes: fewer are read one by one
 
@@ -106,6 +107,90 @@ def cut_lines(
         left = None if left is None else left - count
         cuts.append(Cut(at, line))
     return cuts
+
+
+def cut_rows(file: BinaryIO, start: Cut, stop: int, size: int, records: int | None = None) -> list[Cut]:
+    """Cuts between the rows of a CSV file, of which `line` counts those before a cut, without the header.
+
+    The limits are those of `cut_lines`. Where a row may go on behind a line end, and where a line is very long, the
+    rest of the file is one piece.
+    """
+    cuts, at, row, left = [start], start.at, start.line, records
+    budget_end = min(stop, at + max(size, 0))
+    while at < stop and (left is None or left > 0) and (at < budget_end or len(cuts) == 1):
+        data = exactly(file, at, min(stop - at, max(min(PIECE, budget_end - at), _FEWEST_BYTES)))
+        end = len(data) if at + len(data) == stop else data.rfind(b"\n") + 1
+        ends = _row_ends(data[:end])
+        if not end or not is_plain_table(data[:end]) or (at == 0 and not _has_header(data)):
+            return [*cuts, Cut(stop, row + (left or 0))]  # it has as many as there may be
+        rows = len(ends) - (at == 0)
+        if left is not None and rows > left:
+            rows, end = left, int(ends[left + (at == 0) - 1]) + 1
+        at, row = at + end, row + rows
+        left = None if left is None else left - rows
+        cuts.append(Cut(at, row))
+    return cuts
+
+
+def is_plain_table(data: bytes) -> bool:
+    """Whether lines of CSV are rows, and the texts between commas are values."""
+    return b'"' not in data and b"\0" not in data and data.count(b"\r") == data.count(b"\r\n")
+
+
+def _has_header(data: bytes) -> bool:
+    return bool(data.removeprefix(_BOM).partition(b"\n")[0].strip(b"\r"))
+
+
+def _row_ends(data: bytes) -> npt.NDArray[np.int64]:
+    """Return where the rows of plain CSV end; blank lines are none."""
+    letters = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(letters == _NEWLINE)
+    if data and letters[-1] != _NEWLINE:
+        ends = np.append(ends, len(data))
+    starts = np.concatenate(([0], ends + 1))[:-1]
+    lengths = ends - starts
+    are_rows = (lengths > 1) | ((lengths == 1) & (letters[np.minimum(starts, len(data) - 1)] != _RETURN))
+    found: npt.NDArray[np.int64] = ends[are_rows]
+    return found
+
+
+class FileSpan(io.RawIOBase):
+    """The bytes of a file between two places, as a file."""
+
+    def __init__(self, file: BinaryIO, start: int, stop: int) -> None:
+        file.seek(start)
+        self._file = file
+        self._left = stop - start
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._file.read(min(len(buffer), self._left))
+        if not data and self._left and len(buffer):
+            raise StreamError(f"the file has become shorter: {self._left} bytes are missing")
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+
+def header_names(file: BinaryIO) -> list[str]:
+    """The names in the first line of a CSV file."""
+    file.seek(0)
+    data = b""
+    while b"\n" not in data and (more := file.read(_FEWEST_BYTES)):
+        data += more
+    line, _, _ = data.removeprefix(_BOM).partition(b"\n")
+    return next(csv.reader([line.decode()]), [])
+
+
+def read_rows(file: BinaryIO, start: Cut, stop: int, decode: Decode, sequence_of: SequenceOf = str) -> LineRecords:
+    """The records of the rows of a CSV file between two cuts."""
+    with explained():
+        names = header_names(file) if start.at else None
+        span = io.BufferedReader(FileSpan(file, start.at, stop))
+        with io.TextIOWrapper(span, encoding="utf-8" if start.at else "utf-8-sig", newline="") as text:
+            yield from decoded(read_csv(text, names, start.line), decode, sequence_of)
 
 
 def exactly(file: BinaryIO, at: int, size: int) -> bytes:
@@ -264,10 +349,14 @@ def decoded(records: Iterable[tuple[int, Any]], decode: Decode, sequence_of: Seq
 
 def unpacked(file: BinaryIO) -> BinaryIO:
     """The file from its beginning, seen through gzip when it is that."""
-    file.seek(0)
-    zipped = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    zipped = is_zipped(file)
     file.seek(0)
     return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if zipped else file
+
+
+def is_zipped(file: BinaryIO) -> bool:
+    file.seek(0)
+    return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
 
 def unpacked_pipe(file: BinaryIO) -> BinaryIO:

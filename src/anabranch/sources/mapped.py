@@ -22,7 +22,17 @@ from anabranch.formats.record_columns import MapRows, RecordColumns, TextColumns
 from anabranch.formats.records import read_json_list
 from anabranch.model.graph_block import GraphBlock, Places, PropertyKeys
 from anabranch.sources.base import MappingDecoder, PackedRecord
-from anabranch.sources.lines import ExactReader, SequenceOf, decoded, explained, unpacked
+from anabranch.sources.lines import (
+    Cut,
+    ExactReader,
+    FileSpan,
+    SequenceOf,
+    decoded,
+    explained,
+    header_names,
+    is_plain_table,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from anabranch.engine.column_mapping import MappedRecords
@@ -40,16 +50,26 @@ def pack_csv(file: BinaryIO, decode: MappingDecoder, sequence_of: SequenceOf = s
             yield from pack_columns(rows, decode, sequence_of)
 
 
-def _csv_rows(file: BinaryIO) -> Iterator[RecordColumns]:
-    """The rows of a CSV file: by Arrow as long as nothing is quoted, then by the reader that knows the whole format."""
-    names: list[str] | None = None
-    number, rest = 1, b""
+def pack_rows(
+    file: BinaryIO, start: Cut, stop: int, decode: MappingDecoder, sequence_of: SequenceOf = str
+) -> Iterator[PackedRecord]:
+    """The events of the rows of a CSV file between two cuts."""
+    with explained():
+        names = header_names(file) if start.at else None
+        for rows in _csv_rows(FileSpan(file, start.at, stop), names, start.line + 1):
+            yield from pack_columns(rows, decode, sequence_of)
+
+
+def _csv_rows(file: Any, names: list[str] | None = None, number: int = 1) -> Iterator[RecordColumns]:
+    """The rows of a CSV file: by Arrow as long as nothing is quoted, then by the reader that knows the whole format.
+    Without `names`, they are in the first line."""
+    rest = b""
     while True:
         block = file.read(_BLOCK)
         data = rest + block
         end = data.rfind(b"\n") + 1 if block else len(data)
         plain, rest = data[:end], data[end:]
-        if len(rest) > _BLOCK or not _is_plain(plain):
+        if len(rest) > _BLOCK or not is_plain_table(plain):
             yield from _quoted_rows(PrefixedFile(data, file), names, number)
             return
         if names is None and plain:
@@ -66,11 +86,6 @@ def _csv_rows(file: BinaryIO) -> Iterator[RecordColumns]:
                 number += len(table)
         if not block:
             return
-
-
-def _is_plain(data: bytes) -> bool:
-    """Whether lines are rows, and texts between commas are values."""
-    return b'"' not in data and b"\0" not in data and data.count(b"\r") == data.count(b"\r\n")
 
 
 def _split(data: bytes, width: int) -> list[Any] | None:

@@ -25,6 +25,7 @@ from anabranch.formats.deadletter import MalformedRecord
 from anabranch.formats.events import value_from_json
 from anabranch.model.event import Event
 from anabranch.model.graph_block import GraphBlock, ValueColumn
+from anabranch.sources import lines as lines_of_files
 from anabranch.sources import mapped
 from anabranch.sources.base import Decoding, Limit, MappingDecoder, PackedRecord, Source
 from anabranch.sources.chain import ChainSource
@@ -289,6 +290,54 @@ def test_batches_of_rows_go_on_counting(size: int, monkeypatch: pytest.MonkeyPat
     assert one_by_one(packed) == one_by_one(read_whole(io.BytesIO(data), "csv", decode))
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "limit", [Limit(size=1), Limit(size=3000), Limit(size=1 << 20, records=70), Limit(size=1 << 30)]
+)
+def test_a_table_is_cut_between_rows_up_to_its_first_quote(
+    limit: Limit, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_of_files, "_FEWEST_BYTES", 2000)
+    decode, file = decoder(SALES), tmp_path / "a.csv"
+    random = Random(f"{limit}/{ending}")
+    for quoted in ("", '"a,b"', '"a\nb"', "a\rb", "x" * 5000):
+        rows = [",".join(row(random, number, 0.0)) for number in range(400)]
+        for _ in range(5):
+            rows.insert(random.randrange(400), "")
+        if quoted:
+            at = random.randrange(len(rows))
+            rows[at] = rows[at].replace(",u", f",{quoted}u")
+        head = random.choice((b"", b"\xef\xbb\xbf"))
+        file.write_bytes(head + ending.join([",".join(HEADER), *rows, *random.choice(([], [""]))]).encode())
+        source = FileSource("s", str(file), records_are_events=False)
+        with file.open("rb") as content:
+            whole = one_by_one(read_whole(content, "csv", decode))
+        packed, single = (all_of(source, decode, how, limit) for how in (True, False))
+        assert one_by_one(packed) == one_by_one(single) == whole
+        if not quoted:
+            batches = number_of_batches(source, limit)
+            assert (batches > 5) == (limit.size < 1 << 20 or limit.records is not None)
+
+
+def number_of_batches(source: Source, limit: Limit) -> int:
+    offset, count = source.begin(), 0
+    while (end := source.ahead(offset, limit)) != offset:
+        offset, count = end, count + 1
+    return count
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"\n\n", b"a,b", b"\xef\xbb\xbf", b"\xef\xbb\xbf\nts,x\n1,2\n", b"ts,user\n\n\n"]
+)
+def test_a_table_with_an_odd_beginning_is_read_as_a_whole(data: bytes, tmp_path: Path) -> None:
+    decode, file = decoder("AT row.ts CREATE (a:A {x: row.user})"), tmp_path / "a.csv"
+    file.write_bytes(data)
+    source = FileSource("s", str(file), records_are_events=False)
+    with file.open("rb") as content:
+        whole = one_by_one(read_whole(content, "csv", decode))
+    assert one_by_one(all_of(source, decode, packed=True)) == one_by_one(all_of(source, decode, packed=False)) == whole
+
+
 def test_a_value_that_is_too_long_is_refused_as_the_reader_of_tables_refuses_it() -> None:
     data = b"ts,user\n" + b"2024-01-01,u\n" * 100 + b"2024-01-01," + b"x" * (csv.field_size_limit() + 1) + b"\n"
     found: list[PackedRecord] = []
@@ -367,10 +416,10 @@ def test_lines_of_records_are_mapped_alike_by_columns_and_one_by_one(name: str, 
     assert one_by_one(packed) == one_by_one(read_range(io.BytesIO(data), *bounds, sequences))  # type: ignore[arg-type]
 
 
-def all_of(source: Source, decode: MappingDecoder, packed: bool) -> list[Any]:
+def all_of(source: Source, decode: MappingDecoder, packed: bool, limit: Limit | None = None) -> list[Any]:
     found: list[Any] = []
     offset = source.begin()
-    while (end := source.ahead(offset, Limit(size=20_000))) != offset:
+    while (end := source.ahead(offset, limit or Limit(size=20_000))) != offset:
         for piece in source.pieces(offset, end):
             found += source.read_packed(piece, decode) if packed else source.read(piece, decode)
         offset = end
