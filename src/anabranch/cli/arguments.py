@@ -23,7 +23,7 @@ from dataclasses import MISSING, Field, fields
 from enum import EnumType
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -96,6 +96,8 @@ def _plain(kind: Any, value: Any) -> Any:
     if isinstance(kind, EnumType):
         words: dict[Any, Any] = kind._value2member_map_
         return words.get(value)
+    if get_origin(kind) is Literal:
+        return value if value in get_args(kind) else None
     if kind == list[str] and all(type(one) is str for one in value):
         return list(value)
     return None

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 import typer
@@ -90,6 +90,7 @@ class ShownArguments:
     names: Annotated[list[str], typer.Argument()]
     size: Annotated[Size, typer.Option()] = Size.small
     other: Annotated[Size | None, typer.Option()] = None
+    way: Annotated[Literal["here", "there"], typer.Option()] = "here"
     count: Annotated[int, typer.Option(min=1)] = 3
     limit: Annotated[int | None, typer.Option()] = None
     tag: Annotated[list[str] | None, typer.Option()] = None
@@ -113,6 +114,8 @@ def show(arguments: ShownArguments) -> None:
         "a --count many",
         "a --size huge",
         "a --size LARGE",
+        "a --way there",
+        "a --way up",
         "--size large",
         "",
     ],
