@@ -52,6 +52,8 @@ class _NoSkips(SkippedRows):
 class QueryGroup:
     """Queries of one meaning. `run` has the position and the rows of all members; `shape` is the key of their shape."""
 
+    has_operators_of_members = True
+
     def __init__(self, key: Hashable, first: ContinuousQuery, plan: Operator | None = None) -> None:
         registration = first.registration if plan is None else replace(first.registration, plan=plan)
         self.key = key
@@ -141,6 +143,8 @@ class QueryGroup:
 
 class RuleGroup(QueryGroup):
     """Queries of one shape: a table has their constants, and each row of the run the number of its constants."""
+
+    has_operators_of_members = False
 
     def __init__(self, key: Hashable, queries: Sequence[ContinuousQuery]) -> None:
         first = queries[0]

@@ -186,9 +186,12 @@ class ContinuousQuery:
         return answer
 
     def operators(self) -> list[OperatorWork]:
-        """Return the work of its windows, graphs and operators since they began, in the order of their ids."""
+        """Return the work of its windows, graphs and operators since they began, in the order of their ids. Operators
+        over a table of constants are no operators of one query."""
         run = self if self.group is None else self.group.run
-        return operator_works(run.windows, run.static_names, run.run.flow, self.outbox.evaluations, self.row_count)
+        found = operator_works(run.windows, run.static_names, run.run.flow, self.outbox.evaluations, self.row_count)
+        has_own = self.group is None or self.group.has_operators_of_members
+        return found if has_own else found[: len(run.windows) + len(run.static_names)]
 
     @property
     def row_count(self) -> int:

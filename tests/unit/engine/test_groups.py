@@ -279,3 +279,12 @@ def test_queries_know_before_they_run_whom_they_share_a_run_with() -> None:
     assert runs(text("a"), text("b"), text("c", "a.w AS w")) == {"a": (1, False), "b": (1, False)}
     assert runs(*RULES[1:]) == {}
     assert runs(*RULES) == {f"r{key}": (FEWEST_RULES - 1, True) for key in range(FEWEST_RULES)}
+
+
+def test_operators_of_copies_are_counted_for_each_and_those_over_a_table_for_none() -> None:
+    session = session_of(text("a"), text("b"), *RULES)
+    session.push("s", [event(1), event(3)])
+    first, second, rule_ = (session._engine.query(name).operators() for name in ("a", "b", "r1"))
+    assert first == second
+    assert len(first) > 2
+    assert [one.id for one in rule_] == [0], "its window"
