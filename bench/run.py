@@ -60,6 +60,12 @@ def _shortest_paths(smoke: bool) -> dict[str, Any]:
     return shortest_paths.run(smoke)
 
 
+def _many_queries(smoke: bool) -> dict[str, Any]:
+    import many_queries
+
+    return many_queries.run(smoke)
+
+
 def _product(smoke: bool) -> dict[str, Any]:
     import product
 
@@ -104,6 +110,7 @@ BENCHMARKS: dict[str, Callable[[bool], dict[str, Any]]] = {
     "connectivity_spark": _connectivity_spark,
     "listing_5": _listing_5,
     "shortest_paths": _shortest_paths,
+    "many_queries": _many_queries,
     "soak": _soak,
     "live_clients": _live_clients,
 }

@@ -2,7 +2,7 @@
 
 A draw is a session of 1 to 50 queries that overlap: copies, and texts that differ in constants. They are registered and
 dropped between pushes; late events correct answers; the session is restarted. ANABRANCH_DRAWS sets how many draws are
-made (by default a tenth of 1,000).
+made (by default a twentieth of 1,000). Most draws share tables of constants among two queries already.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.engine import groups
 from anabranch.engine.compiled import recompile
 from anabranch.engine.engine import Engine
 from anabranch.engine.evaluation_options import EvaluationOptions
@@ -24,7 +25,7 @@ from anabranch.model.terms import XSD_INTEGER, Iri, Literal, Triple
 from anabranch.model.values import Node, Relationship
 from anabranch.plugins.oxigraph import Oxigraph
 
-DRAWS = max(10, int(os.environ.get("ANABRANCH_DRAWS", "1000")) // 10)
+DRAWS = max(10, int(os.environ.get("ANABRANCH_DRAWS", "1000")) // 20)
 SHARDS = 5
 EX = "http://ex.org/"
 SECOND = 1_000_000
@@ -209,9 +210,10 @@ def spoken(session: Session, name: str) -> str:
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_queries_that_run_together_answer_as_each_would_alone(shard: int) -> None:
+def test_queries_that_run_together_answer_as_each_would_alone(shard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     told = 0
     for number in range(shard, DRAWS, SHARDS):
+        monkeypatch.setattr(groups, "FEWEST_RULES", 16 if number % 8 == 0 else 2)
         language, script = draw_script(Random(f"sharing/{number}"))
         together, alone = play(language, script, sharing=True), play(language, script, sharing=False)
         told += sum("'rows': [{" in one for one in alone)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from anabranch.algebra import operators as o
@@ -74,6 +74,10 @@ class Explanation:
     before: PlanStep | None = None
     queries: tuple[o.Operator, ...] = field(default=(), compare=False, repr=False)
     prefixes: Prefixes = ()
+
+    def with_fact(self, name: str, text: str, **data: Any) -> Explanation:
+        """Return the explanation with one more fact about the whole query."""
+        return replace(self, facts=(*self.facts, (name, text)), data={**self.data, **data})
 
     def tree(self, width: int | None = None, stage: Stage = "after") -> Iterator[ExplainLine]:
         """Return the lines of the plan; of two plans, each under its name."""

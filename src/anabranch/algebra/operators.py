@@ -6,8 +6,9 @@ not its computation: no operator depends on an index, an engine or a query langu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from anabranch.algebra.expressions import AggregateCall, Expression
 from anabranch.errors import InternalError, Span
@@ -113,6 +114,36 @@ class RowBag(Operator):
     """A bag of rows that an evaluation is given, in the place of a part of the plan that was computed before."""
 
     names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names
+
+
+class TableRows:
+    """The rows of a table by their numbers, which come and go while a plan runs; `revision` counts the changes."""
+
+    __slots__ = ("held", "revision")
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[Any, ...]] = {}
+        self.revision = 0
+
+    def add(self, number: int, constants: tuple[Any, ...]) -> None:
+        self.held[number] = (number, *constants)
+        self.revision += 1
+
+    def remove(self, number: int) -> None:
+        del self.held[number]
+        self.revision += 1
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable(Operator):
+    """The constants of queries that run as one plan, a row for each behind its number. No value is null."""
+
+    names: tuple[str, ...]
+    rows: TableRows
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -390,8 +421,8 @@ class Registration:
       - with neither `every` nor `arrivals`: once, at `starting_at` (RETURN).
 
     A query with `into` makes a stream of that name: each answer is an event at its instant. `unreadable` is the name of
-    a stream that the text announces, but whose answers are tables that no other query can read. `delegated` is the same
-    query for the SPARQL plug-in, where plain SPARQL can express it.
+    a stream that the text announces, but whose answers are tables that no other query can read. `delegation` makes the
+    same query for the SPARQL plug-in, where plain SPARQL can express it: few queries need it.
     """
 
     name: str
@@ -407,8 +438,12 @@ class Registration:
     unreadable: str | None = None
     language: str = "seraph"
     prefixes: tuple[tuple[str, str], ...] = ()
-    delegated: Operator | None = field(default=None, compare=False, repr=False)
+    delegation: Callable[[], Operator | None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.plan.columns
+
+    @property
+    def delegated(self) -> Operator | None:
+        return None if self.delegation is None else self.delegation()

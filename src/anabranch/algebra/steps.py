@@ -235,6 +235,8 @@ class PlanSteps:
                 return tuple(speller.triple(one) for one in patterns) or ("no pattern: one row",)
             case t.Path(_, subject, path, object_):
                 return (f"{speller.place(subject)} {speller.property_path(path)} {speller.place(object_)}",)
+            case o.RuleTable(names, rows):
+                return (f"{', '.join(map(speller.name, names))}: a row for each of {len(rows.held)} rules",)
             case t.Values(names, rows):
                 return (f"{', '.join(map(speller.name, names))}: {len(rows)} row{'' if len(rows) == 1 else 's'}",)
             case t.StaticPart(plan):

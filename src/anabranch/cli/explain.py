@@ -120,7 +120,9 @@ def explained(
     from anabranch.algebra.operators import Registration
     from anabranch.cli.texts import is_script, statements_of
     from anabranch.engine.evaluation_options import EvaluationOptions
+    from anabranch.engine.groups import shared_runs
     from anabranch.engine.plans import planned
+    from anabranch.engine.query_options import CompiledQuery, QueryOptions
     from anabranch.optimizer import Knowledge, optimize
     from anabranch.sources.static import graph_files
     from anabranch.syntax.languages import language_of, script
@@ -140,7 +142,9 @@ def explained(
         plain_prefixes = sparql.plan(text, file_name).prefixes
     found = []
     statements = list(statements_of(text, file_name))
-    as_links = _link_streams([one for one in statements if isinstance(one, Registration)], windows)
+    registered = [one for one in statements if isinstance(one, Registration)]
+    as_links = _link_streams(registered, windows)
+    shared = shared_runs(CompiledQuery(one, QueryOptions(windows)) for one in registered)
     for query in statements:
         match query:
             case Ingestion():
@@ -150,6 +154,9 @@ def explained(
                 plan = planned(optimized.plan, query, EvaluationOptions(), {})
                 explanation = explain_query(query, windows, optimized, ways=_ways(plan, rates))
                 explanation = _with_links(explanation, query, as_links)
+                if query.name in shared:
+                    run = shared[query.name]
+                    explanation = explanation.with_fact("shared", str(run), shared_with=list(run.others))
                 found.append(explanation if rates is None else _with_forecast(explanation, plan, rates))
             case _:
                 optimized = optimize(query, Knowledge.of(graphs, plain_prefixes))

@@ -122,8 +122,10 @@ class ChainLink:
 
     @classmethod
     def of(cls, query: ContinuousQuery) -> ChainLink:
-        registration = query.registration
-        return cls(query.name, query.cursor.stream_names(), registration.into, registration.unreadable)
+        registration, reads = query.registration, query.cursor.stream_names()
+        if query.link is None or query.link.reads is not reads:
+            query.link = cls(query.name, reads, registration.into, registration.unreadable)
+        return query.link
 
 
 def unreadable(registration: Registration, makers: Mapping[str, str]) -> Iterator[Diagnostic]:

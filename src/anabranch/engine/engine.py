@@ -85,10 +85,10 @@ class Engine:
     def _run(self) -> None:
         self._schedule.run(self.late)
 
-    def _changed(self) -> None:
-        """Note that the set of queries has changed, and evaluate."""
-        self._schedule.note_readers()
-        self._run()
+    def _changed(self, added: Sequence[ContinuousQuery] | None = None) -> None:
+        """Note that the set of queries has changed, perhaps only by some that were `added`, and evaluate."""
+        self._schedule.note_readers(added)
+        self._schedule.run(self.late, added)
 
     def ask_before_each(self, ask: Callable[[], None] | None) -> None:
         """Set a function that is called before each evaluation, and now and then during one.
@@ -212,7 +212,7 @@ class Engine:
         """Add queries that may read each other's streams, in whatever order; when one is refused, none is added."""
         self.check(queries)
         added = [self._add(registration, options) for registration, options in queries]
-        self._changed()
+        self._changed(added)
         return added
 
     def unregister(self, name: str) -> None:

@@ -28,7 +28,7 @@ class EvaluationOptions:
     `max_matches` limits how many matches one pattern may keep or emit at once, `max_state` how many bytes one pattern,
     path or index of connectivity may take, `max_steps` how many steps one evaluation may need. `index` answers
     questions about connectivity. `on_error` is the default for queries that do not set it themselves. `sharing`:
-    queries of the same meaning run once.
+    queries of the same meaning run once, and many that differ in constants run as one plan.
     """
 
     force: Force = "auto"

@@ -88,10 +88,6 @@ class AnswerRows:
     def rows(self) -> list[AnswerRow]:
         return list(self._present().rows)
 
-    def is_alike(self, other: AnswerRows) -> bool:
-        """Return whether both have the same rows, in the same order."""
-        return self is other or self._present().keys() == other._present().keys()
-
     def entered(self) -> list[AnswerRow]:
         if not self._moved:
             return []

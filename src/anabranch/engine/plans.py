@@ -82,7 +82,8 @@ def models_of(plan: Operator) -> tuple[tuple[Window, Model], ...]:
 class Plans:
     """One query's plan for the present static graphs, compiled for the plain evaluator and planned on changes.
 
-    `models` are the windows that the plan reads, each with its model.
+    `models` are the windows that the plan reads, each with its model. `most_matches` limits its patterns, beside the
+    limit that the options set.
     """
 
     __slots__ = (
@@ -96,12 +97,14 @@ class Plans:
         "_trails",
         "_versions",
         "models",
+        "most_matches",
     )
 
     def __init__(self, registration: Registration, static_names: tuple[str, ...], evaluator: Evaluator = "own") -> None:
         if evaluator == "plugin":
-            assert registration.delegated is not None, "registration refuses what cannot be delegated"
-            registration = replace(registration, plan=registration.delegated)
+            delegated = registration.delegated
+            assert delegated is not None, "registration refuses what cannot be delegated"
+            registration = replace(registration, plan=delegated)
         self._registration = registration
         self._static_names = static_names
         self._versions: tuple[int, ...] | None = None
@@ -112,6 +115,7 @@ class Plans:
         self._trails = True
         self._parts: StaticPartsMode = "apart"
         self.models = models_of(registration.plan)
+        self.most_matches: int | None = None
 
     def plan(self, around: SharedState) -> Operator:
         versions = tuple([around.static(name).version for name in self._static_names])
@@ -142,7 +146,11 @@ class Plans:
             if self._parts == "anew":
                 self._planned = recomputed(plan, "a part over static graphs is too large to be kept")
             else:
-                self._planned = planned(plan, self._registration, around.evaluation, parameters, self._trails)
+                evaluation = around.evaluation
+                if self.most_matches is not None:
+                    limits = [one for one in (evaluation.max_matches, self.most_matches) if one is not None]
+                    evaluation = replace(evaluation, max_matches=min(limits))
+                self._planned = planned(plan, self._registration, evaluation, parameters, self._trails)
         return self._planned
 
     def without_parts(self, around: SharedState) -> None:

@@ -18,7 +18,7 @@ from anabranch.algebra.operators import Order, Registration, Window
 from anabranch.algebra.walk import is_empty_without_events, is_volatile, walk
 from anabranch.engine.answers import Answer, AnswerRow
 from anabranch.engine.cursor import QueryCursor
-from anabranch.engine.meaning import meaning_of
+from anabranch.engine.meaning import QueryMeaning, meaning_of
 from anabranch.engine.outbox import QueryOutbox
 from anabranch.engine.progress import END
 from anabranch.engine.query_options import QueryOptions
@@ -32,6 +32,7 @@ from anabranch.model.instants import format_instant
 from anabranch.snapshot.context import OUTSIDE, out_of_memory
 
 if TYPE_CHECKING:
+    from anabranch.engine.chains import ChainLink
     from anabranch.engine.groups import QueryGroup
 
 
@@ -43,6 +44,7 @@ class ContinuousQuery:
         self.cursor = QueryCursor(registration, options.windows)
         self.outbox = QueryOutbox()
         self.group: QueryGroup | None = None  # the queries that it is stepped with
+        self.link: ChainLink | None = None  # made when it is first asked for
         self.run = QueryRun(registration, options, self.cursor, self.outbox)
         self.past_graphs: list[tuple[int, StaticGraphs]] = []  # static graphs as instants before an index saw them
         self.can_be_corrected = (
@@ -91,8 +93,8 @@ class ContinuousQuery:
         return self.cursor.windows
 
     @cached_property
-    def meaning(self) -> Hashable:
-        """A key that queries which answer alike have in common; None: it runs alone."""
+    def meaning(self) -> QueryMeaning | None:
+        """What queries that answer alike have in common; None: it runs alone."""
         return meaning_of(self.registration, self.options)
 
     @property
@@ -121,10 +123,7 @@ class ContinuousQuery:
         at = instants.instant(index)
         views = self.cursor.views_at(at, around)
         stable = not self.is_volatile or (self._empty_without_events and all(view.is_empty for view in views.values()))
-        signature: Hashable = (
-            tuple([view.signature for view in views.values()]),
-            tuple([around.static(name).version for name in self.static_names]),
-        )
+        signature = self._signature(views, around)
         unchanged = stable and signature == self.run.signature
         try:
             if unchanged:
@@ -187,14 +186,17 @@ class ContinuousQuery:
         return answer
 
     def operators(self) -> list[OperatorWork]:
-        """Return the work of its windows, graphs and operators since they began, in the order of their ids."""
-        run = self.run if self.group is None else self.group.run.run
-        return operator_works(self.windows, self.static_names, run.flow, self.outbox.evaluations, self.row_count)
+        """Return the work of its windows, graphs and operators since they began, in the order of their ids. Operators
+        over a table of constants are no operators of one query."""
+        run = self if self.group is None else self.group.run
+        found = operator_works(run.windows, run.static_names, run.run.flow, self.outbox.evaluations, self.row_count)
+        has_own = self.group is None or self.group.has_operators_of_members
+        return found if has_own else found[: len(run.windows) + len(run.static_names)]
 
     @property
     def row_count(self) -> int:
         """How many rows it has at the last evaluated instant."""
-        return len(self.run.kept) if self.group is None else self.group.row_count
+        return len(self.run.kept) if self.group is None else self.group.row_count_of(self)
 
     @property
     def previous(self) -> list[AnswerRow]:
@@ -213,9 +215,25 @@ class ContinuousQuery:
         skipped = self.outbox.skipped
         return None if skipped.first is None else _placed(skipped.first, self.options)
 
-    def stands_as(self, other: ContinuousQuery) -> bool:
-        """Return whether a query of the same meaning is at the same instant, with the same rows."""
-        return self.cursor.next_instant == other.cursor.next_instant and self.run.is_as_far_as(other.run)
+    def stands_beside(self, other: ContinuousQuery) -> bool:
+        """Return whether a query with the same windows and instants has come as far, over the same content."""
+        run, beside = self.run, other.run
+        return (
+            self.cursor.next_instant == other.cursor.next_instant
+            and run.signature == beside.signature
+            and run.last_conflict == beside.last_conflict
+        )
+
+    def is_about_to_change(self, around: SharedState) -> bool:
+        """Return whether an event enters or leaves a window at the next instant."""
+        views = self.cursor.views_at(self.cursor.next_instant, around)
+        return self._signature(views, around) != self.run.signature
+
+    def _signature(self, views: Mapping[Window, WindowEvents], around: SharedState) -> Hashable:
+        return (
+            tuple([view.signature for view in views.values()]),
+            tuple([around.static(name).version for name in self.static_names]),
+        )
 
     # --- going back -------------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class QueryRun:
         self._is_verified = options.evaluator == "own" and not reads_chance(registration.plan)
         self._is_listed_in_order = registration.output == "snapshot" and root_order(registration.plan) is not None
         self._on_changes = True  # whether operators on changes may answer; a copy that looks back recomputes
-        self._last_conflict: Conflict | None = None
+        self.last_conflict: Conflict | None = None
         self._keys: list[ContentKey] = []
 
     def resume(self, previous: list[AnswerRow]) -> None:
@@ -68,27 +68,18 @@ class QueryRun:
         self.signature = None
         self._keys = []
 
-    def continue_from(self, other: QueryRun) -> None:
-        """Continue from the rows of another run of the same meaning, at the same position."""
-        self.resume(other.kept.rows())
-        self.signature = other.signature
-        self._last_conflict = other._last_conflict
-
-    def is_as_far_as(self, other: QueryRun) -> bool:
-        """Return whether both runs, of the same meaning and at the same position, go on in the same way.
-
-        Over the same windows they have the same rows; before the first evaluation, and after a change of the windows'
-        past, their rows are compared.
-        """
-        if self.signature != other.signature or self._last_conflict != other._last_conflict:
-            return False
-        return self.signature is not None or self.kept.is_alike(other.kept)
+    def continue_from(self, other: QueryRun, rows: list[AnswerRow]) -> None:
+        """Continue from the position of another run over the same windows, with these rows."""
+        signature = other.signature
+        self.resume(rows)
+        self.signature = signature
+        self.last_conflict = other.last_conflict
 
     def looking_back(self, cursor: QueryCursor, outbox: QueryOutbox) -> QueryRun:
         """Return a copy that recomputes at the position of another cursor."""
         other = copy(self)
         other._cursor, other._outbox = cursor, outbox
-        other._last_conflict = None
+        other.last_conflict = None
         other._on_changes = False
         other.flow = None
         other.resume([])
@@ -223,9 +214,9 @@ class QueryRun:
         return self._outbox.skipped if (self._options.on_error or around.evaluation.on_error) == "skip" else None
 
     def _warn(self, at: int, conflict: Conflict | None) -> None:
-        if conflict is not None and conflict != self._last_conflict:
+        if conflict is not None and conflict != self.last_conflict:
             self._outbox.warnings.append(QueryWarning(self._registration.name, at, conflict))
-        self._last_conflict = conflict
+        self.last_conflict = conflict
 
     def _verify(self, at: int, index: int, views: Mapping[Window, WindowEvents], around: SharedState) -> None:
         """Compare the kept rows with the plain evaluator's rows for the plan as the text has it.

@@ -10,7 +10,7 @@ Invariant: an event is forgotten only when no query will read it again, neither 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.engine import chains, corrections
@@ -34,6 +34,14 @@ class Ending:
 
 
 @dataclass(slots=True)
+class StreamReaders:
+    """The different widths of the windows over a stream, and whether all its readers can be corrected."""
+
+    widths: set[int | None] = field(default_factory=set)
+    can_be_corrected: bool = True
+
+
+@dataclass(slots=True)
 class Schedule:
     """The queries of an engine and the streams that move them."""
 
@@ -43,6 +51,7 @@ class Schedule:
     advanced_to: int = BEGINNING
     ending: Ending = field(default_factory=Ending)
     once_read: set[str] = field(default_factory=set)
+    _readers: dict[str, StreamReaders] = field(default_factory=dict)
 
     @property
     def sources(self) -> list[StreamBuffer]:
@@ -77,16 +86,20 @@ class Schedule:
 
     # --- evaluation ---------------------------------------------------------------------------------------------------
 
-    def run(self, late: LatePolicy) -> None:
-        """Evaluate all instants that can be evaluated, over all queries in the order of time."""
-        self._evaluate()
+    def run(self, late: LatePolicy, added: Sequence[ContinuousQuery] | None = None) -> None:
+        """Evaluate all instants that can be evaluated, over all queries in the order of time.
+
+        Where nothing has changed but that queries were `added`, only these, and the readers of their streams, can be.
+        """
+        self._evaluate(added)
         while self._move_made_streams():
             self._evaluate()
-        self.let_go(late)
+        if added is None or any(map(len, self.around.streams.values())):
+            self.let_go(late)
 
-    def _evaluate(self) -> None:
-        due = self._due(self.runs)
-        if self.groups.gather([query for query, _ in due], self.around):
+    def _evaluate(self, queries: Sequence[ContinuousQuery] | None = None) -> None:
+        due = self._due(self.runs if queries is None else queries)
+        if queries is None and self.groups.gather([query for query, _ in due], self.around):
             due = self._due(self.runs)
         waiting = [(query.cursor.next_instant, query.order, last, query) for query, last in due]
         heapq.heapify(waiting)
@@ -188,17 +201,27 @@ class Schedule:
             return query.cursor.drained_end(clock, last_event_times)
         return query.cursor.natural_end(clock)
 
-    def note_readers(self) -> None:
+    def note_readers(self, added: Sequence[ContinuousQuery] | None = None) -> None:
         """Tell each stream its widest window, to notice when its time jumps past it, and whether all readers can be
-        corrected.
+        corrected. Where only queries with windows over known streams were `added`, the others are not looked at.
         """
-        for name, stream in self.around.streams.items():
-            readers = [one for one in self.queries.values() if name in one.cursor.stream_names() or not one.windows]
-            windows = [one for query in readers for one in query.windows if query.cursor.stream_name(one) == name]
-            widths = [None if one.width is None else add_duration(0, one.width) for one in windows]
-            known = [width for width in widths if width is not None]
-            widest = max(known) if known and len(known) == len(widths) else None
-            stream.set_readers(widest, all(query.can_be_corrected for query in readers))
+        queries: Iterable[ContinuousQuery] = added or ()
+        is_known = self._readers.keys() == self.around.streams.keys()
+        if added is None or not is_known or not all(query.windows for query in added):
+            self._readers = {name: StreamReaders() for name in self.around.streams}
+            queries = self.queries.values()
+        for query in queries:
+            for name in query.cursor.stream_names() if query.windows else self._readers:
+                self._readers[name].can_be_corrected &= query.can_be_corrected
+            for window in query.windows:
+                name = query.cursor.stream_name(window) or ""
+                if name in self._readers:
+                    width = None if window.width is None else add_duration(0, window.width)
+                    self._readers[name].widths.add(width)
+        for name, readers in self._readers.items():
+            known = [width for width in readers.widths if width is not None]
+            widest = max(known) if known and len(known) == len(readers.widths) else None
+            self.around.streams[name].set_readers(widest, readers.can_be_corrected)
 
     def emptied_at(self, stream: StreamBuffer) -> int | None:
         """Return the instant from which on every window over the stream is empty, if no event comes.

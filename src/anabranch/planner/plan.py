@@ -29,7 +29,7 @@ from anabranch.errors import InternalError
 from anabranch.planner.choices import Choices
 from anabranch.planner.flow.spec import NotIncremental, Spec
 from anabranch.planner.leaves.array_matches import reason_for_objects
-from anabranch.planner.leaves.given import ConstantRows, RecomputedRows
+from anabranch.planner.leaves.given import ConstantRows, RecomputedRows, TableLeaf
 from anabranch.planner.leaves.over_rows import over_rows_spec
 from anabranch.planner.patterns.graph_patterns import plan_pattern
 from anabranch.planner.patterns.parted_patterns import PatternHalves, parted
@@ -164,6 +164,8 @@ class Planner:
                 return Spec("Given", partial(ConstantRows, [()], 0), (), about=operator)
             case tr.Values(names, rows):
                 return Spec("Given", partial(ConstantRows, rows, len(names)), names, about=operator)
+            case op.RuleTable(names, table):
+                return Spec("Given", partial(TableLeaf, table, len(names)), names, about=operator)
             case op.Argument():
                 if scope.argument is None:
                     raise InternalError("an argument outside of a subquery")

@@ -17,7 +17,9 @@ from anabranch.algebra.ingestion import Ingestion
 from anabranch.algebra.operators import Registration
 from anabranch.drawings import draw
 from anabranch.engine.evaluation_options import EvaluationOptions
+from anabranch.engine.groups import shared_runs
 from anabranch.engine.plans import planned
+from anabranch.engine.query_options import CompiledQuery, QueryOptions
 from anabranch.errors import AnabranchError, QueryError
 from anabranch.model.windows import WindowPolicy
 from anabranch.optimizer import Knowledge, optimize
@@ -120,14 +122,21 @@ def explained(
 ) -> dict[str, Any]:
     """Explain a text's statements: as text, as JSON, and as SVG drawings before and after the rules."""
     found = []
-    for one in languages.statements(text, file_name):
+    statements = languages.statements(text, file_name)
+    registered = [one for one in statements if isinstance(one, Registration)]
+    shared = shared_runs(CompiledQuery(one, QueryOptions(windows)) for one in registered)
+    for one in statements:
         match one:
             case Ingestion():
                 found.append(explain_query(one))
             case Registration():
                 optimized = optimize(one.plan, Knowledge.of(dict(graphs), one.prefixes))
                 plan = planned(optimized.plan, one, EvaluationOptions(), {})
-                found.append(explain_query(one, windows, optimized, ways=plan.way))
+                explanation = explain_query(one, windows, optimized, ways=plan.way)
+                if one.name in shared:
+                    run = shared[one.name]
+                    explanation = explanation.with_fact("shared", str(run), shared_with=list(run.others))
+                found.append(explanation)
     return {
         "text": "\n\n".join(one.text(100) for one in found),
         "json": [one.to_dict() for one in found],

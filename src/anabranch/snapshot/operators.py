@@ -98,6 +98,8 @@ def _compile(operator: op.Operator, argument: ColumnNames) -> RowSource:
             return compile_minus(compile_operator(left, argument), left.columns, taken, right.columns)
         case tr.Values(_, values):
             return lambda context, row: iter(values)
+        case op.RuleTable(_, table):
+            return lambda context, row: iter(table.held.values())
         case tr.StaticPart(plan, otherwise):
             instead = None if otherwise is None else compile_operator(otherwise, argument)
             return StaticRows(operator, compile_operator(plan, argument), instead)

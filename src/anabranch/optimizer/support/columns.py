@@ -21,6 +21,7 @@ from anabranch.algebra.operators import (
     Operator,
     Order,
     Project,
+    RuleTable,
     Slice,
     Union,
 )
@@ -56,7 +57,7 @@ def certain(plan: Operator) -> frozenset[str]:
     match plan:
         case GraphPattern(patterns=patterns):
             return frozenset(name for pattern in patterns for name in pattern.variables)
-        case Path():
+        case Path() | RuleTable():
             return frozenset(plan.columns)
         case Values(names, rows):
             return frozenset(name for index, name in enumerate(names) if all(row[index] is not None for row in rows))

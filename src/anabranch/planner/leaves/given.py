@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from anabranch.algebra import expressions as ex
-from anabranch.algebra.operators import Operator, Static
+from anabranch.algebra.operators import Operator, Static, TableRows
 from anabranch.algebra.walk import is_volatile, sources
 from anabranch.delta.batch import Batch, concatenated
 from anabranch.delta.operators.base import Size
@@ -36,6 +36,30 @@ class ConstantRows(Leaf):
     def advance(self, tick: Tick) -> Batch:
         batch, self._batch = self._batch, None
         return Batch.empty(self._width) if batch is None else batch
+
+
+class TableLeaf(Leaf):
+    """The rows of a table that changes between ticks.
+
+    Work: O(rows of the table) at a tick after a change, else none."""
+
+    def __init__(self, table: TableRows, width: int, runtime: Runtime) -> None:
+        self._table = table
+        self._runtime = runtime
+        self._revision = -1
+        self._rows = Batch.empty(width)
+
+    def advance(self, tick: Tick) -> Batch:
+        width = self._rows.rows.shape[1]
+        if self._revision == self._table.revision:
+            return Batch.empty(width)
+        self._revision = self._table.revision
+        found = [self._runtime.dictionary.encode_all(row) for row in self._table.held.values()]
+        before, self._rows = self._rows, Batch.entering(np.array(found, np.int64).reshape(len(found), width))
+        return concatenated([-before, self._rows], width).consolidated()
+
+    def size(self) -> Size:
+        return Size(len(self._rows), self._rows.rows.nbytes)
 
 
 class RecomputedRows(Leaf):

@@ -14,7 +14,7 @@ def certain_columns(operator: op.Operator) -> frozenset[str]:
     match operator:
         case tr.GraphPattern(_, patterns):
             return frozenset(name for pattern in patterns for name in pattern.variables)
-        case tr.Path():
+        case tr.Path() | op.RuleTable():
             return frozenset(operator.columns)
         case tr.Values(names, rows):
             return frozenset(name for at, name in enumerate(names) if all(row[at] is not None for row in rows))

@@ -114,9 +114,10 @@ def _shallow(registration: Registration, text: str, file_name: str) -> Registrat
     try:
         _check_depth(registration.plan, text, file_name)
     except QuerySyntaxError:
-        if registration.delegated is None:
+        delegated = registration.delegated
+        if delegated is None:
             raise
-        return replace(registration, plan=registration.delegated)
+        return replace(registration, plan=delegated)
     return registration
 
 

@@ -5,6 +5,8 @@ Invariant: a statement means the same wherever it stands in a text.
 
 from __future__ import annotations
 
+from functools import partial
+
 from anabranch.algebra.operators import Operator, Output, Registration, ResultForm
 from anabranch.syntax.common import RESERVED, LoweringProblems
 from anabranch.syntax.sparql import tree as t
@@ -62,7 +64,7 @@ def lower_registration(
         unreadable=name if statement.kind == "stream" and into is None else None,
         language=dialect,
         prefixes=statement.prefixes,
-        delegated=lower_delegated(statement, plan, dataset, text),
+        delegation=partial(lower_delegated, statement, plan, dataset, text),
     )
 
 
