@@ -175,7 +175,8 @@ def _pass(passes: Bits, table: NodeTable | LinkTable, values: Ids, count: int, t
     if test is None or not count:
         passes[:count] = -1
     else:
-        passes[:count] = test(table.records["key"][table.touched[:count]], values[:count])
+        keys = table.records["key"][table.touched[:count]].astype(np.int64)
+        passes[:count] = test(keys, values[:count])
 
 
 def _rows(count: int, width: int) -> Ids:

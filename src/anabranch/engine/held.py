@@ -3,18 +3,25 @@
 A block stands in the list once for each of its events and knows the position of its first event. So any event is found
 by its index, events are forgotten by cutting the list, and no object is made per event.
 
+Of many events the older blocks are folded up (`engine/folded.py`).
+
 Invariant: a block's events stand side by side from its first position on, up to where the block was cut. Before an
 event is inserted, all events behind that place must be made single events (`loosen`).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
+from anabranch.engine.folded import folded
 from anabranch.model.event import Event
 from anabranch.model.graph_block import EventBlock
 
 Run = EventBlock | list[Event]
+
+RECENT = 1 << 16
+"""Events in blocks that are not folded up."""
 
 
 class _Block:
@@ -31,10 +38,11 @@ class _Block:
 class HeldEvents:
     """A list of events. Positions count from the first event that was ever added; `base` is the position of index 0."""
 
-    __slots__ = ("_items", "base")
+    __slots__ = ("_items", "_recent", "base")
 
     def __init__(self, events: Sequence[Event] = ()) -> None:
         self._items: list[Event | _Block] = list(events)
+        self._recent: deque[_Block] = deque()  # the blocks that are not folded up
         self.base = 0
 
     def __len__(self) -> int:
@@ -44,7 +52,12 @@ class HeldEvents:
         self._items.append(event)
 
     def append_block(self, block: EventBlock) -> None:
-        self._items += [_Block(block, self.base + len(self._items))] * len(block)
+        added = _Block(block, self.base + len(self._items))
+        self._items += [added] * len(block)
+        self._recent.append(added)
+        while added.stop - self._recent[0].stop > RECENT:
+            self._recent[0].block = folded(self._recent[0].block)
+            self._recent.popleft()
 
     def insert(self, index: int, event: Event) -> None:
         """Insert an event between single events."""
@@ -89,6 +102,8 @@ class HeldEvents:
             if isinstance(item, _Block):
                 item.stop = self.base + index
             del self._items[index:]
+            while self._recent and self._recent[-1].first >= self.base + index:
+                self._recent.pop()
         if isinstance(instead, EventBlock):
             self.append_block(instead)
         else:
@@ -98,3 +113,5 @@ class HeldEvents:
         """Drop the first events."""
         del self._items[:count]
         self.base += count
+        while self._recent and self._recent[0].stop <= self.base:
+            self._recent.popleft()

@@ -96,7 +96,20 @@ def event_batches(parquet: Any, row_groups: Iterable[int] | None = None) -> Iter
     if "at" not in columns:
         raise StreamError(f"no column `at`; the file has {', '.join(parquet.schema_arrow.names)}")
     groups = None if row_groups is None else list(row_groups)
-    yield from parquet.iter_batches(_ROWS_PER_BATCH, row_groups=groups, columns=columns)
+    yield from map(_fitted, parquet.iter_batches(_ROWS_PER_BATCH, row_groups=groups, columns=columns))
+
+
+def _fitted(batch: Any) -> Any:
+    """Return the batch in memory of its own size: a reader leaves up to half of its buffers empty, and windows keep
+    batches for long."""
+    if any(map(_has_codes, batch.schema.types)):
+        return batch
+    return pa.ipc.read_record_batch(batch.serialize(), batch.schema)
+
+
+def _has_codes(kind: pa.DataType) -> bool:
+    """Return whether a type has dictionaries, which are no part of a serialized batch."""
+    return pa.types.is_dictionary(kind) or any(_has_codes(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def read_batch(batch: Any, rows_before: int) -> Iterator[Event | MalformedRecord]:

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, overload
 
 import numpy as np
@@ -178,7 +179,7 @@ class GraphBlock(Sequence[Event]):
 
     @classmethod
     def of(cls, source: GraphSource) -> GraphBlock:
-        return cls(source.times, (GraphPart(source),), np.zeros(len(source), np.int32), np.arange(len(source)))
+        return cls(source.times, (GraphPart(source),), *_whole_run(len(source)))
 
     @classmethod
     def joined(cls, blocks: Sequence[GraphBlock]) -> GraphBlock:
@@ -263,6 +264,12 @@ class GraphBlock(Sequence[Event]):
     def is_ordered(self) -> bool:
         """Whether no event is earlier than the one before it."""
         return bool((self.times[1:] >= self.times[:-1]).all())
+
+
+@lru_cache(8)
+def _whole_run(count: int) -> tuple[npt.NDArray[np.int32], Places]:
+    """Return the parts and the rows of all events of one source; blocks of the same length share them."""
+    return np.zeros(count, np.int32), np.arange(count)
 
 
 def with_ids(event: Event, split: str, sequence: int) -> Event:

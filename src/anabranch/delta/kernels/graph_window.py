@@ -31,8 +31,14 @@ Bits = npt.NDArray[np.int64]
 
 NODE = np.dtype(fields("key seen degree bits version mark labels told_labels layers told_layers"))
 LINK = np.dtype(
-    fields("key seen type source target old_type old_source old_target bits version mark layers told_layers")
+    [
+        *fields("seen bits"),
+        *fields(
+            "key type source target old_type old_source old_target version layers told_layers mark spare", np.int32
+        ),
+    ]
 )
+"""Relationships are most of what a window holds: ids, slots and numbers of them take half the room."""
 LOGGED = np.dtype(fields("position slot"))
 LAYER = np.dtype(fields("position labels keys map next"))
 STATE = np.dtype(
