@@ -120,7 +120,7 @@ class RowBag(Operator):
         return self.names
 
 
-class TableRows:
+class RuleRows:
     """The rows of a table by their numbers, which come and go while a plan runs; `revision` counts the changes."""
 
     __slots__ = ("held", "revision")
@@ -143,7 +143,7 @@ class RuleTable(Operator):
     """The constants of queries that run as one plan, a row for each behind its number. No value is null."""
 
     names: tuple[str, ...]
-    rows: TableRows
+    rows: RuleRows
 
     @property
     def columns(self) -> tuple[str, ...]:

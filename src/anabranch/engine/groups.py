@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from anabranch.algebra.operators import Operator, TableRows
+from anabranch.algebra.operators import Operator, RuleRows
 from anabranch.engine.answers import Answer, AnswerRow, row_key
 from anabranch.engine.evaluation_options import EvaluationOptions
 from anabranch.engine.meaning import QueryMeaning, meaning_of
@@ -150,7 +150,7 @@ class RuleGroup(QueryGroup):
         first = queries[0]
         self._first = _meaning(first)
         self._varying = _varying([_meaning(query) for query in queries])
-        self._table = TableRows()
+        self._table = RuleRows()
         self._numbers: dict[Hashable, int] = {}
         self._by_number: dict[int, list[ContinuousQuery]] = {}
         self._last_number = 0
@@ -436,7 +436,7 @@ def _has_table(alike: Sequence[tuple[CompiledQuery, QueryMeaning]]) -> bool:
     (registration, options), _ = alike[0]
     varying = _varying([meaning for _, meaning in alike])
     try:
-        plan = table_plan(registration.plan, options.parameters, varying, TableRows())
+        plan = table_plan(registration.plan, options.parameters, varying, RuleRows())
     except NoCommonPlan:
         return False
     made = planned(optimize(plan).plan, registration, EvaluationOptions(), options.parameters)

@@ -148,7 +148,7 @@ def _is_read(expression: ex.Expression) -> bool:
 
 
 def table_plan(
-    plan: op.Operator, parameters: Mapping[str, Value], varying: Sequence[int], rows: op.TableRows
+    plan: op.Operator, parameters: Mapping[str, Value], varying: Sequence[int], rows: op.RuleRows
 ) -> op.Operator:
     """Return the plan of all queries of a shape, given one of them. Only the `varying` constants are columns."""
     shape = shape_of(plan, parameters, frozenset(varying).__contains__)

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from anabranch.algebra import expressions as ex
-from anabranch.algebra.operators import Operator, Static, TableRows
+from anabranch.algebra.operators import Operator, RuleRows, Static
 from anabranch.algebra.walk import is_volatile, sources
 from anabranch.delta.batch import Batch, concatenated
 from anabranch.delta.operators.base import Size
@@ -43,7 +43,7 @@ class TableLeaf(Leaf):
 
     Work: O(rows of the table) at a tick after a change, else none."""
 
-    def __init__(self, table: TableRows, width: int, runtime: Runtime) -> None:
+    def __init__(self, table: RuleRows, width: int, runtime: Runtime) -> None:
         self._table = table
         self._runtime = runtime
         self._revision = -1
