@@ -206,7 +206,7 @@ class StreamBuffer:
         splits = self._progress.splits
         return {
             name: doubts.settle(splits[name].newest, self.ahead, is_over)
-            for name, doubts in self._doubts.items()
+            for name, doubts in sorted(self._doubts.items())
             if doubts.held
         }
 
@@ -575,7 +575,11 @@ class StreamBuffer:
             self.ended,
             self.made_until,
             self.set_aside,
-            tuple((name, tuple(one.held), one.in_a_row, one.against) for name, one in self._doubts.items() if one.held),
+            tuple(
+                (name, tuple(one.held), one.in_a_row, one.against)
+                for name, one in sorted(self._doubts.items())  # whichever split was looked at first
+                if one.held
+            ),
             self.jumps,
         )
 
