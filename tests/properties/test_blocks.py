@@ -22,6 +22,7 @@ from anabranch.model.temporal import parse_duration
 from anabranch.syntax import languages
 
 DRAWS = int(os.environ.get("ANABRANCH_DRAWS", "1000")) // 10
+FOUND = (1371,)  # draws that differed once
 SECOND = 1_000_000
 QUERIES = """
 REGISTER QUERY ids STARTING AT 1970-01-01T00:00:05Z
@@ -105,7 +106,7 @@ def _said(pushed: PushResult) -> tuple[Any, ...]:
 @pytest.mark.parametrize("policy", ["drop", "correct"])
 def test_events_go_in_by_blocks_as_they_do_one_by_one(policy: str, make: Make) -> None:
     seen = {"answers": 0, "late": 0, "ids": 0}
-    for number in range(DRAWS):
+    for number in (*range(DRAWS), *FOUND):
         expected = story(Random(f"blocks/{number}"), policy, list)
         assert story(Random(f"blocks/{number}"), policy, make) == expected, f"draw {number}"
         texts = [one for one in expected if isinstance(one, str)]
