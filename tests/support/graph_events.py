@@ -14,6 +14,7 @@ from anabranch.formats.graph_batches import GraphBatch
 from anabranch.formats.parquet import event_batches, opened_parquet, write_parquet
 from anabranch.model.event import Event
 from anabranch.model.graph_block import (
+    PROPERTIES,
     GraphBlock,
     GraphColumns,
     GraphSource,
@@ -54,6 +55,9 @@ class ListedEvents(GraphSource):
             firsts = np.array(places, np.int64)
             return ValueColumn(np.array(kinds, np.uint8), firsts, np.zeros_like(firsts))
 
+        def said(element: Node | Relationship, key: str) -> object:
+            return dict(element.properties) if key == PROPERTIES else element.properties.get(key)
+
         nodes = [node for event in self.listed for node in event.nodes]
         links = [one for event in self.listed for one in event.relationships]
         return GraphColumns(
@@ -64,7 +68,7 @@ class ListedEvents(GraphSource):
                 np.array([len(event.nodes) for event in self.listed], np.int64),
                 column(node.id for node in nodes),
                 column(node.labels for node in nodes),
-                tuple(column(node.properties.get(key) for node in nodes) for key in keys),
+                tuple(column(said(node, key) for node in nodes) for key in keys),
             ),
             RelationshipColumns(
                 np.array([len(event.relationships) for event in self.listed], np.int64),
@@ -72,7 +76,7 @@ class ListedEvents(GraphSource):
                 column(one.type for one in links),
                 column(one.source for one in links),
                 column(one.target for one in links),
-                tuple(column(one.properties.get(key) for one in links) for key in keys),
+                tuple(column(said(one, key) for one in links) for key in keys),
             ),
         )
 
