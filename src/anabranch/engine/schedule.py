@@ -210,8 +210,8 @@ class Schedule:
         if added is None or not is_known or not all(query.windows for query in added):
             self._readers = {name: StreamReaders() for name in self.around.streams}
             queries = self.queries.values()
-        for query in queries:
-            for name in query.cursor.stream_names() if query.windows else self._readers:
+        for query in queries:  # one that was restored may read a stream that is gone, and is dropped soon
+            for name in set(query.cursor.stream_names()) & self._readers.keys() if query.windows else self._readers:
                 self._readers[name].can_be_corrected &= query.can_be_corrected
             for window in query.windows:
                 name = query.cursor.stream_name(window) or ""
