@@ -58,7 +58,10 @@ _NO_IDS = np.empty(0, np.int64)
 
 
 class _Unmade:
-    """The place of a value that was not requested yet."""
+    """The place of a value that was not requested yet. It is one, also in a copy of the dictionary."""
+
+    def __deepcopy__(self, memo: object) -> _Unmade:
+        return self
 
 
 _LATER: Any = _Unmade()
